@@ -1,0 +1,12 @@
+"""The one base class of everything in `jobs.spec`."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    """An immutable value whose unknown fields are refused.
+
+    NaN and infinity never travel in JSON: floats are finite unless a field says otherwise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -1,0 +1,35 @@
+"""What a runner may be told: one JSON object a line on its standard input.
+
+A runner starts idle, takes one task, and after its final event is idle again: a warm runner serves
+one trial after another of the same search. End of file on standard input ends it.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from jobs.spec.base import Frozen
+
+
+class Start(Frozen):
+    """Run the task in the file at `task` (a `jobs.spec.task.Task`), events carry its attempt's folder."""
+
+    op: Literal["start"] = "start"
+    task: str
+
+
+class Yield(Frozen):
+    """Write a checkpoint at the next safe point, say `yielded`, be idle again."""
+
+    op: Literal["yield"] = "yield"
+    why: Literal["pause", "stop"]
+
+
+class Checkpoint(Frozen):
+    """Write a checkpoint at the next safe point and go on."""
+
+    op: Literal["checkpoint"] = "checkpoint"
+
+
+Control = Annotated[Start | Yield | Checkpoint, Field(discriminator="op")]
+CONTROL: TypeAdapter[Control] = TypeAdapter(Control)

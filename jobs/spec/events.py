@@ -1,0 +1,147 @@
+"""What a runner may say: one JSON object a line on its event pipe.
+
+The supervisor adds the attempt, stores the events in one order per root job and gives each its
+cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `execution` counts from 1.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from jobs.spec.base import Frozen
+
+Level = Literal["debug", "info", "warning", "error"]
+Axis = Literal["epoch", "batch", "second"]
+Role = Literal[
+    "model",
+    "evaluation",
+    "predictions",
+    "validation_predictions",
+    "report",
+    "summary",
+    "profile",
+    "dataset",
+    "export",
+]
+Point = tuple[str, float, float | None, float]
+"""(metric name, x, value or None where it was not finite, time)."""
+
+
+class _Event(Frozen):
+    time: float
+    execution: int | None = None
+
+
+class Started(_Event):
+    """The engine is imported, the devices are taken; carries the reproducibility record."""
+
+    type: Literal["started"] = "started"
+    record: dict[str, Any] = Field(default_factory=dict)
+    resumed_from: int | None = Field(default=None, description="the step of the checkpoint it goes on from")
+
+
+class Progress(_Event):
+    """`done` of `total` units; sent at least every few seconds: its absence means a hang."""
+
+    type: Literal["progress"] = "progress"
+    done: float
+    total: float
+    unit: str
+
+
+class Metric(_Event):
+    """Points of any number of series of this execution, along one axis."""
+
+    type: Literal["metric"] = "metric"
+    x: Axis = "epoch"
+    points: tuple[Point, ...]
+
+
+class Log(_Event):
+    """One line of the log."""
+
+    type: Literal["log"] = "log"
+    level: Level = "info"
+    source: str = "runner"
+    line: str
+
+
+class ExecutionDone(_Event):
+    """One training of a trial ended. `score` is the objective at its best epoch (epochs from 1)."""
+
+    type: Literal["execution"] = "execution"
+    state: Literal["running", "completed", "failed"]
+    score: float | None = None
+    best_epoch: int | None = None
+    epochs: int = 0
+    metrics: dict[str, float | None] = Field(default_factory=dict, description="at the best epoch")
+
+
+class CheckpointCommitted(_Event):
+    """A checkpoint folder stands complete on disk under its final name."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    folder: str
+    step: int
+    epoch: int
+    manifest: str = Field(description="sha256 of manifest.json")
+    bytes: int
+
+
+class ArtifactWritten(_Event):
+    """A file below the attempt's folder is complete and shall be kept."""
+
+    type: Literal["artifact"] = "artifact"
+    role: Role
+    name: str
+    path: str = Field(description="relative to the attempt's folder")
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class Warned(_Event):
+    """Something the user should know, once, with a stable code."""
+
+    type: Literal["warning"] = "warning"
+    code: str
+    message: str
+
+
+class Result(_Event):
+    """The task is done; the last event of a run that succeeded."""
+
+    type: Literal["result"] = "result"
+    result: dict[str, Any] = Field(default_factory=dict)
+
+
+class Failed(_Event):
+    """The task failed by its own fault: bad data, a diverged training, out of memory."""
+
+    type: Literal["failed"] = "failed"
+    code: str
+    message: str
+    traceback: str = ""
+
+
+class Yielded(_Event):
+    """The task ended early because it was told to; its checkpoint stands."""
+
+    type: Literal["yielded"] = "yielded"
+    why: Literal["pause", "stop"]
+
+
+RunnerEvent = Annotated[
+    Started
+    | Progress
+    | Metric
+    | Log
+    | ExecutionDone
+    | CheckpointCommitted
+    | ArtifactWritten
+    | Warned
+    | Result
+    | Failed
+    | Yielded,
+    Field(discriminator="type"),
+]
+RUNNER_EVENT: TypeAdapter[RunnerEvent] = TypeAdapter(RunnerEvent)
+FINAL = (Result, Failed, Yielded)

@@ -1,0 +1,70 @@
+"""The experiment spec, version 1: one class for forms, REST, JSON files and runners."""
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.spec.after import AfterSpec
+from jobs.spec.base import Frozen
+from jobs.spec.data import DataSpec
+from jobs.spec.fit import FitSpec
+from jobs.spec.mesh import MeshSpec
+from jobs.spec.model import ModelSpec
+from jobs.spec.precision import PrecisionSpec
+from jobs.spec.resources import Resources
+from jobs.spec.search import SearchSpec
+
+
+class ExperimentSpec(Frozen):
+    """Everything that defines an experiment. Frozen as a revision under its digest."""
+
+    version: Literal[1] = 1
+    data: DataSpec
+    model: ModelSpec
+    fit: FitSpec = FitSpec()
+    search: SearchSpec | None = None
+    mesh: MeshSpec | None = None
+    precision: PrecisionSpec = PrecisionSpec()
+    after: AfterSpec = AfterSpec()
+    resources: Resources = Field(default_factory=Resources)
+
+    @model_validator(mode="after")
+    def _parts_fit_each_other(self) -> Self:
+        if self.mesh is not None and self.fit.batch_size % self.mesh.batch_shards():
+            raise ValueError(
+                f"fit.batch_size {self.fit.batch_size} does not divide over {self.mesh.batch_shards()} "
+                f"devices of mesh axis {self.mesh.batch_axis!r}"
+            )
+        if self.after.retrain is not None and self.after.retrain.top > 1:
+            if self.search is None:
+                raise ValueError("after.retrain.top above 1 needs a search to choose from")
+            top, planned = self.after.retrain.top, self.search.trials_planned()
+            if top > planned:
+                raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
+        return self
+
+    @model_validator(mode="after")
+    def _hyperparameters_mean_something(self) -> Self:
+        if self.search is None:
+            return self
+        from jobs.spec.values import known_names  # values.py applies values to this very class
+
+        known = known_names(self.model)
+        for parameter in self.search.space:
+            if parameter.name not in known:
+                raise ValueError(
+                    f"search.space: {parameter.name!r} is neither an argument of {self.model.template} "
+                    f"nor a fit field; it knows {', '.join(sorted(known))}"
+                )
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as plain JSON values under its public field names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def digest(self) -> str:
+        """Return the sha256 of the canonical JSON form."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,144 @@
+"""What one runner is to do: the `spec.json` in its folder. Paths are of the worker's machine.
+
+Every task names files by path, never by database id; the supervisor has put them there.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from jobs.spec.after import Ensemble, Quantize, Retrain
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.search import Objective
+from jobs.spec.search_space import Value
+
+
+class DatasetFile(Frozen):
+    """Where a dataset version's table lies, and its schema as the profile found it."""
+
+    path: str = Field(description="an .npz of named columns written by a profile task")
+    digest: str
+    profile: dict[str, Any] = Field(description="jobs.spec.profile.Profile as JSON")
+
+
+class CheckpointFolder(Frozen):
+    """A checkpoint to go on from; the runner verifies the manifest before it trusts it."""
+
+    folder: str
+    manifest: str
+    step: int
+
+
+class ExecutionPlan(Frozen):
+    """One training of a trial still to be done, and the newest checkpoints to go on from, newest first."""
+
+    execution: int = Field(ge=1)
+    seed: int
+    checkpoints: tuple[CheckpointFolder, ...] = ()
+
+
+class _Task(Frozen):
+    version: Literal[1] = 1
+    folder: str = Field(description="the attempt's own folder; everything it writes goes below it")
+    checkpoints: str = Field(default="", description="where its checkpoint folders go (the store)")
+    fence: int = Field(default=1, description="the attempt's number; part of every checkpoint's name")
+    threads: int = Field(default=1, ge=1)
+    compile_cache: str | None = None
+
+
+class ProfileTask(_Task):
+    """Read an upload (or a bundled set), write it as .npz, describe it."""
+
+    kind: Literal["profile"] = "profile"
+    source: Literal["bundled", "csv", "npz", "parquet"]
+    path: str | None = None
+    bundled: str | None = None
+    target: str | None = None
+    features: tuple[str, ...] | None = None
+    task: str | None = None
+
+
+class TrialTask(_Task):
+    """Run the open executions of one trial. `spec` has the trial's values applied already."""
+
+    kind: Literal["trial"] = "trial"
+    trial: int
+    values: dict[str, Value]
+    spec: ExperimentSpec
+    objective: Objective
+    dataset: DatasetFile
+    executions: tuple[ExecutionPlan, ...]
+
+
+class TrainTask(_Task):
+    """Train for real: find the best epoch, retrain on train + validation, evaluate on test once."""
+
+    kind: Literal["train"] = "train"
+    spec: ExperimentSpec
+    dataset: DatasetFile
+    retrain: Retrain | None
+    objective: Objective
+    model_name: str = Field(description="unique name of the Keras model: two members may not share one")
+    resume: tuple[CheckpointFolder, ...] = Field(default=(), description="newest first")
+
+
+class Member(Frozen):
+    """One retrained model and its predictions, made while it had not seen validation data."""
+
+    name: str
+    model: str = Field(description="path of its .keras")
+    validation_predictions: str = Field(description="path of an .npz: y_true, y_pred, rows")
+    score: float | None = None
+    values: dict[str, Value] = Field(default_factory=dict)
+    seed_only: bool = False
+
+
+class EnsembleTask(_Task):
+    """Fit weights on the members' validation predictions, save one .keras, evaluate on test once."""
+
+    kind: Literal["ensemble"] = "ensemble"
+    spec: ExperimentSpec
+    ensemble: Ensemble
+    dataset: DatasetFile
+    members: tuple[Member, ...] = Field(min_length=2)
+
+
+class QuantizeTask(_Task):
+    """Quantize a trained model and compare it with the original on the same test rows."""
+
+    kind: Literal["quantize"] = "quantize"
+    spec: ExperimentSpec
+    quantize: Quantize
+    dataset: DatasetFile
+    model: str
+
+
+class RegisterTask(_Task):
+    """Load a model in this clean process, read its signature, run it on a sample of rows."""
+
+    kind: Literal["register"] = "register"
+    model: str
+    digest: str
+    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+    dataset: DatasetFile | None = None
+
+
+class GateTask(_Task):
+    """Judge a challenger against the champion on the same test rows."""
+
+    kind: Literal["gate"] = "gate"
+    challenger: str
+    challenger_digest: str
+    champion: str | None = None
+    champion_signature: dict[str, Any] | None = None
+    dataset: DatasetFile | None
+    spec: ExperimentSpec | None
+    delta: float = 0.01
+
+
+Task = Annotated[
+    ProfileTask | TrialTask | TrainTask | EnsembleTask | QuantizeTask | RegisterTask | GateTask,
+    Field(discriminator="kind"),
+]
+TASK: TypeAdapter[Task] = TypeAdapter(Task)
