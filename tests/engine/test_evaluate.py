@@ -1,0 +1,170 @@
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn import metrics as reference
+
+from workers.engine.evaluate import evaluate, loss_of, primary_metric, scores, write_predictions
+from workers.engine.intervals import bootstrap, wilson
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def multiclass(rows=300, classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, rows)
+    return truth, softmax(rng.normal(size=(rows, classes)) + 2 * np.eye(classes)[truth])
+
+
+def test_multiclass_agrees_with_scikit_learn():
+    truth, p = multiclass()
+    found = evaluate("multiclass", truth, p, ["a", "b", "c", "d"])
+    guess = p.argmax(axis=1)
+    values = scores(found)
+    assert values["accuracy"] == pytest.approx(reference.accuracy_score(truth, guess))
+    assert values["log_loss"] == pytest.approx(reference.log_loss(truth, p))
+    assert values["f1_macro"] == pytest.approx(reference.f1_score(truth, guess, average="macro"))
+    assert found["confusion"] == reference.confusion_matrix(truth, guess).tolist()
+    precision, recall, f1, support = reference.precision_recall_fscore_support(truth, guess)
+    for k, entry in enumerate(found["per_class"]):
+        assert entry["label"] == "abcd"[k]
+        assert (entry["precision"], entry["recall"], entry["f1"], entry["support"]) == (
+            pytest.approx(precision[k]), pytest.approx(recall[k]), pytest.approx(f1[k]), support[k],
+        )  # fmt: skip
+
+
+def test_every_metric_says_its_rows_and_its_interval_holds_the_value():
+    truth, p = multiclass()
+    for name, metric in evaluate("multiclass", truth, p)["metrics"].items():
+        assert metric["rows"] == 300
+        if name != "ece":
+            assert metric["low"] <= metric["value"] <= metric["high"]
+    assert evaluate("multiclass", truth, p)["metrics"]["accuracy"]["interval"] == "wilson"
+
+
+def test_one_column_and_two_columns_of_a_binary_model_mean_the_same():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 200)
+    p = 1 / (1 + np.exp(-(rng.normal(size=200) + 2 * truth - 1)))
+    flat, column = evaluate("binary", truth, p), evaluate("binary", truth[:, None], p[:, None])
+    both = evaluate("binary", truth, np.stack([1 - p, p], axis=1))
+    assert scores(flat) == scores(column) == pytest.approx(scores(both))
+    assert flat["metrics"]["roc_auc"]["value"] == pytest.approx(reference.roc_auc_score(truth, p))
+    assert flat["roc_curve"][0] == (0.0, 0.0)
+    assert flat["roc_curve"][-1] == (1.0, 1.0)
+
+
+def test_roc_auc_is_null_when_only_one_class_occurs():
+    found = evaluate("binary", np.zeros(5), np.full(5, 0.2))
+    assert found["metrics"]["roc_auc"]["value"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_perfectly_calibrated_model_has_no_calibration_error():
+    p = np.repeat([0.85, 0.65], 100)
+    truth = np.r_[np.ones(85), np.zeros(15), np.ones(65), np.zeros(35)]
+    assert evaluate("binary", truth, p)["metrics"]["ece"]["value"] == pytest.approx(0, abs=1e-12)
+
+
+def test_rows_without_a_number_count_as_wrong_and_leave_the_json_clean():
+    truth, p = multiclass(rows=10)
+    p[:2] = np.nan
+    found = evaluate("multiclass", truth, p)
+    assert found["nonfinite_rows"] == 2
+    assert found["metrics"]["accuracy"]["value"] <= 0.8
+    assert found["metrics"]["log_loss"]["value"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_multilabel_agrees_with_scikit_learn():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, (100, 3))
+    p = np.clip(0.3 + 0.4 * truth + 0.2 * rng.normal(size=truth.shape), 0.01, 0.99)
+    found = evaluate("multilabel", truth, p, ["x", "y", "z"])
+    guess = p > 0.5
+    assert found["metrics"]["exact_match"]["value"] == pytest.approx(reference.accuracy_score(truth, guess))
+    assert found["metrics"]["f1_macro"]["value"] == pytest.approx(
+        reference.f1_score(truth, guess, average="macro")
+    )
+    assert found["confusion_per_label"] == reference.multilabel_confusion_matrix(truth, guess).tolist()
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_regression_agrees_with_scikit_learn(outputs):
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=(700, outputs))
+    guess = truth + 0.3 * rng.normal(size=truth.shape)
+    found = evaluate("regression", truth, guess)
+    values = scores(found)
+    assert values["mae"] == pytest.approx(reference.mean_absolute_error(truth, guess))
+    assert values["rmse"] == pytest.approx(math.sqrt(reference.mean_squared_error(truth, guess)))
+    assert values["r2"] == pytest.approx(reference.r2_score(truth, guess))
+    assert len(found["outputs"]) == outputs
+    assert len(found["outputs"][0]["pairs"]) == 500
+    assert sum(found["outputs"][0]["histogram"]["counts"]) == 700
+    json.dumps(found, allow_nan=False)
+
+
+def test_regression_survives_a_diverged_model():
+    found = evaluate("regression", np.arange(4.0), np.array([0.0, np.nan, np.inf, 3.0]))
+    assert found["nonfinite_rows"] == 2
+    assert found["metrics"]["rmse"]["value"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_same_seed_gives_the_same_intervals():
+    truth, p = multiclass()
+    assert evaluate("multiclass", truth, p, seed=5) == evaluate("multiclass", truth, p, seed=5)
+    assert evaluate("multiclass", truth, p, seed=5) != evaluate("multiclass", truth, p, seed=6)
+
+
+def test_different_lengths_are_refused_with_both_numbers():
+    with pytest.raises(ValueError, match="3 true rows and 2 predicted"):
+        evaluate("regression", np.zeros(3), np.zeros(2))
+
+
+def test_wilson_stays_inside_zero_and_one():
+    assert wilson(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
+    assert wilson(0, 10)[0] == 0.0
+
+
+def test_bootstrap_of_a_mean_is_about_two_standard_errors_wide():
+    values = np.random.default_rng(0).normal(size=400)
+    low, high = bootstrap(lambda i: float(values[i].mean()), 400, seed=0)
+    assert (high - low) / 2 == pytest.approx(1.96 * values.std() / 20, rel=0.1)
+
+
+def test_loss_is_log_loss_for_classes_and_squared_error_for_regression():
+    truth, p = multiclass()
+    assert loss_of("multiclass", truth, p) == pytest.approx(reference.log_loss(truth, p))
+    assert loss_of("regression", [1.0, 2.0], [[2.0], [4.0]]) == 2.5
+
+
+def test_primary_metrics_point_the_right_way():
+    assert primary_metric("binary") == ("accuracy", "max")
+    assert primary_metric("regression") == ("rmse", "min")
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_predictions_of_a_classifier_name_the_classes(tmp_path):
+    write_predictions(tmp_path / "p.csv", "binary", [7, 9], [0, 1], [0.25, 0.75], ["no", "yes"])
+    assert read(tmp_path / "p.csv") == [
+        ["row", "y_true", "y_pred", "p_no", "p_yes"],
+        ["7", "no", "no", "0.75", "0.25"],
+        ["9", "yes", "yes", "0.25", "0.75"],
+    ]
+
+
+def test_predictions_of_a_regressor_stand_beside_the_truth(tmp_path):
+    write_predictions(tmp_path / "p.csv", "regression", [3], [1.5], [[1.25]])
+    assert read(tmp_path / "p.csv") == [["row", "y_true", "y_pred"], ["3", "1.5", "1.25"]]
