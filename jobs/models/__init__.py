@@ -1,0 +1,55 @@
+"""The rows. Every write to them lives in `jobs.actions`."""
+
+from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
+from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
+from jobs.models.data import Dataset, DatasetVersion
+from jobs.models.experiment import Experiment, Revision
+from jobs.models.job import Attempt, Execution, Job, Lease, Trial, Worker
+from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
+from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
+from jobs.models.registry import (
+    Alias,
+    Decision,
+    Endpoint,
+    ModelVersion,
+    PromotionRequest,
+    RegisteredModel,
+    ReleaseRecord,
+    Replica,
+)
+
+__all__ = [
+    "Alias",
+    "ApiToken",
+    "Artifact",
+    "Attempt",
+    "AuditEvent",
+    "AuditHead",
+    "Checkpoint",
+    "Dataset",
+    "DatasetVersion",
+    "Decision",
+    "Endpoint",
+    "EventChunk",
+    "Execution",
+    "Experiment",
+    "IdempotencyKey",
+    "Job",
+    "JobArtifact",
+    "Lease",
+    "LoginLink",
+    "Membership",
+    "MetricChunk",
+    "MetricSeries",
+    "ModelVersion",
+    "Project",
+    "PromotionRequest",
+    "RegisteredModel",
+    "ReleaseRecord",
+    "Replica",
+    "Revision",
+    "Role",
+    "Trial",
+    "User",
+    "Worker",
+]

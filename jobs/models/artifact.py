@@ -1,0 +1,58 @@
+from django.db import models
+
+
+class Artifact(models.Model):
+    """Bytes in the artifact store under their sha256. Immutable; shared by all who made the same bytes."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    bytes = models.PositiveBigIntegerField()
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class JobArtifact(models.Model):
+    """What a job made: an artifact in a role, under a name."""
+
+    job = models.ForeignKey("jobs.Job", on_delete=models.CASCADE, related_name="artifacts")
+    trial = models.ForeignKey("jobs.Trial", on_delete=models.CASCADE, null=True, related_name="artifacts")
+    attempt = models.PositiveIntegerField()
+    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="uses")
+    role = models.CharField(max_length=40)
+    name = models.CharField(max_length=200)
+    meta = models.JSONField(default=dict)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["job", "attempt", "role", "name"], name="artifact_once_an_attempt"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Checkpoint(models.Model):
+    """A committed checkpoint folder; restore takes the newest whose manifest verifies."""
+
+    job = models.ForeignKey("jobs.Job", on_delete=models.CASCADE, related_name="checkpoints")
+    trial = models.ForeignKey("jobs.Trial", on_delete=models.CASCADE, null=True, related_name="checkpoints")
+    execution = models.PositiveIntegerField(null=True)
+    attempt = models.PositiveIntegerField()
+    step = models.PositiveBigIntegerField()
+    epoch = models.PositiveIntegerField()
+    folder = models.CharField(max_length=500, help_text="relative to the store's checkpoint root")
+    manifest = models.CharField(max_length=64)
+    bytes = models.PositiveBigIntegerField()
+    removed = models.DateTimeField(null=True, help_text="when retention removed the folder")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "folder"], name="checkpoint_folder_once")]
+        indexes = [models.Index(fields=["job", "trial", "execution", "-step"])]
+
+    def __str__(self) -> str:
+        return f"step {self.step}"

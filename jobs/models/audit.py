@@ -1,0 +1,47 @@
+from django.db import models
+
+from jobs.models.people import Project, User
+
+
+class AuditEvent(models.Model):
+    """Who did what to which thing; each row's hash covers the row before it."""
+
+    time = models.DateTimeField()
+    actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    action = models.CharField(max_length=60)
+    target = models.CharField(max_length=120)
+    project = models.ForeignKey(Project, on_delete=models.SET_NULL, null=True, related_name="+")
+    detail = models.JSONField(default=dict)
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64, unique=True)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+
+class AuditHead(models.Model):
+    """The end of the audit chain: one row, locked by whoever appends."""
+
+    hash = models.CharField(max_length=64)
+    count = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.hash[:12]
+
+
+class IdempotencyKey(models.Model):
+    """The answer once given to a POST, to be given again to the same key and body."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    route = models.CharField(max_length=200)
+    body_digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    response = models.JSONField(null=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key", "route"], name="idempotency_key")]
+
+    def __str__(self) -> str:
+        return self.key

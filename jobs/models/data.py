@@ -1,0 +1,65 @@
+from django.db import models
+
+from jobs.models.artifact import Artifact
+from jobs.models.people import Project, User
+from jobs.spec.profile import Profile
+
+
+class Dataset(models.Model):
+    """A named data set. Bundled ones have no project and are visible to everyone."""
+
+    class Source(models.TextChoices):
+        BUNDLED = "bundled", "bundled"
+        UPLOAD = "upload", "uploaded"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="datasets")
+    slug = models.SlugField(max_length=63)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True)
+    source = models.CharField(max_length=10, choices=Source.choices)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "slug"], name="dataset_slug_in_project"),
+            models.UniqueConstraint(
+                fields=["slug"], condition=models.Q(project=None), name="bundled_dataset_slug"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class DatasetVersion(models.Model):
+    """An immutable state of a dataset, pinned by the digest of its content."""
+
+    class State(models.TextChoices):
+        PREPARING = "preparing", "preparing"
+        READY = "ready", "ready"
+        FAILED = "failed", "failed"
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PREPARING)
+    request = models.JSONField(default=dict, help_text="source, file name, roles as asked for")
+    upload = models.ForeignKey(Artifact, on_delete=models.PROTECT, null=True, related_name="+")
+    table = models.ForeignKey(Artifact, on_delete=models.PROTECT, null=True, related_name="+")
+    digest = models.CharField(max_length=64, blank=True)
+    rows = models.PositiveBigIntegerField(null=True)
+    profile_json = models.JSONField(null=True, db_column="profile")
+    error = models.JSONField(null=True)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="dataset_version_number")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset} v{self.number}"
+
+    @property
+    def profile(self) -> Profile | None:
+        """Return the typed profile, None until the version is ready."""
+        return None if self.profile_json is None else Profile.model_validate(self.profile_json)

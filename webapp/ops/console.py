@@ -1,0 +1,86 @@
+"""The supervisor's voice: every part's lines under its name, on the terminal and in a rotated file."""
+
+import logging
+import os
+import sys
+from datetime import datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TextIO
+
+COLOURS = (36, 35, 33, 32, 34, 96, 95, 93)  # cyan, magenta, yellow, green, blue and their bright forms
+RED, BOLD = 31, 1
+NAME_WIDTH = 10
+BYTES_PER_FILE = 10 * 2**20
+FILES_KEPT = 5
+
+
+class Console:
+    """Writes prefixed lines. Losing the terminal or the disk never stops the supervisor."""
+
+    def __init__(self, folder: Path, stream: TextIO | None = None) -> None:
+        self._folder = folder
+        self._stream = stream or sys.stdout
+        self._coloured = self._stream.isatty() and "NO_COLOR" not in os.environ
+        self._files: dict[str, _LogFile] = {}
+        self._colours: dict[str, int] = {}
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line of the part `name`."""
+        self._file(name).write(text)
+        clock = datetime.now().astimezone().strftime("%H:%M:%S")
+        self._print(f"{clock} {self._paint(name.ljust(NAME_WIDTH), self._colour(name))} | {_harmless(text)}")
+
+    def say(self, text: str, *, trouble: bool = False) -> None:
+        """Write one line of the supervisor itself."""
+        self._file("up").write(text)
+        clock = datetime.now().astimezone().strftime("%H:%M:%S")
+        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), RED if trouble else BOLD)} | {text}")
+
+    def close(self) -> None:
+        """Close the log files."""
+        for file in self._files.values():
+            file.close()
+
+    def _file(self, name: str) -> "_LogFile":
+        if name not in self._files:
+            self._files[name] = _LogFile(self._folder / f"{name}.log")
+        return self._files[name]
+
+    def _colour(self, name: str) -> int:
+        return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
+
+    def _paint(self, text: str, colour: int) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured else text
+
+    def _print(self, text: str) -> None:
+        try:
+            print(text, file=self._stream, flush=True)
+        except (OSError, ValueError):
+            pass  # the terminal is gone or the pipe closed; the files still tell
+
+
+class _LogFile:
+    """A file that starts anew after 10 MiB and keeps the five before."""
+
+    def __init__(self, path: Path) -> None:
+        self._handler = _QuietHandler(
+            path, maxBytes=BYTES_PER_FILE, backupCount=FILES_KEPT, encoding="utf-8", errors="replace", delay=True
+        )
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+
+    def write(self, text: str) -> None:
+        self._handler.emit(logging.LogRecord("up", logging.INFO, "", 0, text, None, None))
+
+    def close(self) -> None:
+        self._handler.close()
+
+
+class _QuietHandler(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Drop the line: on a full disk the parts go on, and the terminal still shows it."""
+
+
+def _harmless(text: str) -> str:
+    """Show control characters instead of sending them to the operator's terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,110 @@
+"""The home directory: where every file of one installation lies."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+# sun_path holds 108 bytes with its closing zero; a longer path fails in bind().
+SOCKET_PATH_LIMIT = 107
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders and files below `TRAINYARD_HOME`."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> "Home":
+        """Return the home that the environment names (default `./.trainyard`)."""
+        return cls(Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve())
+
+    @property
+    def run(self) -> Path:
+        """Files that mean something only while `up` runs, and secrets made for its parts."""
+        return self.root / "run"
+
+    @property
+    def log(self) -> Path:
+        """One rotated log file for each part."""
+        return self.root / "log"
+
+    @property
+    def backups(self) -> Path:
+        """Copies of the database, made before a migration."""
+        return self.root / "backups"
+
+    @property
+    def broker_data(self) -> Path:
+        """The append-only file of the broker that `up` owns."""
+        return self.root / "broker"
+
+    @property
+    def lock_file(self) -> Path:
+        """Locked, and holding the pid, while an `up` runs."""
+        return self.run / "up.lock"
+
+    @property
+    def urls_file(self) -> Path:
+        """The addresses, written once everything is ready."""
+        return self.run / "urls.json"
+
+    @property
+    def groups_file(self) -> Path:
+        """The sessions this `up` started, for the sweep after a crash."""
+        return self.run / "sessions.json"
+
+    @property
+    def serving_token_file(self) -> Path:
+        """The prediction server's token for the dashboard."""
+        return self.run / "serving.token"
+
+    @property
+    def release_key_file(self) -> Path:
+        """The public key that signs releases."""
+        return self.run / "release-key.pub"
+
+    @property
+    def broker_socket(self) -> Path:
+        """The broker's unix socket: below the home, or in a short place when that path is too long."""
+        inside = self.run / "valkey.sock"
+        if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
+            return inside
+        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"trainyard-{os.getuid()}-{digest}" / "valkey.sock"
+
+    @property
+    def broker_url(self) -> str:
+        """The URL of the broker that `up` starts for this home."""
+        return f"unix://{self.broker_socket}?db=0"
+
+    def create(self) -> None:
+        """Make the folders, private to their owner."""
+        for folder in (self.root, self.run, self.log, self.broker_data, self.broker_socket.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write_urls(self, urls: dict[str, str | int]) -> None:
+        """Publish the addresses in one step, so that no reader sees half a file."""
+        write_private(self.urls_file, json.dumps(urls) + "\n")
+
+    def forget_urls(self) -> None:
+        """Take the addresses back: nothing answers there any more."""
+        self.urls_file.unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace `path` atomically by `text`, readable by its owner alone."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        fresh.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise

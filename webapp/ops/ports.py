@@ -1,0 +1,51 @@
+"""Listening sockets: opened once by the supervisor, so that a port cannot be lost while a part restarts."""
+
+import errno
+import socket
+
+from webapp.ops.errors import OpsError
+
+BACKLOG = 1024
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - looked up, not bound
+
+
+def listen(host: str, port: int, *, flag: str) -> socket.socket:
+    """Return a socket that listens on `host:port`; port 0 takes a free one.
+
+    Raises:
+        OpsError: the address cannot be had; the text names `flag`, the option that changes it.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise OpsError(_why(host, port, flag, error)) from error
+    return listener
+
+
+def free_port(host: str, port: int, *, flag: str) -> int:
+    """Return `port` if it is free, or any free port for 0; the owner-to-be binds it a moment later."""
+    with listen(host, port, flag=flag) as probe:
+        return port_of(probe)
+
+
+def port_of(listener: socket.socket) -> int:
+    """Return the port a socket listens on."""
+    return int(listener.getsockname()[1])
+
+
+def url(host: str, port: int) -> str:
+    """Return the address a person on this machine opens."""
+    name = WILDCARDS.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def _why(host: str, port: int, flag: str, error: OSError | OverflowError) -> str:
+    if getattr(error, "errno", None) == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use. Choose another one with {flag} (0 picks a free one)."
+    return f"Cannot listen on {host}, port {port}: {error}. Change it with --host or {flag}."

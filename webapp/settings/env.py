@@ -1,0 +1,85 @@
+"""Reads the environment; a bad value stops the start with a sentence instead of a surprise later."""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from webapp.ops.home import Home
+
+
+def home() -> Path:
+    """Return `TRAINYARD_HOME`, where all state lies, made if absent."""
+    path = Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def flag(name: str) -> bool:
+    """Return a boolean; only 0, 1, true, false and absence are understood."""
+    text = os.environ.get(name, "").lower()
+    if text in ("", "0", "false"):
+        return False
+    if text in ("1", "true"):
+        return True
+    raise ImproperlyConfigured(f"{name}={text!r}: give 1 or 0")
+
+
+def words(name: str) -> list[str]:
+    """Return a comma-separated list."""
+    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def secret_key(home_folder: Path) -> str:
+    """Return the secret key, made once with mode 0600."""
+    path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+    try:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(64))
+    except FileExistsError:
+        pass
+    key = path.read_text().strip()
+    if len(key) < 50:
+        raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to have a new one made")
+    return key
+
+
+def database(home_folder: Path) -> dict[str, object]:
+    """Return Django's database settings from `TRAINYARD_DATABASE_URL`; SQLite in the home if absent."""
+    url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return sqlite(Path(unquote(parts.path)))
+    if parts.scheme in ("postgres", "postgresql"):
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": unquote(parts.path.lstrip("/")),
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or ""),
+            "PORT": str(parts.port or ""),
+            "CONN_MAX_AGE": 0,
+            "OPTIONS": {"pool": {"min_size": 1, "max_size": 12}},
+        }
+    raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
+
+
+def sqlite(path: Path) -> dict[str, object]:
+    """Return settings for SQLite under many writers: WAL, and every transaction a write lock at once."""
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        },
+    }
+
+
+def redis_url(home_folder: Path) -> str:
+    """Return the broker's URL; absent, the socket of the server that `up` starts."""
+    return os.environ.get("TRAINYARD_REDIS_URL") or Home(home_folder).broker_url
