@@ -85,7 +85,9 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.DRAFT: frozenset({J.QUEUED}),
     J.QUEUED: frozenset({J.STARTING, J.STOPPED}),
     # A search has no slot of its own: stop, failure or the end may find it before its first trial starts.
-    J.STARTING: frozenset({J.RUNNING, J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}),
+    J.STARTING: frozenset(
+        {J.RUNNING, J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}
+    ),
     J.RUNNING: frozenset({J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}),
     J.PAUSED: frozenset({J.QUEUED, J.STOPPED}),
     J.LOST: frozenset({J.RETRYING, J.FAILED}),

@@ -1,0 +1,67 @@
+"""The one place where the state of a job or a trial changes: compare-and-set, event, hints on commit."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import clock, hints
+from jobs.actions import events
+from jobs.errors import StaleState
+from jobs.models import Job, Trial
+from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, trial_may_follow
+
+
+def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", **fields: Any) -> Job:
+    """Take a job to the state `to`, with further columns set in the same update.
+
+    Args:
+        job: any instance of the row; it is refreshed.
+        to: the new state.
+        fence: if given, only while this is the job's newest attempt.
+        reason: a word shown with the state event, such as `killed`.
+        fields: other columns to set.
+
+    Raises:
+        StaleState: the row's state does not allow it, or the fence is old. Nothing was changed.
+    """
+    stamps = _stamps(to)
+    with transaction.atomic():
+        rows = Job.objects.filter(pk=job.pk, state__in=may_follow(to))
+        if fence is not None:
+            rows = rows.filter(fence=fence)
+        if not rows.update(state=to, **(stamps | fields)):
+            state = Job.objects.values_list("state", flat=True).get(pk=job.pk)
+            raise StaleState(f"job {job.pk} is {state}; it cannot become {to} now")
+        job.refresh_from_db()
+        extra = {"reason": reason} if reason else {}
+        events.append(job.root_id_or_self, [events.event("state", job, state=str(to), **extra)])
+        hints.send("schedule", job=job.pk)
+    return job
+
+
+def _stamps(to: JobState) -> dict[str, Any]:
+    if to is JobState.QUEUED:
+        return {"queued": clock.now(), "finished": None}
+    if to in FINAL:
+        return {"finished": clock.now(), "why_waiting": ""}
+    return {"why_waiting": ""} if to in (JobState.STARTING, JobState.RUNNING) else {}
+
+
+def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Trial:
+    """Take a trial to the state `to`; same promises as `move`."""
+    if to in TRIAL_FINAL:
+        fields = {"finished": clock.now()} | fields
+    with transaction.atomic():
+        rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
+        if fence is not None:
+            rows = rows.filter(attempt=fence)
+        if not rows.update(state=to, **fields):
+            state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
+            raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
+        trial.refresh_from_db()
+        job = trial.job
+        score = {"score": trial.score, "std": trial.std} if to is TrialState.COMPLETED else {}
+        body = events.event("trial", job, attempt=trial.attempt, trial=trial.number, state=str(to), **score)
+        events.append(job.root_id_or_self, [body])
+        hints.send("schedule", job=job.pk)
+    return trial

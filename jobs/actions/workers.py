@@ -1,0 +1,72 @@
+"""Workers announce themselves, renew their lease, drain and leave."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import clock, hints
+from jobs.models import User, Worker
+
+WORKER_LEASE_SECONDS = 15.0
+LIVE = (Worker.State.UP, Worker.State.DRAINING)
+
+
+def register(
+    *,
+    name: str,
+    host: str,
+    pid: int,
+    pool: str,
+    slots: int,
+    devices: list[dict[str, Any]],
+    info: dict[str, Any],
+) -> Worker:
+    """Make a row for a node that has just started. A restarted node is a new worker."""
+    worker = Worker.objects.create(
+        name=name,
+        host=host,
+        pid=pid,
+        pool=pool,
+        slots=slots,
+        devices=devices,
+        info=info,
+        lease_until=clock.seconds_from_now(WORKER_LEASE_SECONDS),
+    )
+    hints.send("schedule", worker=worker.pk)
+    return worker
+
+
+def heartbeat(worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, Any]) -> bool:
+    """Renew the worker's lease; False when it was declared lost and must begin anew."""
+    renewed = Worker.objects.filter(pk=worker_id, state__in=LIVE).update(
+        lease_until=clock.seconds_from_now(WORKER_LEASE_SECONDS), devices=devices, info=info
+    )
+    return bool(renewed)
+
+
+def leave(worker_id: int) -> None:
+    """Say that a node has ended in good order."""
+    Worker.objects.filter(pk=worker_id, state__in=LIVE).update(state=Worker.State.GONE)
+    hints.send("schedule", worker=worker_id)
+
+
+def _set_draining(worker: Worker, *, draining: bool, by: User) -> Worker:
+    from jobs.actions import audit
+
+    was, to = (Worker.State.UP, Worker.State.DRAINING)[:: 1 if draining else -1]
+    with transaction.atomic():
+        if Worker.objects.filter(pk=worker.pk, state=was).update(state=to):
+            audit.record("worker.drain" if draining else "worker.enable", f"worker:{worker.pk}", by=by)
+            hints.send("schedule", worker=worker.pk)
+    worker.refresh_from_db()
+    return worker
+
+
+def drain(worker: Worker, *, by: User) -> Worker:
+    """Let the worker finish what it runs and take nothing new."""
+    return _set_draining(worker, draining=True, by=by)
+
+
+def enable(worker: Worker, *, by: User) -> Worker:
+    """Let a draining worker take work again."""
+    return _set_draining(worker, draining=False, by=by)

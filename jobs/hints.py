@@ -1,0 +1,40 @@
+"""The only sender of hints: "something new is there". Losing one costs at most a poll's delay.
+
+Hints carry ids and positions, never data, and go out after commit.
+"""
+
+import json
+import logging
+from functools import cache
+from typing import Literal
+
+import redis
+from django.conf import settings
+from django.db import transaction
+
+log = logging.getLogger(__name__)
+
+Topic = Literal["events", "schedule", "control", "releases", "access"]
+
+
+def channel(topic: Topic) -> str:
+    """Return the pub/sub channel of a topic."""
+    return f"trainyard:{topic}"
+
+
+@cache
+def _client(url: str) -> "redis.Redis":
+    return redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1)
+
+
+def send_now(topic: Topic, **fields: int | str) -> None:
+    """Publish at once; a broker that is away is no reason to fail."""
+    try:
+        _client(settings.TRAINYARD_REDIS_URL).publish(channel(topic), json.dumps(fields))
+    except (redis.RedisError, OSError) as error:
+        log.debug("hint %s not sent: %s", topic, error)
+
+
+def send(topic: Topic, **fields: int | str) -> None:
+    """Publish when the running transaction has committed (at once when there is none)."""
+    transaction.on_commit(lambda: send_now(topic, **fields))
