@@ -1,0 +1,295 @@
+"""The only road from a user to a row.
+
+A stranger gets `NotFound`, so that nothing tells whether a row exists. Somebody who may see it but
+lacks the role for what he wants gets `Forbidden`. `visible_…` are querysets for lists, `get_…` fetch
+one row for a purpose (`Action`), viewing unless said otherwise.
+"""
+
+from enum import StrEnum
+
+from django.db.models import Q, QuerySet
+
+from jobs.errors import Forbidden, NotFound
+from jobs.models import (
+    Artifact,
+    Checkpoint,
+    Dataset,
+    DatasetVersion,
+    Endpoint,
+    Experiment,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    Role,
+    Trial,
+    User,
+)
+
+
+class Action(StrEnum):
+    """What somebody may want to do in a project."""
+
+    VIEW = "view"
+    WRITE = "write"  # experiments, jobs, datasets, models, promotion requests
+    RUN_CODE = "run_code"  # upload and run own training code
+    APPROVE = "approve"  # decide promotion requests
+    SERVE = "serve"  # roll back and change what an endpoint serves
+    MANAGE = "manage"  # the project itself and its members
+
+
+A = Action
+# In this order a role is picked in forms. An approver is a viewer who decides, so that
+# deciding and producing stay apart even where roles are given without much thought.
+ALLOWED: dict[Role, frozenset[Action]] = {
+    Role.VIEWER: frozenset({A.VIEW}),
+    Role.MEMBER: frozenset({A.VIEW, A.WRITE}),
+    Role.TRAINER: frozenset({A.VIEW, A.WRITE, A.RUN_CODE}),
+    Role.APPROVER: frozenset({A.VIEW, A.APPROVE, A.SERVE}),
+    Role.ADMIN: frozenset(Action),
+}
+
+
+def projects_of(user: User) -> QuerySet[Project]:
+    """Return the projects that `user` may see; all of them for an installation admin."""
+    if not user.is_active:
+        return Project.objects.none()
+    if user.is_superuser:
+        return Project.objects.all()
+    return Project.objects.filter(memberships__user=user)
+
+
+def role_in(user: User, project: Project) -> Role | None:
+    """Return the role of `user` in `project`; None for a stranger. Installation admins are admins."""
+    if not user.is_active:
+        return None
+    if user.is_superuser:
+        return Role.ADMIN
+    role = project.memberships.filter(user=user).values_list("role", flat=True).first()
+    return None if role is None else Role(role)
+
+
+def can(user: User, project: Project | None, action: Action) -> bool:
+    """Say whether `user` may do `action` in `project`.
+
+    What has no project (bundled data sets and their profiles) is seen by everyone and changed by nobody.
+    """
+    if project is None:
+        return user.is_active and action == Action.VIEW
+    role = role_in(user, project)
+    return role is not None and action in ALLOWED[role]
+
+
+def require(user: User, project: Project | None, action: Action) -> None:
+    """Return if `user` may do `action` in `project`.
+
+    Raises:
+        NotFound: `user` may not even see the project.
+        Forbidden: `user` sees it, but the role does not reach that far.
+    """
+    if not can(user, project, Action.VIEW):
+        raise NotFound("There is no such project, or you are not a member of it.")
+    if not can(user, project, action):
+        needed = ", ".join(role.label for role in Role if project and action in ALLOWED[role])
+        where = f"in {project.slug}" if project else "with what belongs to the installation"
+        hint = f" It takes one of these roles: {needed}." if needed else ""
+        raise Forbidden(f"You may not do this {where}.{hint}")
+
+
+def require_admin(user: User) -> None:
+    """Raise `Forbidden` unless `user` is an administrator of the installation."""
+    if not (user.is_active and user.is_superuser):
+        raise Forbidden("Only an administrator of the installation may do this.")
+
+
+def _in_sight(user: User, path: str = "project") -> Q:
+    """Filter on a row's project at `path`; an installation admin needs no join."""
+    if user.is_superuser and user.is_active:
+        return Q()
+    return Q(**{f"{path}__in": projects_of(user)})
+
+
+def _or_shared(user: User, path: str = "project") -> Q:
+    """Filter like `_in_sight`, with the rows that belong to no project."""
+    return _in_sight(user, path) | Q(**{f"{path}__isnull": True}) if user.is_active else Q(pk__in=[])
+
+
+def visible_jobs(user: User) -> QuerySet[Job]:
+    """Return the jobs that `user` may see."""
+    return Job.objects.filter(_or_shared(user))
+
+
+def visible_trials(user: User) -> QuerySet[Trial]:
+    """Return the trials of the jobs that `user` may see."""
+    return Trial.objects.filter(_or_shared(user, "job__project"))
+
+
+def visible_experiments(user: User) -> QuerySet[Experiment]:
+    """Return the experiments that `user` may see, archived ones included."""
+    return Experiment.objects.filter(_in_sight(user))
+
+
+def visible_datasets(user: User) -> QuerySet[Dataset]:
+    """Return the data sets that `user` may see: the projects' and the bundled."""
+    return Dataset.objects.filter(_or_shared(user))
+
+
+def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
+    """Return the versions of the data sets that `user` may see."""
+    return DatasetVersion.objects.filter(_or_shared(user, "dataset__project"))
+
+
+def visible_models(user: User) -> QuerySet[RegisteredModel]:
+    """Return the registered models that `user` may see."""
+    return RegisteredModel.objects.filter(_in_sight(user))
+
+
+def visible_versions(user: User) -> QuerySet[ModelVersion]:
+    """Return the versions of the registered models that `user` may see."""
+    return ModelVersion.objects.filter(_in_sight(user, "model__project"))
+
+
+def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
+    """Return the promotion requests that `user` may see."""
+    return PromotionRequest.objects.filter(_in_sight(user, "model__project"))
+
+
+def visible_endpoints(user: User) -> QuerySet[Endpoint]:
+    """Return the endpoints that `user` may see."""
+    return Endpoint.objects.filter(_in_sight(user, "model__project"))
+
+
+def visible_checkpoints(user: User) -> QuerySet[Checkpoint]:
+    """Return the checkpoints of the jobs that `user` may see."""
+    return Checkpoint.objects.filter(_or_shared(user, "job__project"))
+
+
+def visible_artifacts(user: User) -> QuerySet[Artifact]:
+    """Return the artifacts that something visible to `user` refers to.
+
+    Bytes are shared by all who made the same, so it is the reference that is judged, not the bytes.
+    """
+    data = visible_dataset_versions(user)
+    return Artifact.objects.filter(
+        Q(pk__in=JobArtifact.objects.filter(_or_shared(user, "job__project")).values("artifact"))
+        | Q(pk__in=visible_versions(user).values("artifact"))
+        | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
+        | Q(pk__in=data.filter(table__isnull=False).values("table"))
+    )
+
+
+def get_project(user: User, slug: str, action: Action = Action.VIEW) -> Project:
+    """Return a project by slug."""
+    project = Project.objects.filter(slug=slug).first()
+    if project is None or not can(user, project, Action.VIEW):
+        raise NotFound(f"There is no project {slug!r}, or you are not a member of it.")
+    require(user, project, action)
+    return project
+
+
+def get_job(user: User, job_id: int, action: Action = Action.VIEW) -> Job:
+    """Return a job by id, with its project."""
+    job = visible_jobs(user).select_related("project", "experiment", "revision").filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.")
+    require(user, job.project, action)
+    return job
+
+
+def get_trial(user: User, job_id: int, number: int, action: Action = Action.VIEW) -> Trial:
+    """Return a trial by its job and number."""
+    job = get_job(user, job_id, action)
+    trial = job.trials.filter(number=number).first()
+    if trial is None:
+        raise NotFound(f"Job {job_id} has no trial {number}.")
+    return trial
+
+
+def get_experiment(user: User, experiment_id: int, action: Action = Action.VIEW) -> Experiment:
+    """Return an experiment by id, with its project."""
+    found = visible_experiments(user).select_related("project").filter(pk=experiment_id).first()
+    if found is None:
+        raise NotFound(f"There is no experiment {experiment_id}.")
+    require(user, found.project, action)
+    return found
+
+
+def get_dataset(
+    user: User, slug: str, project: Project | None = None, action: Action = Action.VIEW
+) -> Dataset:
+    """Return a data set by slug: the project's own, or else the bundled one of that name.
+
+    Without a project the bundled one is meant, or else the only one of that slug in sight.
+    """
+    found = list(visible_datasets(user).select_related("project").filter(slug=slug))
+    shared = [dataset for dataset in found if dataset.project_id is None]
+    own = [dataset for dataset in found if dataset.project_id is not None]
+    if project is not None:
+        chosen = [dataset for dataset in own if dataset.project_id == project.pk] or shared
+    else:
+        chosen = shared or own
+    if not chosen:
+        raise NotFound(f"There is no data set {slug!r}.")
+    if len(chosen) > 1:
+        raise NotFound(f"Several projects have a data set {slug!r}: say which one.", code="ambiguous")
+    require(user, chosen[0].project, action)
+    return chosen[0]
+
+
+def get_dataset_version(
+    user: User, slug: str, number: int, project: Project | None = None, action: Action = Action.VIEW
+) -> DatasetVersion:
+    """Return a version of a data set by number."""
+    dataset = get_dataset(user, slug, project, action)
+    version = dataset.versions.select_related("dataset", "dataset__project").filter(number=number).first()
+    if version is None:
+        raise NotFound(f"Data set {slug!r} has no version {number}.")
+    return version
+
+
+def get_model(user: User, name: str, action: Action = Action.VIEW) -> RegisteredModel:
+    """Return a registered model by name, with its project."""
+    model = visible_models(user).select_related("project").filter(name=name).first()
+    if model is None:
+        raise NotFound(f"There is no model {name!r}.")
+    require(user, model.project, action)
+    return model
+
+
+def get_version(user: User, name: str, number: int, action: Action = Action.VIEW) -> ModelVersion:
+    """Return a model version by the model's name and its number."""
+    model = get_model(user, name, action)
+    version = model.versions.select_related("model", "model__project", "artifact").filter(number=number)
+    if (found := version.first()) is None:
+        raise NotFound(f"Model {name!r} has no version {number}.")
+    return found
+
+
+def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -> PromotionRequest:
+    """Return a promotion request by id, with its model, version and requester."""
+    related = ("model__project", "version__model", "requested_by", "baseline_version")
+    found = visible_promotions(user).select_related(*related).filter(pk=promotion_id).first()
+    if found is None:
+        raise NotFound(f"There is no promotion request {promotion_id}.")
+    require(user, found.model.project, action)
+    return found
+
+
+def get_endpoint(user: User, name: str, action: Action = Action.VIEW) -> Endpoint:
+    """Return an endpoint by the name of its model."""
+    related = ("model__project", "production", "previous", "staging")
+    found = visible_endpoints(user).select_related(*related).filter(model__name=name).first()
+    if found is None:
+        raise NotFound(f"There is no endpoint {name!r}.")
+    require(user, found.model.project, action)
+    return found
+
+
+def get_artifact(user: User, digest: str) -> Artifact:
+    """Return an artifact by its digest."""
+    found = visible_artifacts(user).filter(pk=digest).first()
+    if found is None:
+        raise NotFound(f"There is no artifact {digest[:12]!r}.")
+    return found

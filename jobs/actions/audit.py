@@ -1,0 +1,96 @@
+"""The audit log: who did what to which thing, each row's hash covering the row before it."""
+
+import json
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from jobs.models import AuditEvent, AuditHead, Project, User
+
+SALT = "trainyard.audit"
+GENESIS = "0" * 64
+HEAD_ID = 1
+
+
+def record(
+    action: str, target: Model | str, *, by: User | None, project: Project | None = None, **detail: Any
+) -> AuditEvent:
+    """Append one row to the chain, in the caller's transaction: both happen or neither does.
+
+    Args:
+        action: subject and verb, such as `job.pause`.
+        target: the row that it was done to, or a name for it, such as `model:digits`.
+        by: who did it; None for the installation itself.
+        project: where, so that its members may read it.
+        detail: what else to remember; JSON, or what `str` makes of it.
+
+    Raises:
+        TransactionManagementError: there is no transaction around the call.
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError("an audit row belongs into the transaction it tells of")
+    if project is not None:
+        detail["project"] = project.slug
+    head = _locked_head()
+    event = AuditEvent(
+        time=timezone.now(),
+        actor=by,
+        action=action,
+        target=target if isinstance(target, str) else name_of(target),
+        project=project,
+        detail=json.loads(json.dumps(detail, default=str)),
+        previous_hash=head.hash,
+    )
+    event.hash = hash_of(event)
+    event.save(force_insert=True)
+    head.hash, head.count = event.hash, head.count + 1
+    head.save(update_fields=["hash", "count"])
+    return event
+
+
+def name_of(row: Model) -> str:
+    """Return how the log calls a row: its kind and key, such as `job:12`."""
+    return f"{row._meta.model_name}:{row.pk}"
+
+
+def hash_of(event: AuditEvent) -> str:
+    """Return the HMAC of a row and of the hash before it.
+
+    The project's id stands outside, since it is emptied when the project is deleted; its slug is in the
+    detail. Integers are read as floats, because PostgreSQL gives 1e20 back as an integer.
+    """
+    detail = json.loads(json.dumps(event.detail), parse_int=float)
+    body = [
+        event.previous_hash,
+        event.time.isoformat(),
+        event.actor_id,
+        event.action,
+        event.target,
+        detail,
+    ]
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return salted_hmac(SALT, text, algorithm="sha256").hexdigest()
+
+
+def verify() -> int | None:
+    """Walk the chain from its beginning; return the id of the first row that does not hold, else None.
+
+    A tail that was cut off is reported as the id that would have come next.
+    """
+    previous, count, last_id = GENESIS, 0, 0
+    for event in AuditEvent.objects.order_by("pk").iterator(chunk_size=2000):
+        if event.previous_hash != previous or event.hash != hash_of(event):
+            return event.pk
+        previous, count, last_id = event.hash, count + 1, event.pk
+    head = AuditHead.objects.filter(pk=HEAD_ID).first()
+    expected = (head.hash, head.count) if head else (GENESIS, 0)
+    return None if expected == (previous, count) else last_id + 1
+
+
+def _locked_head() -> AuditHead:
+    """Return the head, locked until the transaction ends: rows are appended one after the other."""
+    AuditHead.objects.get_or_create(pk=HEAD_ID, defaults={"hash": GENESIS})
+    return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
