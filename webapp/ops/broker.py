@@ -94,5 +94,6 @@ def _options(home: Home) -> tuple[str, ...]:
         *("--appendonly", "yes"),
         *("--save", ""),
         *("--maxmemory-policy", "noeviction"),  # eviction would drop Celery's bindings
+        *("--loglevel", "warning"),
         *("--daemonize", "no"),
     )

@@ -22,7 +22,7 @@ def dying_with_parent(argv: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Become `arguments[1:]`, bound to the life of the process with pid `arguments[0]`."""
-    parent, program = int(arguments[0]), arguments[1:]
+    parent, program = int(arguments[0]), list(arguments[1:])
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died between fork and prctl: nobody would ever tell us

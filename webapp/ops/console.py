@@ -1,5 +1,6 @@
 """The supervisor's voice: every part's lines under its name, on the terminal and in a rotated file."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -37,6 +38,11 @@ class Console:
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
         self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), RED if trouble else BOLD)} | {text}")
 
+    def show(self, text: str) -> None:
+        """Write one line to the terminal alone: a secret, such as a login link, belongs in no file."""
+        clock = datetime.now().astimezone().strftime("%H:%M:%S")
+        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), BOLD)} | {text}")
+
     def close(self) -> None:
         """Close the log files."""
         for file in self._files.values():
@@ -54,10 +60,9 @@ class Console:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured else text
 
     def _print(self, text: str) -> None:
-        try:
+        # The terminal may be gone and the pipe closed; the files still tell.
+        with contextlib.suppress(OSError, ValueError):
             print(text, file=self._stream, flush=True)
-        except (OSError, ValueError):
-            pass  # the terminal is gone or the pipe closed; the files still tell
 
 
 class _LogFile:
@@ -65,7 +70,12 @@ class _LogFile:
 
     def __init__(self, path: Path) -> None:
         self._handler = _QuietHandler(
-            path, maxBytes=BYTES_PER_FILE, backupCount=FILES_KEPT, encoding="utf-8", errors="replace", delay=True
+            path,
+            maxBytes=BYTES_PER_FILE,
+            backupCount=FILES_KEPT,
+            encoding="utf-8",
+            errors="replace",
+            delay=True,
         )
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
 

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from webapp.ops.child import dying_with_parent
 
@@ -30,6 +31,7 @@ class Process:
         *,
         environment: Mapping[str, str],
         on_line: Callable[[str], None],
+        cwd: Path | None = None,
         inherit: Sequence[int] = (),
     ) -> "Process":
         """Start `argv`, dying with us, leading its own session; `on_line` gets stdout and stderr."""
@@ -39,6 +41,7 @@ class Process:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=environment,
+            cwd=cwd,
             pass_fds=inherit,
             start_new_session=True,
         )

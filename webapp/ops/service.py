@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from webapp.ops.console import Console
 from webapp.ops.process import Process, in_words
@@ -21,7 +22,7 @@ class Backoff:
     def after(self, lived: float) -> float:
         """Return the seconds to wait after a run of `lived` seconds."""
         self.failures = 1 if lived >= self.healthy_after else self.failures + 1
-        return min(self.limit, self.first * 2 ** (self.failures - 1))
+        return min(self.limit, self.first * 2.0 ** (self.failures - 1))
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Service:
     part: Part
     environment: Mapping[str, str]
     console: Console
+    cwd: Path | None = None
     on_start: Callable[[], None] = lambda: None
     backoff: Backoff = field(default_factory=Backoff)
     process: Process | None = None
@@ -83,25 +85,32 @@ class Service:
 
     async def _keep(self) -> None:
         while not self._stopping.is_set():
-            if self.part.before_start:
-                self.part.before_start(self.backoff.failures)
-            self.process = await Process.start(
-                self.part.argv,
-                environment=self.environment,
-                inherit=self.part.inherit,
-                on_line=lambda line: self.console.line(self.part.name, line),
-            )
-            if self._stopping.is_set():  # the stop came while we forked
-                self.process.terminate()
+            try:
+                process = await self._start_once()
+            except OSError as error:  # no memory, no process slots, no program
+                await self._pause(0.0, f"could not be started ({error})")
+                continue
             self.on_start()
-            await self._mourn(self.process, await self.process.wait())
+            status = await process.wait()
+            if not self._stopping.is_set():
+                await self._pause(process.age, in_words(status))
 
-    async def _mourn(self, process: Process, status: int) -> None:
-        if self._stopping.is_set():
-            return
-        delay = self.backoff.after(process.age)
-        self.console.say(
-            f"{self.part.name} {in_words(status)}; starting it again in {delay:.1f} s.", trouble=True
+    async def _start_once(self) -> Process:
+        if self.part.before_start:
+            self.part.before_start(self.backoff.failures)
+        self.process = await Process.start(
+            self.part.argv,
+            environment=self.environment,
+            cwd=self.cwd,
+            inherit=self.part.inherit,
+            on_line=lambda line: self.console.line(self.part.name, line),
         )
+        if self._stopping.is_set():  # the stop came while we forked
+            self.process.terminate()
+        return self.process
+
+    async def _pause(self, lived: float, what: str) -> None:
+        delay = self.backoff.after(lived)
+        self.console.say(f"{self.part.name} {what}; starting it again in {delay:.1f} s.", trouble=True)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), delay)

@@ -1,0 +1,17 @@
+import signal
+import threading
+
+from django.core.management.base import BaseCommand
+
+from jobs import scheduler
+
+
+class Command(BaseCommand):
+    help = "Places queued jobs on free slots and reaps lost ones. Any number may run; a lease elects one."
+    requires_system_checks: list[str] = []
+
+    def handle(self, **_: object) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        scheduler.run(stop)

@@ -1,0 +1,66 @@
+"""What `up` does with the database before the parts start: wait, back up, migrate, make what they need."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.core.management import call_command
+from django.db import OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from webapp.ops.backup import copy_sqlite
+from webapp.ops.home import Home, write_private
+
+DATABASE_WAIT = 60.0
+BACKUPS_KEPT = 5
+
+
+def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
+    """Bring the database up to date and write the prediction server's secrets.
+
+    Returns:
+        Lines for the operator's terminal alone: the first administrator's link on a new home.
+    """
+    try:
+        _wait_for_database(say)
+        migrate(home, say)
+        return []
+    finally:
+        connection.close()
+
+
+def migrate(home: Home, say: Callable[[str], None]) -> None:
+    """Apply pending migrations, after a copy of an older SQLite database."""
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not plan:
+        return
+    if connection.vendor == "sqlite" and executor.loader.applied_migrations:
+        say(f"The database is older than this program; its copy is {_back_up(home)}.")
+    say(f"Migrating the database ({len(plan)} steps).")
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def _back_up(home: Home) -> Path:
+    home.backups.mkdir(mode=0o700, exist_ok=True)
+    copy = home.backups / f"before-migration-{datetime.now(UTC):%Y%m%dT%H%M%S}.sqlite3"
+    copy_sqlite(Path(connection.settings_dict["NAME"]), copy)
+    for old in sorted(home.backups.glob("before-migration-*.sqlite3"))[:-BACKUPS_KEPT]:
+        old.unlink()
+    return copy
+
+
+def _wait_for_database(say: Callable[[str], None]) -> None:
+    """A database server may start later than we do."""
+    deadline = time.monotonic() + DATABASE_WAIT
+    while True:
+        try:
+            connection.ensure_connection()
+        except OperationalError as error:
+            if time.monotonic() > deadline:
+                raise
+            say(f"Waiting for the database: {str(error).splitlines()[0]}")
+            time.sleep(2)
+        else:
+            return

@@ -1,0 +1,42 @@
+"""Is everything up? Asked of the parts themselves."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+import httpx
+
+PAUSE = 0.25
+
+
+class Readiness:
+    """Asks the web's `/readyz` and the prediction server's port."""
+
+    def __init__(self, *, web: str, serving: str, public_host: str) -> None:
+        self._web = web
+        self._serving = urlsplit(serving)
+        self._headers = {"Host": public_host, "X-Forwarded-Proto": "https"} if public_host else {}
+
+    async def missing(self) -> str | None:
+        """Return what is not ready, in words; None when everything is."""
+        return await self._web_misses() or await self._serving_misses()
+
+    async def wait(self) -> None:
+        """Wait until nothing is missing."""
+        while await self.missing():
+            await asyncio.sleep(PAUSE)
+
+    async def _web_misses(self) -> str | None:
+        try:
+            async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+                answer = await client.get(f"{self._web}/readyz", headers=self._headers)
+        except httpx.HTTPError as error:
+            return f"web ({type(error).__name__})"
+        return None if answer.status_code == httpx.codes.OK else f"web says {answer.text[:200].strip()}"
+
+    async def _serving_misses(self) -> str | None:
+        try:
+            _, writer = await asyncio.open_connection(self._serving.hostname, self._serving.port)
+        except OSError:
+            return "serving"
+        writer.close()
+        return None
