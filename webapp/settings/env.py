@@ -3,7 +3,7 @@
 import os
 import secrets
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -53,15 +53,17 @@ def database(home_folder: Path) -> dict[str, object]:
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     if parts.scheme in ("postgres", "postgresql"):
+        # As in libpq: `?host=` names a socket folder, `?sslmode=` and its like go to the driver.
+        options = dict(parse_qsl(parts.query))
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(parts.path.lstrip("/")),
             "USER": unquote(parts.username or ""),
             "PASSWORD": unquote(parts.password or ""),
-            "HOST": unquote(parts.hostname or ""),
+            "HOST": unquote(parts.hostname or options.pop("host", "")),
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 0,
-            "OPTIONS": {"pool": {"min_size": 1, "max_size": 12}},
+            "OPTIONS": {"pool": {"min_size": 1, "max_size": 12}, **options},
         }
     raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python
+"""Fetches the browser libraries into webapp/static/vendor/ and writes VENDOR.json.
+
+Run by a developer who raises a version or needs another icon; users need neither Node nor a network.
+It packs the pinned releases with `npm pack`, takes only the files that pages load, drops the pointers
+to source maps (which are not shipped), and builds one sprite of the icons named in ICONS.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VENDOR = Path(__file__).resolve().parents[1] / "webapp" / "static" / "vendor"
+
+MIT = """The MIT License (MIT)
+
+{copyright}
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+"""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A released package and what of it is shipped: member of the package -> file name here."""
+
+    name: str
+    package: str
+    version: str
+    licence: str
+    files: Mapping[str, str]
+    copyright: str = ""  # where the package carries no licence file of its own
+    icons: tuple[str, ...] = field(default=())
+
+    @property
+    def folder(self) -> str:
+        """Return the folder's name; a new version gets a new address."""
+        return f"{self.name}-{self.version}"
+
+
+ICONS = tuple(
+    """
+    activity adjustments alert-circle alert-triangle api archive arrow-back-up arrow-down arrow-left
+    arrow-right arrow-up arrows-maximize arrows-shuffle award ban bell bolt book box brain brand-python
+    bulb calendar chart-bar chart-dots chart-histogram chart-line check checks chevron-down chevron-left
+    chevron-right chevron-up circle-check circle-dashed circle-x clipboard-check clock cloud-computing
+    code columns copy cpu cube database device-desktop device-floppy dots dots-vertical download edit
+    external-link eye eye-off file file-code file-text filter flag flask folder git-branch git-compare
+    git-merge grid-dots hash help help-circle history home hourglass info-circle key keyboard layers-intersect
+    layout-dashboard layout-grid layout-sidebar-left-collapse layout-sidebar-left-expand line-dashed link
+    list list-check list-details list-numbers loader-2 lock lock-open login-2 logout mail math-function menu-2
+    message minus moon notes package palette percentage photo player-pause player-play player-skip-forward
+    player-stop plug-connected plug-connected-x plus point power progress puzzle refresh repeat rocket rotate
+    rotate-clockwise route ruler scale search send server server-2 settings shield-check shield-lock shield-x
+    sort-ascending sort-descending stack-2 star sun sun-moon table tag target terminal-2 thumb-down thumb-up
+    tool topology-star-3 transform trash trending-down trending-up trophy upload user user-check user-off
+    user-plus users versions volume wand webhook x zoom-in zoom-out
+    """.split()
+)
+
+LIBRARIES = (
+    Library(
+        name="tabler",
+        package="@tabler/core",
+        version="1.6.1",
+        licence="MIT",
+        files={"dist/css/tabler.min.css": "tabler.min.css", "dist/js/tabler.min.js": "tabler.min.js"},
+        copyright="Copyright (c) 2018-2026 The Tabler Authors\nCopyright (c) 2018-2026 codecalm.net Paweł Kuna"
+        "\n\nContains Bootstrap, copyright (c) 2011-2025 The Bootstrap Authors, and Popper, copyright (c) 2019"
+        "\nFederico Zivolo, both under the same licence.",
+    ),
+    Library(
+        name="htmx",
+        package="htmx.org",
+        version="4.0.1",
+        licence="0BSD",
+        files={"dist/htmx.min.js": "htmx.min.js", "LICENSE": "LICENSE"},
+    ),
+    Library(
+        name="uplot",
+        package="uplot",
+        version="1.6.32",
+        licence="MIT",
+        files={
+            "dist/uPlot.esm.js": "uPlot.esm.js",
+            "dist/uPlot.min.css": "uPlot.min.css",
+            "LICENSE": "LICENSE",
+        },
+    ),
+    Library(
+        name="inter",
+        package="@fontsource-variable/inter",
+        version="5.3.0",
+        licence="OFL-1.1",
+        files={"files/inter-latin-wght-normal.woff2": "inter-latin.woff2", "LICENSE": "LICENSE"},
+    ),
+    Library(
+        name="tabler-icons",
+        package="@tabler/icons",
+        version="3.51.0",
+        licence="MIT",
+        files={"LICENSE": "LICENSE"},
+        icons=ICONS,
+    ),
+)
+
+
+def main() -> None:
+    """Replace the vendored folders by fresh ones."""
+    described = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for old in VENDOR.glob("*-[0-9]*"):
+            shutil.rmtree(old)
+        for library in LIBRARIES:
+            package = _unpack(library, Path(scratch))
+            described.append(_install(library, package))
+    (VENDOR / "VENDOR.json").write_text(json.dumps(described, indent=2) + "\n")
+
+
+def _unpack(library: Library, scratch: Path) -> Path:
+    packed = subprocess.run(  # noqa: S603 - a fixed argv
+        ["npm", "pack", "--silent", f"{library.package}@{library.version}"],  # noqa: S607 - the developer's npm
+        cwd=scratch,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    target = scratch / library.name
+    with tarfile.open(scratch / packed.stdout.split()[-1]) as archive:
+        archive.extractall(target, filter="data")
+    return target / "package"
+
+
+def _install(library: Library, package: Path) -> dict[str, object]:
+    folder = VENDOR / library.folder
+    folder.mkdir(parents=True)
+    for member, name in library.files.items():
+        (folder / name).write_bytes(_without_source_map((package / member).read_bytes()))
+    if library.copyright:
+        (folder / "LICENSE").write_text(MIT.format(copyright=library.copyright))
+    if library.icons:
+        (folder / "sprite.svg").write_text(_sprite(package / "icons" / "outline", library.icons))
+    return {
+        "name": library.name,
+        "package": library.package,
+        "version": library.version,
+        "licence": library.licence,
+        "folder": library.folder,
+        "sha256": {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())
+        },
+    }
+
+
+def _without_source_map(content: bytes) -> bytes:
+    return re.sub(rb"\n?(//# sourceMappingURL=\S+|/\*# sourceMappingURL=\S+ ?\*/)\s*$", b"\n", content)
+
+
+def _sprite(folder: Path, names: tuple[str, ...]) -> str:
+    symbols = [_symbol(name, (folder / f"{name}.svg").read_text()) for name in sorted(set(names))]
+    return '<svg xmlns="http://www.w3.org/2000/svg">\n' + "\n".join(symbols) + "\n</svg>\n"
+
+
+def _symbol(name: str, svg: str) -> str:
+    inside = re.sub(r"^.*?<svg[^>]*>|</svg>\s*$|<!--.*?-->", "", svg, flags=re.DOTALL)
+    shapes = " ".join(line.strip() for line in inside.strip().splitlines())
+    return f'<symbol id="{name}" viewBox="0 0 24 24">{shapes}</symbol>'
+
+
+if __name__ == "__main__":
+    main()
