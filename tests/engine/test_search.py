@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from jobs.spec.search import Algorithm, SearchSpec
@@ -168,3 +169,19 @@ def test_the_process_answers_line_by_line_and_ends_at_end_of_file():
     first, second, third = (json.loads(line) for line in done.stdout.splitlines())
     assert first == third == {"values": suggest(good)}
     assert "space" in second["error"]
+
+
+def test_the_quick_gaussian_process_predicts_as_scikit_learn_does():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern
+
+    from workers.engine.search.gaussian import QuickRegressor
+
+    rng = np.random.default_rng(0)
+    x, y, points = rng.random((9, 3)), rng.normal(size=9), rng.random((20, 3))
+    settings = {"kernel": Matern(nu=2.5), "normalize_y": True, "alpha": 1e-4, "random_state": 1}
+    quick, slow = (kind(**settings).fit(x, y) for kind in (QuickRegressor, GaussianProcessRegressor))
+    for a, b in zip(
+        quick.predict(points, return_std=True), slow.predict(points, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)

@@ -28,6 +28,7 @@ from jobs.spec.search_space import (
     Values,
 )
 from workers.engine.search import random_search
+from workers.engine.search.gaussian import QuickRegressor
 from workers.engine.search.request import Key, SuggestRequest, TrialRow, key
 
 POINTS_PER_DIMENSION = 3
@@ -120,6 +121,7 @@ def _oracle(search: SearchSpec, number: int) -> Any:
         tune_new_entries=False,
         seed=seed,
     )
+    oracle.gpr = QuickRegressor(**oracle.gpr.get_params(deep=False))
     oracle.verbose = 0
     return oracle
 
