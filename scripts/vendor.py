@@ -3,7 +3,7 @@
 
 Run by a developer who raises a version or needs another icon; users need neither Node nor a network.
 It packs the pinned releases with `npm pack`, takes only the files that pages load, drops the pointers
-to source maps (which are not shipped), and builds one sprite of the icons named in ICONS.
+to source maps (which are not shipped), and builds one sprite of the icons named in icons.txt.
 """
 
 import hashlib
@@ -61,25 +61,7 @@ class Library:
         return f"{self.name}-{self.version}"
 
 
-ICONS = tuple(
-    """
-    activity adjustments alert-circle alert-triangle api archive arrow-back-up arrow-down arrow-left
-    arrow-right arrow-up arrows-maximize arrows-shuffle award ban bell bolt book box brain brand-python
-    bulb calendar chart-bar chart-dots chart-histogram chart-line check checks chevron-down chevron-left
-    chevron-right chevron-up circle-check circle-dashed circle-x clipboard-check clock cloud-computing
-    code columns copy cpu cube database device-desktop device-floppy dots dots-vertical download edit
-    external-link eye eye-off file file-code file-text filter flag flask folder git-branch git-compare
-    git-merge grid-dots hash help help-circle history home hourglass info-circle key keyboard layers-intersect
-    layout-dashboard layout-grid layout-sidebar-left-collapse layout-sidebar-left-expand line-dashed link
-    list list-check list-details list-numbers loader-2 lock lock-open login-2 logout mail math-function menu-2
-    message minus moon notes package palette percentage photo player-pause player-play player-skip-forward
-    player-stop plug-connected plug-connected-x plus point power progress puzzle refresh repeat rocket rotate
-    rotate-clockwise route ruler scale search send server server-2 settings shield-check shield-lock shield-x
-    sort-ascending sort-descending stack-2 star sun sun-moon table tag target terminal-2 thumb-down thumb-up
-    tool topology-star-3 transform trash trending-down trending-up trophy upload user user-check user-off
-    user-plus users versions volume wand webhook x zoom-in zoom-out
-    """.split()
-)
+ICONS = tuple(Path(__file__).with_name("icons.txt").read_text().split())
 
 LIBRARIES = (
     Library(
@@ -88,9 +70,10 @@ LIBRARIES = (
         version="1.6.1",
         licence="MIT",
         files={"dist/css/tabler.min.css": "tabler.min.css", "dist/js/tabler.min.js": "tabler.min.js"},
-        copyright="Copyright (c) 2018-2026 The Tabler Authors\nCopyright (c) 2018-2026 codecalm.net Paweł Kuna"
-        "\n\nContains Bootstrap, copyright (c) 2011-2025 The Bootstrap Authors, and Popper, copyright (c) 2019"
-        "\nFederico Zivolo, both under the same licence.",
+        copyright="Copyright (c) 2018-2026 The Tabler Authors\n"
+        "Copyright (c) 2018-2026 codecalm.net Paweł Kuna\n\n"
+        "Contains Bootstrap, copyright (c) 2011-2025 The Bootstrap Authors, and Popper,\n"
+        "copyright (c) 2019 Federico Zivolo, both under the same licence.",
     ),
     Library(
         name="htmx",
