@@ -1,4 +1,12 @@
 from django.contrib import admin
 from django.urls import path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from webapp import health
+from webapp.api.site import api
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", api.urls),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+]

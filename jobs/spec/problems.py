@@ -1,5 +1,6 @@
 """Turns pydantic's errors into JSON pointers into the body that was sent."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -31,8 +32,13 @@ def _pointer(body: Any, loc: tuple[int | str, ...]) -> str:
 
 def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Problem]:
     """List what is wrong, each with a pointer that starts with `prefix` (say `/spec`)."""
+    return from_items(error.errors(include_url=False), body, prefix)
+
+
+def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
+    """Do the same for pydantic's error items, whose `loc` lies in `body`."""
     found = []
-    for item in error.errors(include_url=False):
+    for item in items:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] not in ("missing", "value_error", "extra_forbidden"):
             message = f"{message} (got {item.get('input')!r})"[:500]

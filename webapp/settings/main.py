@@ -31,6 +31,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "webapp.api.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -78,3 +79,7 @@ STATIC_ROOT = HOME / "static"
 TRAINYARD_HOME = HOME
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.os.environ.get("TRAINYARD_ARTIFACTS") or str(HOME / "artifacts")
+
+# A caller of the REST API may send this many requests a second for long, and so many at once.
+TRAINYARD_API_RATE = 50.0
+TRAINYARD_API_BURST = 500.0

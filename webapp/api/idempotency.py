@@ -1,0 +1,122 @@
+"""`Idempotency-Key`: a POST sent twice does its work once and answers the same both times."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja.decorators import decorate_view
+
+from jobs.errors import Conflict, TrainyardError
+from jobs.models import IdempotencyKey
+from webapp.api.auth import Caller, caller
+from webapp.api.media import MULTIPART
+from webapp.api.problems import problem, refuse
+
+KEPT = timedelta(hours=24)
+STUCK = timedelta(seconds=60)
+"""Nothing of an unfinished request is committed, so after this long its key may be taken over."""
+
+
+def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let `run`, a whole operation, heed the header; without it nothing changes."""
+
+    @functools.wraps(run)
+    def once(request: HttpRequest, **arguments: Any) -> HttpResponse:
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return run(request, **arguments)
+        if not 0 < len(key) <= 200:
+            return problem(422, "An Idempotency-Key has 1 to 200 characters.")
+        try:
+            return _once(request, key, caller(request), lambda: run(request, **arguments))
+        except TrainyardError as error:
+            return refuse(error)
+
+    return once
+
+
+idempotent = decorate_view(idempotent_view)
+"""Decorator of an operation that creates work."""
+
+
+def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
+    digest = _body_digest(request)
+    row, is_mine = _claim(who, key, request.path[:200], digest)
+    if row.body_digest != digest:
+        return problem(422, "This Idempotency-Key was used with another body.", code="idempotency_mismatch")
+    if not is_mine:
+        if row.status is None:
+            raise Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
+        return _again(row)
+    try:
+        with transaction.atomic():  # the work and its answer are kept together or not at all
+            response = run()
+            if response.status_code < 300:
+                row.status, row.response = response.status_code, _stored(response)
+                row.save(update_fields=["status", "response"])
+            else:
+                transaction.set_rollback(True)
+    except BaseException:
+        row.delete()
+        raise
+    if row.status is None:
+        row.delete()
+    return response
+
+
+def _claim(who: Caller, key: str, route: str, digest: str) -> tuple[IdempotencyKey, bool]:
+    """Return the key's row, and whether this request is the one to do the work."""
+    now = timezone.now()
+    mine = {"user": who.user, "key": key, "route": route}
+    IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
+    try:
+        with transaction.atomic():
+            return IdempotencyKey.objects.create(**mine, body_digest=digest), True
+    except IntegrityError:
+        pass
+    row = IdempotencyKey.objects.filter(**mine).first()
+    if row is None:  # the other one failed and took its row away just now
+        return IdempotencyKey.objects.create(**mine, body_digest=digest), True
+    stuck = IdempotencyKey.objects.filter(
+        pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK
+    )
+    return row, stuck.update(created=now) == 1
+
+
+def _body_digest(request: HttpRequest) -> str:
+    """Hash what was sent; of a form its fields and files, since each client makes its own boundaries."""
+    if request.content_type != MULTIPART:
+        return hashlib.sha256(request.body).hexdigest()
+    digest = hashlib.sha256(json.dumps(sorted(request.POST.lists())).encode())
+    for name, files in sorted(request.FILES.lists()):
+        for file in files:
+            digest.update(json.dumps([name, getattr(file, "name", "")]).encode())
+            _hash_file(digest, file)
+    return digest.hexdigest()
+
+
+def _hash_file(digest: Any, file: UploadedFile) -> None:
+    for chunk in file.chunks():
+        digest.update(chunk)
+    file.seek(0)
+
+
+def _stored(response: HttpResponse) -> dict[str, Any]:
+    kept = ("Content-Type", "Location", "ETag")
+    return {
+        "body": response.content.decode(),
+        "headers": {name: response[name] for name in kept if response.has_header(name)},
+    }
+
+
+def _again(row: IdempotencyKey) -> HttpResponse:
+    answer = row.response or {}
+    headers = {**answer.get("headers", {}), "Idempotency-Replayed": "true"}
+    return HttpResponse(answer.get("body", ""), status=row.status, headers=headers)

@@ -1,0 +1,32 @@
+"""Schemas that several resources share."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from ninja import Schema
+from pydantic import Field, PlainSerializer, StringConstraints
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=63)]
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Id = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+Time = Annotated[
+    datetime,
+    PlainSerializer(lambda value: value.astimezone(UTC).isoformat().replace("+00:00", "Z"), return_type=str),
+]
+"""RFC 3339 in UTC."""
+
+Json = dict[str, Any]
+
+
+class In(Schema):
+    """A body: unknown fields are refused, numbers are finite."""
+
+    model_config = {"extra": "forbid", "allow_inf_nan": False}
+
+
+def username(user: Any) -> str | None:
+    """Return how people and programs call a person; None for the installation itself."""
+    return None if user is None else user.username

@@ -1,0 +1,124 @@
+"""Builds the API: its routers in one table, its errors in one place, its OpenAPI document."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent, TooManyFilesSent
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError, ValidationErrorContext
+from ninja.openapi.schema import OpenAPISchema
+
+from jobs.errors import TrainyardError
+from jobs.spec.problems import Problem, from_items
+from webapp.api import openapi
+from webapp.api.auth import Credentials
+from webapp.api.media import FiniteRenderer, JsonParser
+from webapp.api.problems import SENTENCES, TooLarge, Unavailable, problem, refuse
+
+# One module a resource; each has a `router`. Keep the order of contract.md.
+RESOURCES = ("me",)
+
+
+class Api(NinjaAPI):
+    """django-ninja with our problem documents, in answers and in the OpenAPI document."""
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Keep what `problems` needs of pydantic's errors: place, message, input."""
+        items: list[dict[str, Any]] = []
+        for context in error_contexts:
+            model: Any = context.model
+            single = getattr(model, "__read_from_single_attr__", None)
+            for item in context.pydantic_validation_error.errors(include_url=False):
+                loc = model.__ninja_flatten_map_reverse__.get(item["loc"], item["loc"])
+                if single and loc[:1] == (single,):
+                    loc = loc[1:]
+                items.append({**item, "loc": loc, "source": model.__ninja_param_source__})
+        return ValidationError(items)
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        """Return the document with the problem answers of every route."""
+        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        return openapi.with_problems(schema)
+
+
+def build() -> Api:
+    """Return the API with every resource mounted."""
+    api = Api(
+        title="Trainyard",
+        version="1",
+        description=openapi.DESCRIPTION,
+        urls_namespace="api",
+        auth=[Credentials()],
+        parser=JsonParser(),
+        renderer=FiniteRenderer(),
+    )
+    for name in RESOURCES:
+        api.add_router("", import_module(f"webapp.api.{name}").router, tags=[name])
+    _handle_errors(api)
+    return api
+
+
+def _handle_errors(api: Api) -> None:
+    def refused(_: HttpRequest, error: Any) -> HttpResponse:
+        return refuse(error)
+
+    def too_large(_: HttpRequest, __: Any) -> HttpResponse:
+        return refuse(TooLarge(SENTENCES[413]))
+
+    api.add_exception_handler(TrainyardError, refused)
+    api.add_exception_handler(ValidationError, _invalid)
+    api.add_exception_handler(HttpError, _http_error)
+    api.add_exception_handler(Http404, lambda _, __: problem(404, SENTENCES[404]))
+    api.add_exception_handler(DjangoValidationError, lambda _, e: problem(422, "; ".join(e.messages)))  # type: ignore[attr-defined]
+    for broken in (SuspiciousOperation, UnreadablePostError, MultiPartParserError):
+        api.add_exception_handler(broken, lambda _, __: problem(400, SENTENCES[400]))
+    for large in (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
+        api.add_exception_handler(large, too_large)
+    api.add_exception_handler(OperationalError, _database_away)
+
+
+def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
+    """Ninja wraps what the parser raises; what we raised there says more."""
+    cause = error.__cause__
+    if isinstance(cause, TrainyardError):
+        return refuse(cause)
+    return problem(error.status_code, str(error))
+
+
+def _database_away(_: HttpRequest, __: Any) -> HttpResponse:
+    response = refuse(Unavailable("The database is busy or away; try again in a moment."))
+    response["Retry-After"] = "1"
+    return response
+
+
+def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
+    found: list[Problem] = []
+    for item in error.errors:
+        found += from_items([item], _sent(request, item["source"]))
+    return problem(422, _summary(found), errors=found)
+
+
+def _sent(request: HttpRequest, source: str) -> Any:
+    """Return what the caller sent in that place, to follow an error's location through it."""
+    if source == "body":
+        return JsonParser().parse_body(request) if request.body else None
+    if source == "path":
+        return dict(request.resolver_match.kwargs) if request.resolver_match else {}
+    return {"query": request.GET, "form": request.POST, "file": request.FILES}.get(source, {}).copy()
+
+
+def _summary(found: Sequence[Problem]) -> str:
+    first = f"{found[0].pointer or 'The body'}: {found[0].message}"
+    return first if len(found) == 1 else f"{first} (and {len(found) - 1} more)"
+
+
+api = build()

@@ -1,0 +1,46 @@
+"""A token bucket for each caller, in this process' memory: a guard against runaway scripts."""
+
+import math
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from webapp.api.problems import Throttled
+
+if TYPE_CHECKING:
+    from webapp.api.auth import Caller
+
+_lock = threading.Lock()
+_buckets: dict[str, tuple[float, float]] = {}
+FORGET_ABOVE = 10_000
+
+
+def take(who: "Caller") -> None:
+    """Take one request out of the caller's bucket.
+
+    Raises:
+        Throttled: it is empty.
+    """
+    rate, burst = settings.TRAINYARD_API_RATE, settings.TRAINYARD_API_BURST
+    key = f"token {who.token.pk}" if who.token else f"user {who.user.pk}"
+    wait = _take(key, rate, burst, time.monotonic())
+    if wait > 0:
+        raise Throttled(
+            f"More than {rate:g} requests a second for too long.", retry_after=max(1, math.ceil(wait))
+        )
+
+
+def _take(key: str, rate: float, burst: float, now: float) -> float:
+    """Return 0 and take one, or the seconds until there is one again."""
+    with _lock:
+        left, since = _buckets.get(key, (burst, now))
+        left = min(burst, left + (now - since) * rate)
+        if left < 1:
+            _buckets[key] = (left, now)
+            return (1 - left) / rate
+        if len(_buckets) > FORGET_ABOVE:
+            _buckets.clear()
+        _buckets[key] = (left - 1, now)
+        return 0.0

@@ -1,0 +1,74 @@
+"""`/healthz`: this process answers. `/readyz`: the parts it needs answer, or the names of those that do not."""
+
+from collections.abc import Callable
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from jobs import clock
+from jobs.models import Lease, Worker
+
+SCHEDULER_LEASE = "scheduler"
+
+
+def _database() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        return bool(cursor.fetchone())
+
+
+def _broker() -> bool:
+    client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+    try:
+        return bool(client.ping())
+    finally:
+        client.close()
+
+
+def _scheduler() -> bool:
+    return Lease.objects.filter(name=SCHEDULER_LEASE, until__gt=clock.now()).exists()
+
+
+def _worker() -> bool:
+    return Worker.objects.filter(state=Worker.State.UP, lease_until__gt=clock.now()).exists()
+
+
+PARTS: dict[str, Callable[[], bool]] = {
+    "database": _database,
+    "broker": _broker,
+    "scheduler": _scheduler,
+    "worker": _worker,
+}
+
+
+def missing_parts() -> list[str]:
+    """Return the names of the parts that do not answer."""
+    return [name for name, answers in PARTS.items() if not _try(answers)]
+
+
+def _try(answers: Callable[[], bool]) -> bool:
+    try:
+        return answers()
+    except (DatabaseError, redis.RedisError, OSError):
+        return False
+
+
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """Say that this process is alive."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """Say whether the installation can do work: 200, or 503 with what is missing."""
+    missing = missing_parts()
+    if missing:
+        return JsonResponse({"status": "not ready", "missing": missing}, status=503)
+    return JsonResponse({"status": "ready"})
