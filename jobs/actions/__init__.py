@@ -1,1 +1,4 @@
-"""Every write, by subject. Keyword-only `by` says who acts; each call is one transaction with its audit row."""
+"""Every write, by subject.
+
+Keyword-only `by` says who acts; each call is one transaction with its audit row.
+"""

@@ -1,1 +1,0 @@
-"""Reads for pages and API: typed, prefetched, paged by key."""

@@ -31,6 +31,9 @@ class Profile(Frozen):
     task: Task
     target: str
     features: tuple[str, ...]
+    inputs: tuple[str, ...] = Field(
+        default=(), description="entries of a vector input in order; `colour=red` is a one-hot column"
+    )
     input_shape: tuple[int, ...] = Field(description="of one row as the model takes it")
     outputs: int = Field(description="classes, or target columns for regression")
     class_labels: tuple[str, ...] = ()

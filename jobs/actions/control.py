@@ -1,0 +1,151 @@
+"""What people want of a job: pause, resume, stop, kill, retry, another priority or pool."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import access, hints, queue
+from jobs.actions import audit, pipeline
+from jobs.actions.transition import move, move_trial
+from jobs.errors import Conflict, StaleState
+from jobs.models import Attempt, Job, User
+from jobs.states import FINAL, AttemptState, Desired, JobState, TrialState
+
+
+def pause(job: Job, *, by: User) -> Job:
+    """Write checkpoints, then free the slots. The state follows when the last part has done so."""
+    return _want(job, Desired.PAUSED, frm=(JobState.STARTING, JobState.RUNNING), by=by)
+
+
+def stop(job: Job, *, by: User) -> Job:
+    """Write checkpoints, then end; what was reached is kept."""
+    return _want(job, Desired.STOPPED, frm=_NOT_FINAL, by=by)
+
+
+def kill(job: Job, *, by: User) -> Job:
+    """End now."""
+    return _want(job, Desired.KILLED, frm=(*_NOT_FINAL, JobState.STOPPING), by=by)
+
+
+_NOT_FINAL = (
+    JobState.QUEUED,
+    JobState.STARTING,
+    JobState.RUNNING,
+    JobState.PAUSED,
+    JobState.RETRYING,
+    JobState.LOST,
+)
+
+
+def _family(job: Job) -> list[Job]:
+    return [job, *Job.objects.filter(parent=job)]
+
+
+def _want(job: Job, desired: Desired, *, frm: tuple[JobState, ...], by: User) -> Job:
+    access.require(by, job.project, access.Action.WRITE)
+    with transaction.atomic():
+        if not Job.objects.filter(pk=job.pk, state__in=frm).exclude(desired=desired).update(desired=desired):
+            raise _refusal(job, desired)
+        Job.objects.filter(parent=job).exclude(state__in=FINAL).update(desired=desired)
+        job.refresh_from_db()
+        if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
+            move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
+        audit.record(f"job.{_VERB[desired]}", f"job:{job.pk}", by=by, project=job.project)
+        _wake_family(job)
+        pipeline.advance(job)
+    job.refresh_from_db()
+    return job
+
+
+_VERB = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill", Desired.RUNNING: "resume"}
+
+
+def _refusal(job: Job, desired: Desired) -> StaleState:
+    job.refresh_from_db()
+    if job.desired == desired and job.state not in FINAL:
+        return StaleState(f"job {job.pk} was already told to {_VERB[desired]}")
+    return StaleState(f"job {job.pk} is {job.state}; it cannot {_VERB[desired]} now")
+
+
+def _wake_family(job: Job) -> None:
+    held = Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__in=_family(job))
+    for worker_id, attempt_id in held.values_list("worker_id", "pk"):
+        queue.wake(worker_id, attempt_id)
+    hints.send("schedule", job=job.pk)
+
+
+def resume(job: Job, *, by: User) -> Job:
+    """Queue a paused job again; it goes on from its newest checkpoints under the same id.
+
+    A job that was told to pause and has not come to rest yet simply goes on.
+    """
+    access.require(by, job.project, access.Action.WRITE)
+    with transaction.atomic():
+        if not Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).update(desired=Desired.RUNNING):
+            job.refresh_from_db()
+            raise StaleState(f"job {job.pk} is {job.state}; only a paused one can resume")
+        Job.objects.filter(parent=job, desired=Desired.PAUSED).update(desired=Desired.RUNNING)
+        _requeue(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,))
+        audit.record("job.resume", f"job:{job.pk}", by=by, project=job.project)
+        _wake_family(job)
+    return job
+
+
+def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], **fields: Any) -> int:
+    count = 0
+    for trial in job.trials.filter(state__in=trials):
+        trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
+        move_trial(trial, TrialState.QUEUED, finished=None, **({"restarts": 0} if fields else {}))
+        count += 1
+    for member in _family(job):
+        member.refresh_from_db()
+        if member.state in jobs:
+            move(member, JobState.QUEUED, **fields)
+            count += 1
+    job.refresh_from_db()
+    return count
+
+
+def retry(job: Job, *, by: User) -> Job:
+    """Run again what failed or was stopped, and only that.
+
+    Raises:
+        StaleState: the job is not final, or nothing in it failed.
+    """
+    access.require(by, job.project, access.Action.WRITE)
+    root = job.root or job
+    with transaction.atomic():
+        if job.state not in FINAL or root.state not in FINAL:
+            raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
+        Job.objects.filter(pk__in=[member.pk for member in _family(root)]).update(desired=Desired.RUNNING)
+        again = (TrialState.FAILED, TrialState.STOPPED)
+        count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), restarts=0, error=None)
+        if not count:
+            raise StaleState(f"nothing in job {root.pk} failed; clone it to run it all again")
+        if root.state == JobState.COMPLETED:
+            move(root, JobState.QUEUED)
+        audit.record("job.retry", f"job:{root.pk}", by=by, project=root.project)
+    job.refresh_from_db()
+    return job
+
+
+def change(job: Job, *, priority: int | None = None, pool: str | None = None, by: User) -> Job:
+    """Give a job and its family another priority or pool; running parts stay where they are.
+
+    Raises:
+        Conflict: the job is final.
+    """
+    access.require(by, job.project, access.Action.WRITE)
+    fields: dict[str, Any] = {}
+    if priority is not None:
+        fields["priority"] = priority
+    if pool is not None:
+        fields["pool"] = pool
+    with transaction.atomic():
+        if not Job.objects.filter(pk=job.pk).exclude(state__in=FINAL).update(**fields):
+            raise Conflict(f"job {job.pk} is {job.state}; there is nothing left to order")
+        Job.objects.filter(parent=job).exclude(state__in=FINAL).update(**fields)
+        audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields)
+        hints.send("schedule", job=job.pk)
+    job.refresh_from_db()
+    return job

@@ -1,0 +1,63 @@
+"""Removes checkpoints that nothing will go on from."""
+
+import logging
+import shutil
+
+from django.db.models import Q
+
+from jobs import clock
+from jobs.actions.tasks import checkpoint_folder
+from jobs.models import Checkpoint, Job
+from jobs.queries import outcomes
+from jobs.states import FINAL, TRIAL_FINAL
+
+log = logging.getLogger(__name__)
+
+KEEP_NEWEST = 2
+BEST_TRIALS_KEPT = 5
+
+
+def sweep(limit: int = 200) -> int:
+    """Remove up to `limit` checkpoints: of ended work all, of running work all but the newest two.
+
+    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials.
+    Returns how many were removed.
+    """
+    removed = 0
+    for job_id in Checkpoint.objects.filter(removed=None).values_list("job", flat=True).distinct():
+        job = Job.objects.get(pk=job_id)
+        for checkpoint in _superfluous(job)[: limit - removed]:
+            _remove(job, checkpoint)
+            removed += 1
+    return removed
+
+
+def _superfluous(job: Job) -> list[Checkpoint]:
+    kept: dict[tuple[int | None, int | None], int] = {}
+    superfluous = []
+    best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
+    for checkpoint in job.checkpoints.filter(removed=None).select_related("trial").order_by("-pk"):
+        key = (checkpoint.trial_id, checkpoint.execution)
+        kept[key] = kept.get(key, 0) + 1
+        if kept[key] > _allowance(job, checkpoint, best):
+            superfluous.append(checkpoint)
+    return superfluous
+
+
+def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
+    if checkpoint.trial is not None and checkpoint.trial.state in TRIAL_FINAL:
+        return 1 if checkpoint.trial_id in best or checkpoint.trial.state != "completed" else 0
+    return 1 if job.state in FINAL else KEEP_NEWEST
+
+
+def _remove(job: Job, checkpoint: Checkpoint) -> None:
+    # The row first: a crash in between leaves a stray folder, never a row without its folder.
+    Checkpoint.objects.filter(pk=checkpoint.pk).update(removed=clock.now())
+    folder = checkpoint_folder(job) / checkpoint.folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_folders(job: Job) -> set[str]:
+    """Return the names of the checkpoint folders that rows still refer to."""
+    rows = job.checkpoints.filter(Q(removed=None))
+    return set(rows.values_list("folder", flat=True))

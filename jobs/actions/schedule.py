@@ -1,0 +1,235 @@
+"""Placement: which attempt starts on which worker, and why the others wait.
+
+Strict order within a pool: priority, then age. A job that waits for slots holds back those behind it,
+so a large one is never starved by small ones.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Sum
+
+from jobs import clock, queue
+from jobs.actions.transition import move, move_trial
+from jobs.errors import StaleState
+from jobs.models import Attempt, Job, Trial, Worker
+from jobs.states import WAITING, AttemptState, Desired, JobKind, JobState, TrialState
+
+UNCLAIMED_SECONDS = 15.0
+
+
+@dataclass
+class Slots:
+    """What a live worker still has free."""
+
+    worker: Worker
+    free: int
+
+
+@dataclass
+class Pool:
+    """The live workers of a pool during one pass."""
+
+    slots: list[Slots] = field(default_factory=list)
+    draining: int = 0
+    blocked_by: Job | None = None
+
+    def fitting(self, needed: int) -> Slots | None:
+        """Return the worker with the most free slots, if it has enough."""
+        most = max(self.slots, key=lambda s: s.free, default=None)
+        return most if most is not None and most.free >= needed else None
+
+    def largest(self) -> int:
+        """Return the number of slots of the largest worker, busy or not."""
+        return max((s.worker.slots for s in self.slots), default=0)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A job, or a trial of a search, that waits for slots."""
+
+    job: Job
+    trial: Trial | None = None
+
+    def order(self) -> tuple[Any, ...]:
+        """Return the sort key: priority, then age, then trial number."""
+        return (
+            -self.job.priority,
+            self.job.queued or self.job.created,
+            self.job.pk,
+            self.trial.number if self.trial else 0,
+        )
+
+
+def place() -> int:
+    """Place what can be placed and say of the rest why it waits. Returns how many were placed."""
+    pools = _pools()
+    used = _slots_by_project()
+    running = _running_trials()
+    placed = 0
+    for candidate in sorted(_candidates(), key=Candidate.order):
+        job = candidate.job
+        pool = pools[job.pool]
+        slot = pool.fitting(job.slots)
+        reason = _why_not(candidate, pool, slot, used, running)
+        if reason is None and slot is not None and _assign(candidate, slot.worker):
+            slot.free -= job.slots
+            used[job.project_id] += job.slots
+            running[job.pk] += 1
+            placed += 1
+        elif reason is not None:
+            _say_why(job, reason)
+    return placed
+
+
+def _pools() -> dict[str, Pool]:
+    pools: dict[str, Pool] = defaultdict(Pool)
+    taken = dict(
+        Attempt.objects.exclude(state=AttemptState.ENDED).values_list("worker").annotate(Sum("slots"))
+    )
+    for worker in Worker.objects.filter(lease_until__gt=clock.now()).exclude(
+        state__in=(Worker.State.LOST, Worker.State.GONE)
+    ):
+        if worker.state == Worker.State.DRAINING:
+            pools[worker.pool].draining += 1
+        else:
+            free = 0 if worker.info.get("no_space") else worker.slots - taken.get(worker.pk, 0)
+            pools[worker.pool].slots.append(Slots(worker, free))
+    return pools
+
+
+def _slots_by_project() -> dict[int | None, int]:
+    rows = (
+        Attempt.objects.exclude(state=AttemptState.ENDED).values_list("job__project").annotate(Sum("slots"))
+    )
+    return defaultdict(int, dict(rows))
+
+
+def _running_trials() -> dict[int, int]:
+    counts: dict[int, int] = defaultdict(int)
+    for pk in (
+        Attempt.objects.exclude(state=AttemptState.ENDED)
+        .filter(trial__isnull=False)
+        .values_list("job", flat=True)
+    ):
+        counts[pk] += 1
+    return counts
+
+
+def _candidates() -> list[Candidate]:
+    waiting = Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
+    waiting = waiting.exclude(kind=JobKind.TRAIN, parent=None, payload__task_done=True)
+    jobs = [Candidate(job) for job in waiting.select_related("project", "root")]
+    trials = Trial.objects.filter(state=TrialState.QUEUED, job__desired=Desired.RUNNING).exclude(
+        job__state__in=(
+            JobState.STOPPED,
+            JobState.COMPLETED,
+            JobState.FAILED,
+            JobState.PAUSED,
+            JobState.STOPPING,
+        )
+    )
+    rows = trials.select_related("job", "job__project", "job__revision").order_by("job", "number")
+    return jobs + [Candidate(trial.job, trial) for trial in rows]
+
+
+def _why_not(
+    candidate: Candidate, pool: Pool, slot: Slots | None, used: dict[int | None, int], running: dict[int, int]
+) -> str | None:
+    """Return the sentence that says why a candidate waits, None when it can be placed."""
+    job = candidate.job
+    if not pool.slots:
+        return _no_worker(job.pool, pool)
+    if pool.largest() < job.slots:
+        largest = f"the largest worker of pool {job.pool} has {pool.largest()}"
+        return f"It needs {job.slots} slots on one worker; {largest}."
+    quota = job.project.max_slots if job.project is not None else None
+    if quota is not None and used[job.project_id] + job.slots > quota:
+        return f"Project {job.project} uses {used[job.project_id]} of its {quota} slots."
+    if candidate.trial is not None and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
+        return f"The search runs {limit} trials at once, as its spec says."
+    if pool.blocked_by is not None:
+        return f"Job {pool.blocked_by.pk} stands before it and waits for {pool.blocked_by.slots} slots."
+    if slot is None:
+        return _no_room(job, pool)
+    return None
+
+
+def _no_worker(name: str, pool: Pool) -> str:
+    if pool.draining:
+        return f"All workers of pool {name} are draining; enable one on the Workers page."
+    return f"No worker runs in pool {name}; start one with: manage.py worker --pool {name}"
+
+
+def _no_room(job: Job, pool: Pool) -> str:
+    full = [s.worker for s in pool.slots if s.worker.info.get("no_space")]
+    if len(full) == len(pool.slots):
+        return f"The disk of {full[0].name} is nearly full; free some space, then it goes on by itself."
+    total, free = sum(s.worker.slots for s in pool.slots), max(s.free for s in pool.slots)
+    pool.blocked_by = job
+    return f"It needs {job.slots} of the {total} slots of pool {job.pool}; {max(free, 0)} free now."
+
+
+def _parallel(job: Job) -> int | None:
+    search = job.revision.spec.search if job.revision is not None else None
+    return search.parallel_trials if search is not None else None
+
+
+def _say_why(job: Job, reason: str) -> None:
+    if job.why_waiting != reason and job.state in WAITING:
+        Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
+        job.why_waiting = reason
+
+
+def _assign(candidate: Candidate, worker: Worker) -> bool:
+    """Give a candidate to a worker under a new fence; False when it moved under our eyes."""
+    job, trial = candidate.job, candidate.trial
+    try:
+        with transaction.atomic():
+            attempt = _new_attempt(job, trial, worker)
+            if trial is not None:
+                move_trial(
+                    trial,
+                    TrialState.RUNNING,
+                    attempt=attempt.number,
+                    started=trial.started or clock.now(),
+                    error=None,
+                )
+            elif job.state in WAITING:
+                move(job, JobState.STARTING)
+            _start_root(job)
+            queue.wake(worker.pk, attempt.pk)
+    except StaleState:
+        return False
+    return True
+
+
+def _new_attempt(job: Job, trial: Trial | None, worker: Worker) -> Attempt:
+    if not Job.objects.filter(pk=job.pk, fence=job.fence).update(fence=F("fence") + 1):
+        raise StaleState(f"job {job.pk} has a newer attempt")
+    job.fence += 1
+    return Attempt.objects.create(
+        job=job,
+        trial=trial,
+        number=job.fence,
+        worker=worker,
+        slots=job.slots,
+        assigned=clock.now(),
+        lease_until=clock.seconds_from_now(UNCLAIMED_SECONDS),
+    )
+
+
+def _start_root(job: Job) -> None:
+    """A root is starting when the first part of its family is."""
+    root = Job.objects.get(pk=job.root_id_or_self)
+    if root.state in WAITING:
+        move(root, JobState.STARTING)
+
+
+def sweep_workers() -> None:
+    """Declare workers lost whose lease ran out."""
+    Worker.objects.filter(
+        state__in=(Worker.State.UP, Worker.State.DRAINING), lease_until__lt=clock.now()
+    ).update(state=Worker.State.LOST)

@@ -1,0 +1,118 @@
+"""Makes the queued jobs: an experiment's root, and the small ones that describe, register and judge."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import access, clock, hints
+from jobs.actions import audit, events
+from jobs.errors import BadSpec, Conflict
+from jobs.models import DatasetVersion, Job, ModelVersion, PromotionRequest, Revision, User
+from jobs.queries import outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.states import JobKind, JobState
+
+
+def submit(revision: Revision, *, by: User) -> Job:
+    """Queue a revision of an experiment: a search if its spec has one, else a single training.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadSpec: the dataset version does not exist or is not ready.
+    """
+    experiment = revision.experiment
+    access.require(by, experiment.project, access.Action.WRITE)
+    spec = revision.spec
+    version = dataset_version(spec, revision)
+    with transaction.atomic():
+        job = _queued(
+            kind=JobKind.SEARCH if spec.search is not None else JobKind.TRAIN,
+            project=experiment.project,
+            experiment=experiment,
+            revision=revision,
+            title=experiment.name,
+            payload={"dataset_version": version.pk},
+            pool=spec.resources.pool,
+            priority=spec.resources.priority,
+            slots=spec.resources.slots,
+            max_restarts=spec.resources.max_restarts,
+            created_by=by,
+        )
+        audit.record(
+            "job.submit", f"job:{job.pk}", by=by, project=experiment.project, revision=revision.digest
+        )
+    return job
+
+
+def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
+    """Return the dataset version that a revision names; its newest ready one when it names none."""
+    dataset = outcomes.dataset_in(revision.experiment.project, spec.data.dataset)
+    if dataset is None:
+        raise BadSpec(
+            f"there is no dataset {spec.data.dataset!r} in this project",
+            [Problem("/spec/data/dataset", f"no dataset {spec.data.dataset!r} here")],
+        )
+    versions = dataset.versions.filter(state=DatasetVersion.State.READY)
+    if spec.data.dataset_version is not None:
+        versions = versions.filter(number=spec.data.dataset_version)
+    version = versions.order_by("-number").first()
+    if version is None:
+        wanted = spec.data.dataset_version or "any"
+        message = f"dataset {dataset.slug} has no ready version {wanted}"
+        raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
+    return version
+
+
+def _queued(**fields: Any) -> Job:
+    job = Job.objects.create(state=JobState.QUEUED, queued=clock.now(), **fields)
+    events.append(job.pk, [events.event("state", job, state=str(JobState.QUEUED))])
+    hints.send("schedule", job=job.pk)
+    return job
+
+
+def profile(version: DatasetVersion, *, by: User | None) -> Job:
+    """Queue the job that reads and describes a dataset version."""
+    return _queued(
+        kind=JobKind.PROFILE,
+        project=version.dataset.project,
+        title=f"Profile {version}",
+        payload={"dataset_version": version.pk},
+        priority=80,
+        created_by=by,
+    )
+
+
+def register(version: ModelVersion, *, by: User | None) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature."""
+    return _queued(
+        kind=JobKind.REGISTER,
+        project=version.model.project,
+        title=f"Validate {version}",
+        payload={"version": version.pk},
+        priority=80,
+        created_by=by,
+    )
+
+
+def gate(promotion: PromotionRequest, *, by: User) -> Job:
+    """Queue the job that judges a promotion's version against the champion."""
+    return _queued(
+        kind=JobKind.GATE,
+        project=promotion.model.project,
+        title=f"Gates of {promotion.version}",
+        payload={"promotion": promotion.pk},
+        priority=90,
+        created_by=by,
+    )
+
+
+def clone(job: Job, *, by: User) -> Job:
+    """Queue the same revision again.
+
+    Raises:
+        Conflict: the job does not come from an experiment.
+    """
+    if job.revision is None or job.parent_id is not None:
+        raise Conflict(f"job {job.pk} ({job.kind}) has no experiment of its own to run again")
+    return submit(job.revision, by=by)

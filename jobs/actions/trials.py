@@ -1,0 +1,57 @@
+"""Single trials: queued by hand, run again."""
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from jobs import access, hints
+from jobs.actions import audit, suggest
+from jobs.actions.transition import move_trial
+from jobs.errors import BadInput, Conflict, StaleState
+from jobs.models import Job, Trial, User
+from jobs.spec.problems import Problem
+from jobs.spec.search_space import Values
+from jobs.spec.values import apply_values
+from jobs.states import FINAL, JobKind, TrialState
+
+
+def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
+    """Queue one configuration of a search beside those the algorithm chooses.
+
+    Raises:
+        Conflict: the job is no search, or has ended.
+        BadInput: the values do not fit the space; says which.
+    """
+    access.require(by, job.project, access.Action.WRITE)
+    if job.kind != JobKind.SEARCH or job.revision is None:
+        raise Conflict(f"job {job.pk} is a {job.kind}, not a search")
+    with transaction.atomic():
+        root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job.pk)
+        if root.state in FINAL:
+            raise StaleState(f"search {job.pk} is {root.state}; retry or clone it first")
+        try:
+            apply_values(job.revision.spec, values)
+            trial = suggest.make_trial(root, values, source="hand", by=by)
+        except (ValueError, ValidationError) as error:
+            message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise BadInput(message, [Problem("/values", message)]) from error
+        audit.record("trial.queue", f"job:{job.pk}", by=by, project=job.project, trial=trial.number)
+        hints.send("schedule", job=job.pk)
+    return trial
+
+
+def retry(trial: Trial, *, by: User) -> Trial:
+    """Run the open executions of a failed or stopped trial again; finished ones stay."""
+    access.require(by, trial.job.project, access.Action.WRITE)
+    if trial.job.state in FINAL:
+        raise StaleState(f"search {trial.job_id} is {trial.job.state}; retry the job")
+    with transaction.atomic():
+        if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
+            raise StaleState(
+                f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
+            )
+        trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.QUEUED)
+        move_trial(trial, TrialState.QUEUED, finished=None, restarts=0, error=None)
+        audit.record(
+            "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
+        )
+    return trial

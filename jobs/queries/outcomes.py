@@ -1,0 +1,110 @@
+"""What came out of a search or a family of jobs: best trials, candidates, results."""
+
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+
+from jobs.errors import Conflict
+from jobs.models import Dataset, Job, Project, Trial
+from jobs.spec.search import Objective, SearchSpec
+from jobs.states import JobKind, JobState, TrialState
+
+
+def objective_of(root: Job) -> Objective:
+    """Return the objective of a root job; validation loss where there is no search."""
+    spec = root.revision.spec if root.revision is not None else None
+    return spec.search.objective if spec is not None and spec.search is not None else Objective()
+
+
+def search_of(root: Job) -> SearchSpec:
+    """Return the search of a root job's spec.
+
+    Raises:
+        Conflict: the job has none.
+    """
+    search = root.revision.spec.search if root.revision is not None else None
+    if search is None:
+        raise Conflict(f"job {root.pk} is a {root.kind}, not a search")
+    return search
+
+
+def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
+    """List the completed trials of distinct values with the best scores, best first."""
+    score = F("score")
+    order = score.desc() if objective_of(root).direction == "max" else score.asc()
+    rows = root.trials.filter(state=TrialState.COMPLETED, score__isnull=False).order_by(order, "number")
+    chosen: list[int] = []
+    seen: set[str] = set()
+    for pk, digest in rows.values_list("pk", "values_digest"):
+        if digest not in seen:
+            seen.add(digest)
+            chosen.append(pk)
+        if len(chosen) == limit:
+            break
+    return rows.filter(pk__in=chosen)
+
+
+def validation_score(job: Job, objective: Objective) -> float | None:
+    """Return a trained candidate's score on validation data, by the objective's metric."""
+    metrics = job.results.get("metrics", {}).get("validation", {})
+    value = metrics.get(objective.metric.removeprefix("val_"))
+    if isinstance(value, dict):
+        value = value.get("value")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def best_single(root: Job) -> Job:
+    """Return the training job with the best validation score; the root itself without a search.
+
+    Test data never chooses: candidates are compared on validation data only.
+    """
+    if root.kind == JobKind.TRAIN:
+        return root
+    objective = objective_of(root)
+    trained = list(root.children.filter(kind=JobKind.TRAIN, state=JobState.COMPLETED).order_by("ordinal"))
+    best = trained[0]
+    for job in trained[1:]:
+        score, leader = validation_score(job, objective), validation_score(best, objective)
+        if score is not None and (leader is None or objective.better(score, leader)):
+            best = job
+    return best
+
+
+def final_candidate(root: Job) -> Job:
+    """Return the job whose model goes on to quantization: the ensemble if there is one, else the best."""
+    ensemble = root.children.filter(kind=JobKind.ENSEMBLE, state=JobState.COMPLETED).first()
+    return ensemble or best_single(root)
+
+
+def dataset_in(project: Project, slug: str) -> Dataset | None:
+    """Return the data set that a slug means inside a project: its own, or else the bundled one."""
+    own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
+    return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
+
+
+def results(root: Job) -> dict[str, Any]:
+    """Return the `results` of a root job from its rows."""
+    if root.kind not in (JobKind.SEARCH, JobKind.TRAIN):
+        return root.results
+    out: dict[str, Any] = dict(root.results)
+    if best := best_trials(root, limit=1).first() if root.kind == JobKind.SEARCH else None:
+        out["best_trial"] = {
+            "number": best.number,
+            "values": best.values,
+            "score": best.score,
+            "std": best.std,
+        }
+    done = root.children.filter(state=JobState.COMPLETED)
+    candidates = {job.kind: job for job in done.exclude(kind=JobKind.TRAIN)}
+    if root.kind == JobKind.TRAIN or done.filter(kind=JobKind.TRAIN).exists():
+        candidates["best"] = best_single(root)
+    metrics = {
+        name: job.results.get("metrics", {})
+        for name, job in candidates.items()
+        if name in ("best", JobKind.ENSEMBLE, JobKind.QUANTIZE)
+    }
+    if metrics:
+        out["candidates"] = metrics
+        chosen = candidates.get(JobKind.ENSEMBLE) or candidates["best"]
+        out["metrics"] = chosen.results.get("metrics", {})
+    return out

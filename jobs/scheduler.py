@@ -1,0 +1,118 @@
+"""The scheduler's loop. Any number may run; the one that holds the lease in the database works."""
+
+import json
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event
+
+import redis
+from django.conf import settings
+from django.db import OperationalError, close_old_connections
+from django.db.models import Q
+
+from jobs import clock, hints
+from jobs.actions import attempts, pipeline, retention, schedule
+from jobs.models import Lease
+
+log = logging.getLogger(__name__)
+
+NAME = "scheduler"
+LEASE_SECONDS = 10.0
+IDLE_SECONDS = 0.5
+SWEEP_SECONDS = 2.0
+RETENTION_SECONDS = 30.0
+
+
+def hold_lease(holder: str) -> bool:
+    """Take or renew the right to schedule; True while it is ours."""
+    now, until = clock.now(), clock.seconds_from_now(LEASE_SECONDS)
+    mine_or_free = Lease.objects.filter(name=NAME).filter(Q(holder=holder) | Q(until__lt=now))
+    if mine_or_free.update(holder=holder, until=until):
+        return True
+    _, created = Lease.objects.get_or_create(name=NAME, defaults={"holder": holder, "until": until})
+    return created
+
+
+def release_lease(holder: str) -> None:
+    """Give the right back, so that another scheduler need not wait for its end."""
+    Lease.objects.filter(name=NAME, holder=holder).delete()
+
+
+def tick() -> None:
+    """Let every job take its next step and place what can be placed."""
+    pipeline.advance_all()
+    if schedule.place():
+        pipeline.advance_all()
+
+
+def sweep() -> None:
+    """Find the dead: workers and attempts whose leases ran out."""
+    schedule.sweep_workers()
+    attempts.reap()
+
+
+class Hints:
+    """Waits for a hint that something changed, or for the time to pass."""
+
+    def __init__(self) -> None:
+        self._pubsub: redis.client.PubSub | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Return at the first hint, or after `seconds`."""
+        try:
+            if self._pubsub is None:
+                client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL, socket_connect_timeout=1)
+                self._pubsub = client.pubsub(ignore_subscribe_messages=True)
+                self._pubsub.subscribe(hints.channel("schedule"))
+            deadline = time.monotonic() + seconds
+            while (left := deadline - time.monotonic()) > 0:
+                if self._pubsub.get_message(timeout=left) is not None:
+                    self._drain()
+                    return
+        except (redis.RedisError, OSError) as error:
+            log.debug("no hints: %s", error)
+            self._pubsub = None
+            time.sleep(seconds)
+
+    def _drain(self) -> None:
+        while self._pubsub is not None and self._pubsub.get_message(timeout=0) is not None:
+            pass
+
+
+class Every:
+    """Calls a function, but not more often than every so many seconds."""
+
+    def __init__(self, seconds: float, function: Callable[[], object]) -> None:
+        self.seconds, self.function, self.due = seconds, function, 0.0
+
+    def __call__(self) -> None:
+        """Call it if it is due."""
+        if time.monotonic() >= self.due:
+            self.due = time.monotonic() + self.seconds
+            self.function()
+
+
+def run(stop: Event) -> None:
+    """Schedule until `stop` is set. A database that is away is waited for."""
+    holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    waiter = Hints()
+    chores = [Every(SWEEP_SECONDS, sweep), Every(RETENTION_SECONDS, retention.sweep)]
+    log.info("scheduler %s is up", holder)
+    while not stop.is_set():
+        try:
+            if hold_lease(holder):
+                for chore in chores:
+                    chore()
+                tick()
+        except OperationalError as error:
+            log.warning("database away: %s", error)
+            close_old_connections()
+        waiter.wait(IDLE_SECONDS)
+    with suppress(OperationalError):
+        release_lease(holder)
+    log.info(json.dumps({"scheduler": "ended"}))
