@@ -6,6 +6,7 @@ import socket
 from webapp.ops.errors import OpsError
 
 BACKLOG = 1024
+HIGHEST_PORT = 65_535
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - looked up, not bound
 
 
@@ -15,6 +16,10 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
     Raises:
         OpsError: the address cannot be had; the text names `flag`, the option that changes it.
     """
+    if not 0 <= port <= HIGHEST_PORT:  # getaddrinfo would quietly wrap it round
+        raise OpsError(
+            f"Cannot listen on {host}, port {port}: ports go from 0 to {HIGHEST_PORT}. Change {flag}."
+        )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -23,7 +28,7 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise OpsError(_why(host, port, flag, error)) from error
     return listener
 
@@ -45,7 +50,7 @@ def url(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _why(host: str, port: int, flag: str, error: OSError | OverflowError) -> str:
-    if getattr(error, "errno", None) == errno.EADDRINUSE:
+def _why(host: str, port: int, flag: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
         return f"Port {port} on {host} is in use. Choose another one with {flag} (0 picks a free one)."
     return f"Cannot listen on {host}, port {port}: {error}. Change it with --host or {flag}."

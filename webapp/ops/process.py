@@ -17,10 +17,12 @@ KILLED_WAIT = 5.0
 class Process:
     """A started program. Make one with `Process.start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, output: int, on_line: Callable[[str], None]
+    ) -> None:
         self._process = process
         self._on_line = on_line
-        self._reading = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._read(output))
         self.pid = process.pid
         self.started = time.monotonic()
 
@@ -35,17 +37,25 @@ class Process:
         inherit: Sequence[int] = (),
     ) -> "Process":
         """Start `argv`, dying with us, leading its own session; `on_line` gets stdout and stderr."""
-        process = await asyncio.create_subprocess_exec(
-            *dying_with_parent(argv),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=environment,
-            cwd=cwd,
-            pass_fds=inherit,
-            start_new_session=True,
-        )
-        return cls(process, on_line)
+        # A pipe of our own: asyncio's `wait` would not return while a grandchild holds its pipe open.
+        output, theirs = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *dying_with_parent(argv),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=asyncio.subprocess.STDOUT,
+                env=environment,
+                cwd=cwd,
+                pass_fds=inherit,
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(output)
+            raise
+        finally:
+            os.close(theirs)
+        return cls(process, output, on_line)
 
     @property
     def running(self) -> bool:
@@ -76,10 +86,19 @@ class Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    async def _read(self) -> None:
-        assert self._process.stdout is not None  # noqa: S101 - asked for at start
+    async def _read(self, output: int) -> None:
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb", buffering=0)
+        )
+        try:
+            await self._split(reader)
+        finally:
+            transport.close()
+
+    async def _split(self, reader: asyncio.StreamReader) -> None:
         rest = b""
-        while chunk := await self._process.stdout.read(LINE_LIMIT):
+        while chunk := await reader.read(LINE_LIMIT):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 self._emit(line)

