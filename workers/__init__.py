@@ -1,0 +1,1 @@
+"""Everything that computes: supervisors, runners, the engine and the prediction server."""

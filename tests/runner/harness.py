@@ -1,0 +1,132 @@
+"""Starts a real runner process and collects what it says. For every test that needs one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jobs.spec.control import Checkpoint, Control, Start, Yield
+from jobs.spec.events import FINAL, RUNNER_EVENT, RunnerEvent
+from jobs.spec.task import Task
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120.0
+
+
+class RunnerProcess:
+    """One runner, its events as they come, and its standard output in a file."""
+
+    def __init__(self, log: Path, environment: dict[str, str] | None = None) -> None:
+        read_end, write_end = os.pipe()
+        self.log = log
+        self.events: list[RunnerEvent] = []
+        self._news = threading.Condition()
+        self._closed = False
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "workers.runner", "--events-fd", str(write_end),
+                 "--parent", str(os.getpid())],
+                stdin=subprocess.PIPE, stdout=output, stderr=output, pass_fds=(write_end,),
+                start_new_session=True, cwd=ROOT, env={**os.environ, **(environment or {})},
+            )  # fmt: skip
+        os.close(write_end)
+        threading.Thread(target=self._collect, args=(read_end,), daemon=True).start()
+
+    def _collect(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb") as pipe:
+            for line in pipe:
+                event = RUNNER_EVENT.validate_json(line)
+                with self._news:
+                    self.events.append(event)
+                    self._news.notify_all()
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+
+    def tell(self, control: Control) -> None:
+        """Send a control line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(control.model_dump_json().encode() + b"\n")
+        self.process.stdin.flush()
+
+    def start(self, task: Task) -> None:
+        """Write the task's file into its folder and start it."""
+        folder = Path(task.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "spec.json"
+        file.write_text(task.model_dump_json(by_alias=True))
+        self.tell(Start(task=str(file)))
+
+    def run(self, task: Task) -> list[RunnerEvent]:
+        """Run a task to its final event; return the events since its start."""
+        before = len(self.events)
+        self.start(task)
+        self.wait_for(lambda events: any(isinstance(e, FINAL) for e in events[before:]))
+        return self.events[before:]
+
+    def wait_for(self, condition: Callable[[Sequence[RunnerEvent]], bool], timeout: float = PATIENCE) -> None:
+        """Wait until the events so far fulfil `condition`."""
+        deadline = time.monotonic() + timeout
+        with self._news:
+            while not condition(self.events):
+                left = deadline - time.monotonic()
+                if left <= 0 or self._closed:
+                    text = self.log.read_text()[-4000:]
+                    raise AssertionError(f"runner ended or timed out; events {self.events[-3:]}\n{text}")
+                self._news.wait(left)
+
+    def of_type(self, kind: str) -> list[Any]:
+        """Return the events of one type."""
+        return [event for event in self.events if event.type == kind]
+
+    def yield_(self, why: Any = "pause") -> None:
+        """Ask for a checkpoint and an end."""
+        self.tell(Yield(why=why))
+
+    def checkpoint(self) -> None:
+        """Ask for a checkpoint."""
+        self.tell(Checkpoint())
+
+    def kill(self) -> None:
+        """Kill -9, as the world does."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> int:
+        """End of file on its standard input; return its exit status."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+@contextmanager
+def runner(folder: Path, environment: dict[str, str] | None = None) -> Iterator[RunnerProcess]:
+    """Give a runner that is gone afterwards, whatever happened."""
+    folder.mkdir(parents=True, exist_ok=True)
+    started = RunnerProcess(folder / "output.log", environment)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.kill()
+
+
+def profile_of(folder: Path, events: Sequence[RunnerEvent]) -> dict[str, Any]:
+    """Return what a later task needs of a profile task's result: `DatasetFile` as JSON."""
+    result = next(event for event in events if event.type == "result").result
+    return {
+        "path": str(folder / result["path"]),
+        "digest": result["digest"],
+        "profile": json.loads(json.dumps(result["profile"])),
+    }

@@ -1,0 +1,1 @@
+"""From an upload to arrays: reading, encoding, storing, splitting, batching. Needs no Keras."""

@@ -1,0 +1,75 @@
+"""Loads a dataset version for training, under the roles that the experiment gives its columns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.spec.data import DataSpec, Task
+from jobs.spec.profile import Profile
+from jobs.spec.task import DatasetFile
+from workers.engine.data.encode import encode
+from workers.engine.data.split import Parts, split
+from workers.engine.data.store import read_arrays
+from workers.engine.data.table import Array, Table
+from workers.engine.errors import BadData, BadSpec
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All rows of a dataset version and which part each belongs to.
+
+    `x` and `y` are as in `workers.engine.data.encode.Encoded`; `profile` describes these very arrays.
+    """
+
+    x: Array
+    y: Array
+    profile: Profile
+    parts: Parts
+
+    @property
+    def task(self) -> Task:
+        """Return what is to be predicted."""
+        return self.profile.task
+
+
+def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
+    """Read the arrays and split them as `spec` says.
+
+    Raises:
+        BadData: the file is damaged, or its columns do not fit their roles.
+        BadSpec: the split cannot be made from these rows.
+    """
+    profile = Profile.model_validate(file.profile)
+    arrays = read_arrays(Path(file.path))
+    if not {"x", "y", "columns"} <= arrays.keys():
+        raise BadData(f"{Path(file.path).name} is no data set file: it holds {sorted(arrays)[:10]}")
+    raw = {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays["columns"])}
+    x, y = arrays["x"], arrays["y"]
+    if _roles_differ(profile, spec):
+        x, y, profile = _encode_again(raw, profile, spec)
+    return Dataset(x, y, profile, split(y, raw, profile.task, spec.split))
+
+
+def _roles_differ(profile: Profile, spec: DataSpec) -> bool:
+    return (
+        (spec.target is not None and spec.target != profile.target)
+        or (spec.features is not None and spec.features != profile.features)
+        or (spec.task is not None and spec.task != profile.task)
+    )
+
+
+def _encode_again(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:
+    if not raw.keys() >= set(profile.features):
+        raise BadSpec("the features of this data set are arrays; target and features cannot be chosen anew")
+    encoded = encode(Table(raw), target=spec.target or profile.target, features=spec.features, task=spec.task)
+    described = profile.model_copy(
+        update={
+            "task": encoded.task,
+            "target": encoded.target,
+            "features": encoded.features,
+            "inputs": encoded.inputs,
+            "input_shape": encoded.x.shape[1:],
+            "outputs": encoded.outputs,
+            "class_labels": encoded.class_labels,
+        }
+    )
+    return encoded.x, encoded.y, described

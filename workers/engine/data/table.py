@@ -1,0 +1,158 @@
+"""A table of named columns, read from CSV, Parquet or NPZ under limits; never unpickles."""
+
+import csv
+import zipfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.engine.errors import BadData
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MAX_BYTES = 4 * 2**30
+MAX_COLUMNS = 20_000
+NUMBERS = "biuf"
+"""NumPy kinds that are numbers: bool, int, unsigned, float."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length by name; a column's further axes are the shape of one row."""
+
+    columns: dict[str, Array]
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(column) for name, column in self.columns.items()}
+        if not lengths:
+            raise BadData("the file holds no columns")
+        if len(set(lengths.values())) > 1:
+            raise BadData(f"the columns differ in length: {lengths}")
+        if self.rows == 0:
+            raise BadData("the file holds no rows")
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self.columns.values())))
+
+
+def read_csv(path: Path) -> Table:
+    """Read a comma-separated file with one header line.
+
+    Raises:
+        BadData: unreadable, too large, or its header is empty or repeats a name.
+    """
+    import pandas as pd
+
+    _check_size(path)
+    _check_header(path)
+    try:
+        frame = pd.read_csv(path, low_memory=False, skipinitialspace=True)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise BadData(f"{path.name} is not a readable CSV file: {str(error).strip()}") from error
+    return _from_frame(frame)
+
+
+def _check_header(path: Path) -> None:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header = next(csv.reader(file), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadData(f"{path.name} is not UTF-8 text: {error}") from error
+    names = [name.strip() for name in header]
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadData(f"the header of {path.name} repeats {repeated}; every column needs its own name")
+    if "" in names:
+        raise BadData(f"column {names.index('') + 1} of {path.name} has no name in the header")
+    if len(names) > MAX_COLUMNS:
+        raise BadData(f"{path.name} has {len(names)} columns; at most {MAX_COLUMNS} are read")
+
+
+def read_parquet(path: Path) -> Table:
+    """Read a Parquet file of flat columns.
+
+    Raises:
+        BadData: unreadable, too large, or a column is nested.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _check_size(path)
+    try:
+        file = pq.ParquetFile(path)
+        if file.metadata.num_rows * max(file.metadata.num_columns, 1) * 8 > MAX_BYTES:
+            raise BadData(f"{path.name} unpacks to more than {MAX_BYTES >> 30} GiB")
+        table = file.read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadData(f"{path.name} is not a readable Parquet file: {error}") from error
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            raise BadData(f"column {field.name!r} holds {field.type} values; only flat columns are read")
+    return _from_frame(table.to_pandas())
+
+
+def _from_frame(frame: Any) -> Table:
+    return Table({str(name).strip(): _column(frame[name]) for name in frame.columns})
+
+
+def _column(series: Any) -> Array:
+    """Turn a pandas series into a plain array; texts become `<U`, with "" where missing."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(series.dtype) and not series.isna().any():
+        return np.asarray(series.astype(bool))
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        moments = pd.to_datetime(series, utc=True).dt.tz_localize(None)
+        return np.asarray(moments.to_numpy(dtype="datetime64[us]"))
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
+        return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
+    return np.asarray(series.fillna("").astype(str).to_list(), dtype=np.str_)
+
+
+def read_npz(path: Path) -> Table:
+    """Read named arrays; the first axis is the row. Arrays of Python objects are refused.
+
+    Raises:
+        BadData: not an .npz, too large, an array without rows or of a kind we do not read.
+    """
+    _check_size(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_members(archive, path.name)
+        with np.load(path, allow_pickle=False) as arrays:
+            columns = {name: _plain(name, arrays[name]) for name in arrays.files}
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
+        raise BadData(f"{path.name} is not a readable NPZ file: {error}") from error
+    return Table(columns)
+
+
+def _check_members(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse a small file that unpacks to a huge one, before anything is unpacked."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MAX_BYTES:
+        raise BadData(f"{name} unpacks to {unpacked:,} bytes; at most {MAX_BYTES:,} are read")
+    if len(archive.infolist()) > MAX_COLUMNS:
+        raise BadData(f"{name} holds {len(archive.infolist())} arrays; at most {MAX_COLUMNS} are read")
+
+
+def _plain(name: str, array: Array) -> Array:
+    if array.ndim == 0:
+        raise BadData(f"array {name!r} is a single value; its first axis must be the rows")
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    if array.dtype.kind not in NUMBERS + "UM":
+        raise BadData(f"array {name!r} holds {array.dtype} values; numbers, texts and times are read")
+    return array
+
+
+def _check_size(path: Path) -> None:
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise BadData(f"{path.name} has {size:,} bytes; at most {MAX_BYTES:,} are read")
+    if size == 0:
+        raise BadData(f"{path.name} is empty")

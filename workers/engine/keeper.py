@@ -1,0 +1,56 @@
+"""Decides when a training writes checkpoints, and writes them."""
+
+import time
+from pathlib import Path
+
+from workers.engine import checkpoint
+from workers.engine.checkpoint import Snapshot
+from workers.engine.report import Report
+
+EVERY_EPOCH_BUT = 1.0
+WITHIN_AN_EPOCH = 30.0
+
+
+class Keeper:
+    """The checkpoints of one training.
+
+    Args:
+        parent: folder of this training's checkpoints.
+        fence: number of the attempt.
+        interval: seconds that pass at least between two checkpoints at epoch ends.
+    """
+
+    def __init__(
+        self,
+        parent: Path,
+        report: Report,
+        *,
+        fence: int,
+        execution: int | None = None,
+        interval: float = EVERY_EPOCH_BUT,
+    ) -> None:
+        self._parent = parent
+        self._report = report
+        self._fence = fence
+        self._execution = execution
+        self._interval = interval
+        self._last = time.monotonic()
+
+    def due(self, *, within_epoch: bool = False) -> bool:
+        """Say whether it is time for another one."""
+        interval = max(self._interval, WITHIN_AN_EPOCH) if within_epoch else self._interval
+        return time.monotonic() - self._last >= interval
+
+    def commit(self, snapshot: Snapshot, *, step: int, epoch: int) -> None:
+        """Write a checkpoint, say so, delete what is too old."""
+        done = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step)
+        self._report.checkpoint(
+            str(done.folder),
+            step=step,
+            epoch=epoch,
+            manifest=done.manifest,
+            size=done.bytes,
+            execution=self._execution,
+        )
+        checkpoint.prune(self._parent, self._fence)
+        self._last = time.monotonic()

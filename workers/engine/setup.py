@@ -1,0 +1,108 @@
+"""From a spec and a data set to a compiled model and the batches it trains on."""
+
+import gc
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.variables import variables
+from workers.engine.build import Scaling, build, compile_model, measure_scaling
+from workers.engine.data.batches import Batches, batch_size_for, row_weights
+from workers.engine.data.dataset import Dataset
+from workers.engine.data.table import Array
+from workers.engine.errors import BadSpec
+from workers.engine.losses import loss_name, metric_names
+from workers.engine.mesh import use_mesh
+from workers.engine.trainer import Held
+
+PREDICT_ROWS = 4096
+"""Rows a batch when only predicting, where there are so many."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model ready to train on `batches` and to be measured on held rows."""
+
+    model: Any
+    batches: Batches
+    scaling: Scaling
+    spec: ExperimentSpec
+    dataset: Dataset
+
+    def held(self, rows: Array) -> Held:
+        """Return these rows as a set to be measured exactly."""
+        fit, task = self.spec.fit, self.dataset.task
+        return Held(
+            x=self.dataset.x[rows],
+            y=self.dataset.y[rows],
+            loss=loss_name(fit, task),
+            metrics=metric_names(fit, task),
+            scale=self.scaling.y_std,
+            batch_size=predict_batch_size(self.spec, len(rows)),
+        )
+
+    def figures(self) -> frozenset[str]:
+        """Return the names that an epoch's validation figures will have."""
+        names = metric_names(self.spec.fit, self.dataset.task)
+        return frozenset({"val_loss", *(f"val_{name}" for name in names)})
+
+
+def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int) -> Prepared:
+    """Build and compile a model for training on `rows`, under the spec's mesh and precision.
+
+    Raises:
+        BadLayout: the layout does not fit the model; said before a device is touched.
+        BadSpec: the spec asks for what these data or this process cannot give.
+    """
+    keras.backend.clear_session()
+    gc.collect()  # a warm runner has built models before: let go of their compiled steps
+    keras.utils.set_random_seed(seed)
+    use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)
+    x, y = dataset.x[rows], dataset.y[rows]
+    scaling = measure_scaling(x, y, dataset.profile)
+    model = build(spec, dataset.profile, scaling, name=name, seed=seed)
+    compile_model(model, spec, dataset.profile, scaling)
+    batches = Batches(
+        x=x,
+        y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
+        weights=_weights(spec, dataset, y),
+        size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
+        seed=seed,
+        shuffle=spec.fit.shuffle,
+    )
+    return Prepared(model, batches, scaling, spec, dataset)
+
+
+def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
+    """Return a batch size for predicting `rows` rows that the mesh divides."""
+    shards = _shards(spec)
+    return batch_size_for(PREDICT_ROWS // shards * shards, rows, shards)
+
+
+def _shards(spec: ExperimentSpec) -> int:
+    return spec.mesh.batch_shards() if spec.mesh is not None else 1
+
+
+def _weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
+    rule = spec.fit.class_weights
+    if rule is not None and dataset.task not in ("binary", "multiclass"):
+        raise BadSpec(f"class_weights need classes; this is a {dataset.task} task")
+    labels = dataset.profile.class_labels
+    if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
+        raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
+    return row_weights(y, len(labels), rule, labels)
+
+
+def check_figure(name: str, prepared: Prepared, role: str) -> str:
+    """Return `name` if the epochs will have it.
+
+    Raises:
+        BadSpec: they will not.
+    """
+    if name not in prepared.figures():
+        known = ", ".join(sorted(prepared.figures()))
+        raise BadSpec(f"{role} {name!r} is not computed for this task; there are {known}")
+    return name

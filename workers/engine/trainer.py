@@ -1,0 +1,294 @@
+"""Trains one model: Keras' `fit` an epoch at a time, with data order, stopping and state that are ours.
+
+One `fit` call an epoch costs 2 ms (6.7 against 4.5 ms an epoch of 8 steps on digits) and gives full
+control between epochs: exact validation, checkpoints, yielding, a resume in the middle of an epoch.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from workers.engine.checkpoint import Snapshot
+from workers.engine.data.batches import Batches
+from workers.engine.data.table import Array
+from workers.engine.errors import BadCheckpoint, NanLoss
+from workers.engine.keeper import Keeper
+from workers.engine.losses import measure
+from workers.engine.precision import scaling_metrics
+from workers.engine.report import Report, Yielding
+from workers.engine.stopping import Watch
+
+PROGRESS_EVERY = 2.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that are measured exactly after each epoch, and how."""
+
+    x: Array
+    y: Array
+    loss: str
+    metrics: tuple[str, ...]
+    scale: Array | None
+    batch_size: int
+
+
+@dataclass
+class Plan:
+    """One training to be done.
+
+    Attributes:
+        model: compiled.
+        validation: None when everything is trained on.
+        best: chooses the best epoch, whose weights the model has in the end; None keeps the last.
+        stop: ends the training early; None runs all epochs.
+        pace: called with epochs done, a fraction within an epoch.
+        extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
+        label: put before metric names, so that two phases of one job draw two curves.
+    """
+
+    model: Any
+    batches: Batches
+    validation: Held | None
+    epochs: int
+    best: Watch | None
+    stop: Watch | None
+    keeper: Keeper
+    report: Report
+    pace: Callable[[float], None]
+    execution: int | None = None
+    first_step: int = 0
+    label: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+    extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended. Epochs count from 1; `figures` are those of the best epoch."""
+
+    epochs: int
+    best_epoch: int
+    steps: int
+    figures: dict[str, float]
+    history: list[dict[str, float]]
+    seconds: float
+
+
+class Training:
+    """Runs a `Plan`, from the start or from a snapshot."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._model = plan.model
+        self._epoch = 0  # complete ones
+        self._batch = 0  # of the epoch after them
+        self._history: list[dict[str, float]] = []
+        self._best_weights: list[Array] = []
+        self._open_metrics: list[Array] = []
+        self._seconds_before = 0.0
+        self._begun = time.monotonic()
+        self._model.optimizer.build(self._model.trainable_variables)
+
+    def run(self, resume: Snapshot | None = None) -> Outcome:
+        """Train to the end and leave the best epoch's weights in the model.
+
+        Raises:
+            NanLoss: the loss is not finite any more.
+            Yielding: asked to; the checkpoint stands.
+        """
+        if resume is not None:
+            self._restore(resume)
+        plan, finished = self._plan, self._epoch
+        while self._epoch < plan.epochs and not self._exhausted():
+            self._run_epoch(self._epoch + 1)
+            is_last = self._epoch >= plan.epochs or self._exhausted()
+            self._serve_requests(final=is_last, due=plan.keeper.due())
+        if resume is not None and finished == self._epoch:
+            plan.pace(self._epoch)  # it had ended before: say that it is done
+        if self._best_weights:
+            assign(self._model.variables, self._best_weights)
+        return self._outcome()
+
+    def _exhausted(self) -> bool:
+        return self._plan.stop is not None and self._plan.stop.exhausted
+
+    def _run_epoch(self, epoch: int) -> None:
+        plan = self._plan
+        first = self._batch
+        logs = self._model.fit(
+            plan.batches.draw(epoch, first),
+            steps_per_epoch=plan.batches.steps - first,
+            initial_epoch=epoch - 1,
+            epochs=epoch,
+            shuffle=False,
+            verbose=0,
+            callbacks=[_BatchEnd(self, first)],
+        ).history
+        figures = {name: float(values[-1]) for name, values in logs.items()}
+        if not math.isfinite(figures["loss"]):
+            raise NanLoss(
+                f"the loss became {figures['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
+            )
+        figures.update(self._validate())
+        figures.update(self._machinery(epoch))
+        self._finish_epoch(epoch, figures)
+
+    def _validate(self) -> dict[str, float]:
+        held = self._plan.validation
+        if held is None:
+            return {}
+        found = measure(
+            held.loss, held.metrics, held.y, predict(self._model, held.x, held.batch_size), held.scale
+        )
+        return {f"val_{name}": value for name, value in found.items()}
+
+    def _machinery(self, epoch: int) -> dict[str, float]:
+        optimizer = self._model.optimizer
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        done = epoch * self._plan.batches.steps
+        return {"lr": float(inner.learning_rate), **scaling_metrics(optimizer, done)}
+
+    def _finish_epoch(self, epoch: int, figures: dict[str, float]) -> None:
+        plan = self._plan
+        self._epoch, self._batch, self._open_metrics = epoch, 0, []
+        self._history.append(figures)
+        if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
+            self._best_weights = values(self._model.variables)
+        if plan.stop is not None:
+            plan.stop.update(epoch, figures[plan.stop.metric])
+        named = {plan.label + name: value for name, value in figures.items()}
+        plan.report.metric(epoch, named, execution=plan.execution)
+        plan.pace(epoch)
+
+    def batch_done(self, batch: int) -> None:
+        """Take note of a batch in the middle of an epoch; called by `fit` through the callback."""
+        if batch >= self._plan.batches.steps:
+            return  # the epoch's end is the better place for whatever is asked
+        self._batch = batch
+        self._serve_requests(final=False, due=self._plan.keeper.due(within_epoch=True))
+        self._plan.pace(self._epoch + batch / self._plan.batches.steps)
+
+    def _serve_requests(self, *, final: bool, due: bool) -> None:
+        """Write a checkpoint where one is due or asked for; leave when asked to."""
+        request = self._plan.report.request()
+        if final or due or request is not None:
+            self._model.jax_state_sync()  # in mid-epoch the newest state is not in the variables
+            if self._batch:
+                self._open_metrics = values(self._model.metrics_variables)
+            step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
+            self._plan.keeper.commit(self._snapshot(), step=step, epoch=self._epoch)
+        if request in ("pause", "stop") and not final:
+            raise Yielding(request)
+
+    def _snapshot(self) -> Snapshot:
+        plan = self._plan
+        return Snapshot(
+            arrays={
+                "model": values(self._model.variables),
+                "optimizer": values(self._model.optimizer.variables),
+                "metrics": self._open_metrics,
+                "best": self._best_weights,
+                **plan.extra_arrays,
+            },
+            state={
+                "epoch": self._epoch,
+                "batch": self._batch,
+                "history": self._history,
+                "best": None if plan.best is None else plan.best.state(),
+                "stop": None if plan.stop is None else plan.stop.state(),
+                "seconds": self._seconds(),
+                "seed": plan.batches.seed,
+                "extra": plan.extra,
+            },
+        )
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        state, plan = snapshot.state, self._plan
+        assign(self._model.variables, snapshot.arrays["model"])
+        assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
+        self._open_metrics = snapshot.arrays["metrics"]
+        self._best_weights = snapshot.arrays["best"]
+        self._epoch, self._batch = state["epoch"], state["batch"]
+        self._history = state["history"]
+        self._seconds_before = state["seconds"]
+        if plan.best is not None and state["best"] is not None:
+            plan.best.restore(state["best"])
+        if plan.stop is not None and state["stop"] is not None:
+            plan.stop.restore(state["stop"])
+
+    def restore_open_metrics(self) -> None:
+        """Put back the running means of a broken epoch, after `fit` has reset them."""
+        if self._batch and self._open_metrics:
+            assign(self._model.metrics_variables, self._open_metrics)
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._begun
+
+    def _outcome(self) -> Outcome:
+        best = self._plan.best
+        best_epoch = best.best_epoch if best is not None and best.best_epoch else self._epoch
+        return Outcome(
+            epochs=self._epoch,
+            best_epoch=best_epoch,
+            steps=self._epoch * self._plan.batches.steps,
+            figures=self._history[best_epoch - 1],
+            history=self._history,
+            seconds=self._seconds(),
+        )
+
+
+class _BatchEnd(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+    """Looks at the clock and the requests every few batches."""
+
+    def __init__(self, training: Training, first: int) -> None:
+        super().__init__()
+        self._training = training
+        self._first = first
+        self._looked = time.monotonic()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        self._training.restore_open_metrics()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        now = time.monotonic()
+        if now - self._looked >= PROGRESS_EVERY:
+            self._looked = now
+            self._training.batch_done(self._first + batch + 1)
+
+
+def predict(model: Any, x: Array, batch_size: int) -> Array:
+    """Return predictions for all rows, (rows, outputs) float32, in batches of one shape.
+
+    The last batch is filled up with repeated rows and cut again: one compiled program, and with a
+    `batch_size` that the mesh divides, figures that do not depend on the number of devices.
+    """
+    parts = []
+    for start in range(0, len(x), batch_size):
+        rows = x[start : start + batch_size]
+        filled = np.resize(rows, (batch_size, *x.shape[1:])) if len(rows) < batch_size else rows
+        parts.append(np.asarray(model.predict_on_batch(filled.astype(np.float32)))[: len(rows)])
+    return np.concatenate(parts)
+
+
+def values(variables: Any) -> list[Array]:
+    """Copy variables to the host."""
+    return [np.array(variable) for variable in variables]
+
+
+def assign(variables: Any, arrays: list[Array]) -> None:
+    """Put arrays back into variables of the same shapes.
+
+    Raises:
+        BadCheckpoint: they are of another model.
+    """
+    shapes, stored = [tuple(v.shape) for v in variables], [a.shape for a in arrays]
+    if shapes != stored:
+        raise BadCheckpoint(f"the checkpoint holds shapes {stored[:8]}…, the model has {shapes[:8]}…")
+    for variable, array in zip(variables, arrays, strict=True):
+        variable.assign(array)

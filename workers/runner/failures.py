@@ -1,0 +1,29 @@
+"""Says why a task failed: a stable code and a sentence, from whatever was raised."""
+
+import traceback
+
+from jobs.spec.events import Failed
+from workers.engine.errors import EngineError
+
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+
+
+def describe(error: Exception, now: float) -> Failed:
+    """Return the final event for `error`."""
+    code, message = _named(error)
+    trace = "".join(traceback.format_exception(error))
+    return Failed(time=now, code=code, message=message[:2000], traceback=trace[-20_000:])
+
+
+def _named(error: Exception) -> tuple[str, str]:
+    if isinstance(error, EngineError):
+        return error.code, str(error)
+    if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
+        return "out_of_memory", f"the task ran out of memory: {_first_line(error)}; try a smaller batch size"
+    if isinstance(error, FileNotFoundError | PermissionError):
+        return "missing_file", f"a file of the task cannot be read: {error}"
+    return "internal_error", f"{type(error).__name__}: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:500]

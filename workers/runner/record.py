@@ -1,0 +1,48 @@
+"""The reproducibility record: what a result depends on beside its spec."""
+
+import os
+import platform
+import sys
+from importlib.metadata import version
+from typing import Any
+
+from jobs.spec.task import Task
+from workers.runner.environment import Environment
+
+PACKAGES = ("keras", "jax", "jaxlib", "numpy", "scikit-learn", "pandas", "pyarrow", "ml_dtypes")
+
+
+def make_record(task: Task, environment: Environment) -> dict[str, Any]:
+    """Collect versions, machine, devices, threads, flags, seed and digests. Imports no package itself."""
+    spec = getattr(task, "spec", None)
+    dataset = getattr(task, "dataset", None)
+    return {
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "machine": platform.machine(),
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "threads": environment.threads,
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "devices": _devices(),
+        "seed": None if spec is None else spec.fit.seed,
+        "spec_digest": None if spec is None else spec.digest(),
+        "dataset_digest": None if dataset is None else dataset.digest,
+    }
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the kernel knows it."""
+    try:
+        with open("/proc/cpuinfo") as file:  # noqa: PTH123
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor()
+
+
+def _devices() -> list[dict[str, Any]]:
+    jax = sys.modules.get("jax")  # a task that computes nothing never imports it
+    if jax is None:
+        return []
+    return [{"id": d.id, "platform": d.platform, "kind": d.device_kind} for d in jax.devices()]

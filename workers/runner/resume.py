@@ -1,0 +1,16 @@
+"""Which checkpoint a task will go on from, known before Keras is imported."""
+
+from jobs.spec.task import Task, TrainTask, TrialTask
+from workers.engine.checkpoint import newest_whole
+
+
+def newest_step(task: Task) -> int | None:
+    """Return the step of the newest checkpoint that verifies, of the first training still open."""
+    if isinstance(task, TrainTask):
+        candidates = task.resume
+    elif isinstance(task, TrialTask) and task.executions:
+        candidates = task.executions[0].checkpoints
+    else:
+        return None
+    found = newest_whole(candidates)
+    return None if found is None else found.step
