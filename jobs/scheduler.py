@@ -67,7 +67,7 @@ class Hints:
         try:
             if self._pubsub is None:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL, socket_connect_timeout=1)
-                self._pubsub = client.pubsub(ignore_subscribe_messages=True)
+                self._pubsub = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 self._pubsub.subscribe(hints.channel("schedule"))
             deadline = time.monotonic() + seconds
             while (left := deadline - time.monotonic()) > 0:

@@ -111,7 +111,7 @@ def _started(attempt: Attempt, event: said.Started) -> None:
 
 
 def _execution(attempt: Attempt, event: said.ExecutionDone) -> None:
-    Execution.objects.filter(trial_id=attempt.trial_id, number=event.execution).exclude(
+    Execution.objects.filter(trial__attempts=attempt, number=event.execution or 0).exclude(
         state=TrialState.COMPLETED
     ).update(
         state=event.state,

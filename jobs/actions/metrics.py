@@ -51,7 +51,7 @@ def store(attempt: Attempt, metrics: Iterable[Metric]) -> None:
 def _series(attempt: Attempt, key: _Key) -> MetricSeries:
     series, _ = MetricSeries.objects.get_or_create(
         job_id=attempt.job_id,
-        trial_id=attempt.trial_id,
+        trial=attempt.trial,
         execution=key.execution,
         attempt=attempt.number,
         name=key.name,

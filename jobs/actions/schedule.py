@@ -120,8 +120,11 @@ def _running_trials() -> dict[int, int]:
 
 def _candidates() -> list[Candidate]:
     waiting = Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
-    waiting = waiting.exclude(kind=JobKind.TRAIN, parent=None, payload__task_done=True)
-    jobs = [Candidate(job) for job in waiting.select_related("project", "root")]
+    jobs = [
+        Candidate(job)
+        for job in waiting.select_related("project", "root")
+        if not job.payload.get("task_done")  # a root that only waits for what follows it
+    ]
     trials = Trial.objects.filter(state=TrialState.QUEUED, job__desired=Desired.RUNNING).exclude(
         job__state__in=(
             JobState.STOPPED,
@@ -207,9 +210,8 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
 
 
 def _new_attempt(job: Job, trial: Trial | None, worker: Worker) -> Attempt:
-    if not Job.objects.filter(pk=job.pk, fence=job.fence).update(fence=F("fence") + 1):
-        raise StaleState(f"job {job.pk} has a newer attempt")
-    job.fence += 1
+    Job.objects.filter(pk=job.pk).update(fence=F("fence") + 1)  # locks the row until commit
+    job.fence = Job.objects.values_list("fence", flat=True).get(pk=job.pk)
     return Attempt.objects.create(
         job=job,
         trial=trial,

@@ -33,8 +33,8 @@ def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", 
             state = Job.objects.values_list("state", flat=True).get(pk=job.pk)
             raise StaleState(f"job {job.pk} is {state}; it cannot become {to} now")
         job.refresh_from_db()
-        extra = {"reason": reason} if reason else {}
-        events.append(job.root_id_or_self, [events.event("state", job, state=str(to), **extra)])
+        body = events.event("state", job, state=str(to))
+        events.append(job.root_id_or_self, [body | {"reason": reason} if reason else body])
         hints.send("schedule", job=job.pk)
     return job
 
@@ -60,8 +60,9 @@ def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fiel
             raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
         trial.refresh_from_db()
         job = trial.job
-        score = {"score": trial.score, "std": trial.std} if to is TrialState.COMPLETED else {}
-        body = events.event("trial", job, attempt=trial.attempt, trial=trial.number, state=str(to), **score)
+        body = events.event("trial", job, attempt=trial.attempt, trial=trial.number, state=str(to))
+        if to is TrialState.COMPLETED:
+            body |= {"score": trial.score, "std": trial.std}
         events.append(job.root_id_or_self, [body])
         hints.send("schedule", job=job.pk)
     return trial

@@ -85,7 +85,7 @@ def dataset_in(project: Project, slug: str) -> Dataset | None:
 def results(root: Job) -> dict[str, Any]:
     """Return the `results` of a root job from its rows."""
     if root.kind not in (JobKind.SEARCH, JobKind.TRAIN):
-        return root.results
+        return dict(root.results)
     out: dict[str, Any] = dict(root.results)
     if best := best_trials(root, limit=1).first() if root.kind == JobKind.SEARCH else None:
         out["best_trial"] = {

@@ -1,0 +1,41 @@
+"""Where a model comes from: data set → experiment → job → trial → artifact, as names and digests."""
+
+from typing import Any
+
+from jobs.models import DatasetVersion, JobArtifact
+
+
+def lineage_of(source: JobArtifact) -> dict[str, Any]:
+    """Return the chain behind a job's model, to be kept with the version for ever."""
+    job = source.job
+    chain: dict[str, Any] = {
+        "job": job.pk,
+        "kind": job.kind,
+        "root_job": job.root_id_or_self,
+        "attempt": source.attempt,
+        "artifact": source.artifact_id,
+    }
+    if (trial := job.payload.get("trial")) is not None:
+        chain |= {"trial": trial, "values": job.payload.get("values", {})}
+    if job.revision is not None:
+        revision = job.revision
+        chain |= {
+            "experiment": revision.experiment_id,
+            "experiment_name": revision.experiment.name,
+            "revision": revision.number,
+            "revision_digest": revision.digest,
+        }
+    return chain | _data(job.payload.get("dataset_version"))
+
+
+def _data(version_id: int | None) -> dict[str, Any]:
+    if version_id is None:
+        return {}
+    version = DatasetVersion.objects.select_related("dataset").filter(pk=version_id).first()
+    if version is None:
+        return {}
+    return {
+        "dataset": version.dataset.slug,
+        "dataset_version": version.number,
+        "dataset_digest": version.digest,
+    }

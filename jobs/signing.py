@@ -1,0 +1,78 @@
+"""The installation's Ed25519 key: whoever holds it decides what prediction servers serve.
+
+`release.key` lies in the home, mode 0600, and is made at first use; `release.pub` beside it is what the
+prediction servers are given.
+"""
+
+import base64
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from django.conf import settings
+
+from jobs.spec.release import Release, SignedRelease
+
+
+def private_key_file() -> Path:
+    """Return where the private key lies."""
+    return Path(settings.TRAINYARD_HOME) / "release.key"
+
+
+def public_key_file() -> Path:
+    """Return where the public key lies, both made if absent."""
+    _key()
+    return private_key_file().with_suffix(".pub")
+
+
+def sign(release: Release) -> SignedRelease:
+    """Return `release` with its signature."""
+    key = _key()
+    raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return SignedRelease(
+        release=release,
+        signature=base64.b64encode(key.sign(release.signed_bytes())).decode(),
+        key=hashlib.sha256(raw).hexdigest()[:16],
+    )
+
+
+def _key() -> Ed25519PrivateKey:
+    path = private_key_file()
+    try:
+        pem = path.read_bytes()
+    except FileNotFoundError:
+        _create(path, _new_pem())
+        pem = path.read_bytes()
+    key = load_pem_private_key(pem, password=None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError(f"{path} holds a key of another kind than Ed25519")  # noqa: TRY004  a bad file
+    public = path.with_suffix(".pub")
+    if not public.exists():
+        _create(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
+    return key
+
+
+def _new_pem() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _create(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Make a file at once with its content; the first of several processes wins."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        Path(file.name).chmod(mode)
+        try:
+            path.hardlink_to(file.name)
+        except FileExistsError:
+            return

@@ -1,0 +1,294 @@
+"""What an experiment will do and take, before anything runs: a pure function of spec and profile."""
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from jobs.spec.base import Frozen
+from jobs.spec.checks import extremes, roles_differ, warnings
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.mesh import MeshSpec
+from jobs.spec.problems import Problem
+from jobs.spec.profile import Profile
+from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, Space, grid, grid_size
+from jobs.spec.values import apply_values
+from jobs.spec.variables import (
+    DeviceMemory,
+    Variable,
+    device_shape,
+    memory_per_device,
+    parameters,
+    rules_for,
+    suggest_layout,
+    variables,
+)
+
+COUNTED = 100_000
+"""Larger grids are given as "at least" this: counting one with conditions walks through it."""
+TRIED = 256
+SIZES = frozenset({"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer"})
+"""Hyperparameters that change what a device holds."""
+
+
+class Situation(NamedTuple):
+    """What the plan must know beside the spec; read from the rows by `jobs.queries.plan`."""
+
+    free_slots: int
+    total_slots: int
+    largest_worker: int
+    seconds_per_epoch: float | None = None
+
+
+class PlannedVariable(Frozen):
+    """One variable under the mesh: how it is cut and what each device holds of it."""
+
+    path: str
+    shape: tuple[int, ...]
+    trainable: bool
+    rule: int | None
+    axes: tuple[str | None, ...]
+    device_shape: tuple[int, ...]
+    bytes: int
+
+
+class Memory(Frozen):
+    """Bytes on each device for the largest configuration, by what holds them."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+
+class Plan(Frozen):
+    """The running plan at the foot of the form. Sizes in bytes, times in hours."""
+
+    kind: str
+    trials: int
+    grid_size: int
+    grid_is_larger: bool
+    distinct: int | None
+    executions: int
+    epochs: int
+    retrainings: int
+    steps: tuple[str, ...]
+    slots: int
+    slots_per_trial: int
+    parallel_trials: int
+    free_slots: int
+    total_slots: int
+    devices: int
+    device_kind: str
+    batch_shards: int
+    parameters: int | None
+    memory_per_device: int | None
+    memory: Memory | None
+    largest: dict[str, Any]
+    device_hours: float | None
+    estimate: str
+    variables: tuple[PlannedVariable, ...]
+    suggested_layout: tuple[dict[str, Any], ...]
+    warnings: tuple[dict[str, str], ...]
+
+
+def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> Plan:
+    """Return the plan of `spec`.
+
+    Args:
+        spec: what is to run.
+        profile: of its data; None while the data set is still being prepared.
+        now: free slots and what earlier runs took.
+    """
+    trials = spec.search.trials_planned() if spec.search is not None else 1
+    executions = trials * (spec.search.executions_per_trial if spec.search is not None else 1)
+    space: Space = spec.search.space if spec.search is not None else ()
+    size = grid_size(space, COUNTED)
+    known = profile if profile is not None and not roles_differ(spec, profile) else None
+    values, memory = largest(spec, known) if known is not None else ({}, None)
+    epochs = _epochs(spec, executions)
+    hours, estimate = _estimate(spec, epochs, now)
+    return Plan(
+        kind="search" if spec.search is not None else "train",
+        trials=trials,
+        grid_size=size,
+        grid_is_larger=size >= COUNTED,
+        distinct=size if space and all(_is_listed(parameter) for parameter in space) else None,
+        executions=executions,
+        epochs=epochs,
+        retrainings=_retrainings(spec),
+        steps=tuple(_steps(spec)),
+        slots=spec.resources.slots * _parallel(spec, trials, now),
+        slots_per_trial=spec.resources.slots,
+        parallel_trials=_parallel(spec, trials, now),
+        free_slots=now.free_slots,
+        total_slots=now.total_slots,
+        devices=spec.mesh.size() if spec.mesh is not None else 1,
+        device_kind=_device_kind(spec.mesh),
+        batch_shards=spec.mesh.batch_shards() if spec.mesh is not None else 1,
+        parameters=parameters(_with(spec, values).model, known) if known is not None else None,
+        memory_per_device=memory.total if memory is not None else None,
+        memory=Memory(**memory._asdict()) if memory is not None else None,
+        largest=values,
+        device_hours=hours,
+        estimate=estimate,
+        variables=tuple(_planned(spec, known)) if known is not None else (),
+        suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
+        warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, size, now)]),
+    )
+
+
+def _as_json(warning: Problem) -> dict[str, str]:
+    return {"pointer": warning.pointer, "message": warning.message}
+
+
+def _is_listed(parameter: Parameter) -> bool:
+    """Say whether a hyperparameter has finitely many values for every algorithm."""
+    if parameter.kind == "float":
+        return parameter.step is not None or parameter.min == parameter.max
+    return True
+
+
+def _retrainings(spec: ExperimentSpec) -> int:
+    if spec.search is None or spec.after.retrain is None:
+        return 0
+    return spec.after.retrain.top
+
+
+def _epochs(spec: ExperimentSpec, executions: int) -> int:
+    """Bound the epochs from above: nothing stops early, everything runs to its cap."""
+    retrain = spec.after.retrain
+    of_search = executions * spec.fit.epochs
+    if retrain is None:
+        return of_search
+    again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
+    each = retrain.epochs_cap + again
+    return of_search + retrain.top * each if spec.search is not None else each
+
+
+def _steps(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.search is not None:
+        yield "search"
+    after = spec.after
+    if spec.search is None or after != type(after)():
+        yield "train"
+    for name, step in (
+        ("ensemble", after.ensemble),
+        ("quantize", after.quantize),
+        ("register", after.register_),
+    ):
+        if step is not None:
+            yield name
+
+
+def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
+    """Return how many trials could start at once on the slots that are free now (at least one)."""
+    fitting = max(now.free_slots // spec.resources.slots, 1)
+    wanted = spec.search.parallel_trials if spec.search is not None else 1
+    return min(trials, fitting, wanted or fitting)
+
+
+def _device_kind(mesh: MeshSpec | None) -> str:
+    if mesh is None:
+        return "default"
+    if mesh.simulate is not None:
+        return "simulated cpu"
+    return mesh.devices if isinstance(mesh.devices, str) else "named"
+
+
+def _estimate(spec: ExperimentSpec, epochs: int, now: Situation) -> tuple[float | None, str]:
+    if now.seconds_per_epoch is None:
+        return None, "No estimate yet: nothing like it has run on this data set here."
+    devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
+    hours = epochs * now.seconds_per_epoch * devices / 3600
+    sentence = f"At most, at {now.seconds_per_epoch:.2g} s an epoch as in earlier runs on this data set."
+    return round(hours, 4), sentence
+
+
+def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
+    return apply_values(spec, values) if values else spec
+
+
+def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], DeviceMemory | None]:
+    """Return the values of the space under which a device holds most, and how much that is.
+
+    Memory grows with each size on its own, so only the extremes of each are combined; None when no
+    configuration can be built.
+    """
+    best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
+    reduced = tuple(_only_extremes(p) for p in (spec.search.space if spec.search is not None else ()))
+    for values in islice(grid(reduced), TRIED):
+        sizes = {name: value for name, value in values.items() if name in SIZES}
+        try:
+            memory = memory_per_device(_with(spec, sizes), profile)
+        except (ValidationError, ValueError):
+            continue  # `checks.problems` says what does not fit, at its place
+        if best[1] is None or memory.total > best[1].total:
+            best = (sizes, memory)
+    return best
+
+
+def _only_extremes(parameter: Parameter) -> Parameter:
+    """Return the same hyperparameter with nothing between its extremes.
+
+    What changes no size keeps its values all the same: children may hang on them.
+    """
+    values = tuple(extremes(parameter))
+    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in SIZES):
+        return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
+    return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)
+
+
+def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
+    for variable in variables(spec.model, profile):
+        rule = _rule_of(variable, spec.mesh)
+        try:
+            held = device_shape(variable, spec.mesh)
+        except ValueError:
+            held, rule = variable.shape, None  # the problem stands at the rule
+        yield PlannedVariable(
+            path=variable.path,
+            shape=variable.shape,
+            trainable=variable.trainable,
+            rule=rule,
+            axes=spec.mesh.layout[rule].axes if spec.mesh is not None and rule is not None else (),
+            device_shape=held,
+            bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
+        )
+
+
+def _rule_of(variable: Variable, mesh: MeshSpec | None) -> int | None:
+    rules = rules_for(variable, mesh) if mesh is not None else []
+    return rules[0][0] if rules else None
+
+
+def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any]]:
+    """Apply the rule of thumb to the first axis that does not carry the batch."""
+    mesh = spec.mesh
+    axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
+    if mesh is not None and axis is not None:
+        for rule in suggest_layout(mesh, variables(spec.model, profile), axis):
+            yield rule.model_dump(mode="json")
+
+
+def _of_plan(spec: ExperimentSpec, size: int, now: Situation) -> Iterator[Problem]:
+    search = spec.search
+    listed = search is not None and all(_is_listed(parameter) for parameter in search.space)
+    if search is not None and search.algorithm == "grid" and search.max_trials < size:
+        sentence = f"the grid has {_count(size)} configurations; only the first {search.max_trials} are tried"
+        yield Problem("/search/max_trials", sentence)
+    elif search is not None and listed and search.max_trials > size:
+        sentence = f"the space has only {size} distinct configurations"
+        yield Problem("/search/max_trials", sentence)
+    if now.total_slots == 0:
+        sentence = f"no worker runs in pool {spec.resources.pool!r}: the job will wait for one"
+        yield Problem("/resources/pool", sentence)
+    elif spec.resources.slots > now.largest_worker:
+        sentence = f"the largest worker has {now.largest_worker}: the job would wait for a larger one"
+        yield Problem("/resources/slots", sentence)
+
+
+def _count(size: int) -> str:
+    return f"at least {size:,}" if size >= COUNTED else f"{size:,}"

@@ -1,0 +1,150 @@
+import time
+
+import pytest
+
+from jobs import clock
+from jobs.actions import attempts, control, metrics, pipeline, schedule
+from jobs.actions.events import decode
+from jobs.errors import StaleFence
+from jobs.models import Attempt, EventChunk, Job, MetricSeries
+from jobs.spec import events as said
+from jobs.states import Outcome
+from jobs.store import StoredFile
+from tests.jobs.yard import PretendWorker, Yard
+
+
+@pytest.fixture
+def job(yard: Yard) -> Job:
+    return yard.submit()
+
+
+def placed(worker: PretendWorker) -> Attempt:
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    return attempt
+
+
+def all_events(job: Job) -> list[dict]:
+    return [e for chunk in EventChunk.objects.filter(root=job).order_by("first") for e in decode(chunk.data)]
+
+
+def expire(attempt: Attempt) -> None:
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.seconds_from_now(-1))
+
+
+def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -> None:
+    schedule.place()
+    (offered,) = attempts.assigned_to(worker.row.pk)
+    assert attempts.claim(offered.pk, worker_id=worker.row.pk) is not None
+    assert attempts.claim(offered.pk, worker_id=worker.row.pk) is None
+    assert attempts.claim(offered.pk, worker_id=worker.row.pk + 1) is None
+
+
+def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
+    job: Job, yard: Yard, worker: PretendWorker
+) -> None:
+    attempt = placed(worker)
+    assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "running"}
+    control.kill(job, by=yard.owner)
+    assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "killed"}
+    attempts.finish(attempt.pk, Outcome.KILLED)
+    assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
+    job.refresh_from_db()
+    assert job.state == "stopped"
+
+
+def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    worker.say(attempt, said.Started(time=1.0), said.Log(time=2.0, line="hello"))
+    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+    found = all_events(job)
+    assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
+    assert [e["type"] for e in found] == ["state", "state", "state", "attempt", "log", "state"]
+    assert found[4]["line"] == "hello"
+    assert {e["attempt"] for e in found[1:]} == {1}
+
+
+def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    batch = [said.Metric(time=1.0, points=(("loss", 1, 0.5, 1.0),))]
+    for _ in range(2):
+        attempts.record(attempt.pk, batch, spool_position=100, stored={})
+    assert MetricSeries.objects.get().count == 1
+
+
+def test_points_of_a_series_are_kept_in_one_growing_chunk(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    for epoch in range(1, 6):
+        point = ("loss", epoch, None if epoch == 3 else 1 / epoch, 10.0 + epoch)
+        worker.say(attempt, said.Metric(time=1.0, points=(point,)))
+    series = MetricSeries.objects.get()
+    (chunk,) = series.chunks.all()
+    columns = metrics.decode(chunk.data)
+    assert columns[0].tolist() == [1, 2, 3, 4, 5]
+    assert columns[1].tolist()[:2] == [1.0, 0.5]
+    assert columns[1, 2] != columns[1, 2], "what was not finite reads back as NaN"
+
+
+def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker: PretendWorker) -> None:
+    first = placed(worker)
+    worker.say(first, said.Started(time=1.0))
+    expire(first)
+    assert attempts.reap() == 1
+    job.refresh_from_db()
+    assert (job.state, job.restarts) == ("retrying", 1)
+
+    second = placed(worker)
+    assert second.number == first.number + 1
+    with pytest.raises(StaleFence):
+        worker.say(first, said.Log(time=3.0, line="I am still here"))
+    with pytest.raises(StaleFence):
+        attempts.finish(first.pk, Outcome.COMPLETED, result={})
+    assert "I am still here" not in str(all_events(job))
+
+
+def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: PretendWorker) -> None:
+    Job.objects.filter(pk=job.pk).update(max_restarts=1)
+    for _ in range(2):
+        expire(placed(worker))
+        attempts.reap()
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert job.error["code"] == "too_many_restarts"
+
+
+def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    attempts.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
+    job.refresh_from_db()
+    assert (job.state, job.restarts) == ("retrying", 0)
+
+
+def test_a_lost_worker_while_pausing_leaves_the_job_paused(
+    job: Job, yard: Yard, worker: PretendWorker
+) -> None:
+    attempt = placed(worker)
+    worker.say(attempt, said.Started(time=1.0))
+    job.refresh_from_db()
+    control.pause(job, by=yard.owner)
+    expire(attempt)
+    attempts.reap()
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert job.state == "paused"
+
+
+def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    written = said.ArtifactWritten(time=time.time(), role="model", name="model.keras", path="out/model.keras")
+    worker.say(attempt, written, files={"out/model.keras": StoredFile("b" * 64, 10)})
+    found = job.artifacts.get()
+    assert (found.artifact_id, found.artifact.bytes) == ("b" * 64, 10)
+    assert all_events(job)[-1]["digest"] == "b" * 64
+
+
+def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+    with pytest.raises(StaleFence):
+        attempts.finish(attempt.pk, Outcome.FAILED, error={})

@@ -1,0 +1,160 @@
+import pytest
+
+from jobs.actions import attempts, control, pipeline, schedule, trials
+from jobs.errors import BadInput, StaleState
+from jobs.models import Job
+from jobs.spec.experiment import ExperimentSpec
+from jobs.states import Outcome
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, spec, suggest_from_grid, turn, until_final
+
+AFTER = {"retrain": {"top": 2}, "ensemble": {}, "quantize": {}}
+
+
+def test_a_search_without_more_ends_when_its_trials_do(yard: Yard, worker: PretendWorker) -> None:
+    job = until_final(worker, yard.submit(search=SEARCH))
+    assert job.state == "completed"
+    assert [t.values["units"] for t in job.trials.order_by("number")] == [16, 32, 48, 64]
+    assert {t.state for t in job.trials.all()} == {"completed"}
+    assert job.results["best_trial"]["number"] == 1
+    assert job.children.count() == 0
+
+
+def test_a_trials_score_is_the_mean_over_its_executions(yard: Yard, worker: PretendWorker) -> None:
+    job = until_final(worker, yard.submit(search=SEARCH), score=0.5)
+    trial = job.trials.get(number=1)
+    assert trial.score == pytest.approx(0.515)
+    assert trial.std == pytest.approx(0.005)
+
+
+def test_what_follows_a_search_runs_step_by_step(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after=AFTER)
+    order: list[str] = []
+    for _ in range(20):
+        order += [a.job.kind for a in turn(worker, job)]
+    assert job.state == "completed"
+    assert order == ["search"] * 4 + ["train"] * 2 + ["ensemble", "quantize"]
+    assert job.results["candidates"].keys() == {"best", "ensemble", "quantize"}
+
+
+def test_advancing_twice_makes_no_step_twice(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after=AFTER)
+    for _ in range(5):
+        turn(worker, job)
+        pipeline.advance_all()
+        pipeline.advance_all()
+    assert job.children.filter(kind="train").count() == 2
+
+
+def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after=AFTER)
+    while not (children := list(job.children.filter(kind="train"))):
+        turn(worker, job)
+    schedule.place()
+    first, second = worker.claim_all()
+    attempts.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
+    worker.run(second)
+    for _ in range(4):
+        turn(worker, job)
+    assert job.state == "failed"
+    assert "the loss became NaN" in job.error["message"]
+
+    control.retry(job, by=yard.owner)
+    until_final(worker, job)
+    assert job.state == "completed"
+    assert job.children.get(pk=children[1].pk).fence == 1
+
+
+def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job = yard.submit(search=SEARCH | {"max_consecutive_failures": 2})
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    first, second = worker.claim_all()
+    attempts.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert job.state == "starting"
+    attempts.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "out of luck" in job.error["message"]
+
+
+def test_a_training_without_a_search_goes_on_to_its_steps(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(after={"quantize": {}})
+    assert job.kind == "train"
+    until_final(worker, job)
+    assert job.state == "completed"
+    assert [c.kind for c in job.children.all()] == ["quantize"]
+
+
+def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH)
+    trial = trials.queue_by_hand(job, {"units": 48}, by=yard.owner)
+    assert trial.source == "hand"
+    until_final(worker, job)
+    assert job.trials.count() == 5
+    assert job.trials.get(pk=trial.pk).state == "completed"
+
+
+def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) -> None:
+    job = yard.submit(search=SEARCH)
+    with pytest.raises(BadInput, match="'units' takes int from 16 to 64, not 1000"):
+        trials.queue_by_hand(job, {"units": 1000}, by=yard.owner)
+
+
+def test_steps_are_known_before_they_exist() -> None:
+    body = spec(search=SEARCH, after=AFTER | {"register": {"model": "m", "what": ["best", "ensemble"]}})
+    kinds = [str(kind) for kind in pipeline.planned_steps(body)]
+    assert kinds == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
+    assert pipeline.planned_steps(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
+
+
+def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH)
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    held = worker.claim_all()
+    control.pause(job, by=yard.owner)
+    assert (job.state, job.desired) == ("starting", "paused")
+    for attempt in held:
+        attempts.finish(attempt.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert job.state == "paused"
+    assert {t.state for t in job.trials.all()} == {"paused"}
+    assert schedule.place() == 0
+
+    control.resume(job, by=yard.owner)
+    assert job.state == "queued"
+    until_final(worker, job)
+    assert job.state == "completed"
+    assert job.trials.get(number=1).attempt > held[0].number
+
+
+def test_stop_keeps_what_was_reached(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH)
+    turn(worker, job)
+    control.stop(job, by=yard.owner)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert job.state == "stopped"
+    assert job.results["best_trial"]["number"] == 1
+
+
+def test_a_queued_job_can_be_stopped_but_not_paused(yard: Yard) -> None:
+    job = yard.submit()
+    with pytest.raises(StaleState, match="queued"):
+        control.pause(job, by=yard.owner)
+    control.kill(job, by=yard.owner)
+    assert Job.objects.get(pk=job.pk).state == "stopped"
+
+
+def test_a_job_can_be_cloned_and_ordered(yard: Yard) -> None:
+    job = yard.submit()
+    control.change(job, priority=90, by=yard.owner)
+    assert job.priority == 90

@@ -1,0 +1,83 @@
+from jobs import clock
+from jobs.actions import attempts, pipeline, schedule, workers
+from jobs.models import Attempt, Job, Project, Worker
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
+
+
+def waits(job: Job) -> str:
+    schedule.place()
+    job.refresh_from_db()
+    return job.why_waiting
+
+
+def test_a_job_without_a_worker_says_how_to_start_one(yard: Yard) -> None:
+    assert "manage.py worker --pool default" in waits(yard.submit())
+
+
+def test_priority_comes_before_age(yard: Yard) -> None:
+    yard.submit()
+    urgent = yard.submit(resources={"priority": 90})
+    worker = PretendWorker(slots=1)
+    schedule.place()
+    assert [a.job_id for a in worker.claim_all()] == [urgent.pk]
+
+
+def test_a_large_job_holds_back_the_small_ones_behind_it(yard: Yard) -> None:
+    first, large, small = yard.submit(), yard.submit(resources={"slots": 2}), yard.submit()
+    worker = PretendWorker(slots=2)
+    assert "It needs 2 of the 2 slots" in waits(large)
+    assert f"Job {large.pk} stands before it" in waits(small)
+    assert [a.job_id for a in worker.claim_all()] == [first.pk]
+
+
+def test_a_job_larger_than_any_worker_says_so_and_holds_nobody_back(yard: Yard) -> None:
+    huge, small = yard.submit(resources={"slots": 8}), yard.submit()
+    worker = PretendWorker(slots=2)
+    assert "the largest worker of pool default has 2" in waits(huge)
+    assert [a.job_id for a in worker.claim_all()] == [small.pk]
+
+
+def test_a_projects_quota_bounds_its_slots(yard: Yard) -> None:
+    Project.objects.update(max_slots=1)
+    first, second = yard.submit(), yard.submit()
+    worker = PretendWorker(slots=4)
+    assert "uses 1 of its 1 slots" in waits(second)
+    assert [a.job_id for a in worker.claim_all()] == [first.pk]
+
+
+def test_a_draining_worker_takes_nothing_new(yard: Yard) -> None:
+    worker = PretendWorker()
+    workers.drain(worker.row, by=yard.owner)
+    assert "draining" in waits(yard.submit())
+    workers.enable(worker.row, by=yard.owner)
+    assert schedule.place() == 1
+
+
+def test_a_worker_without_disk_space_is_named(yard: Yard) -> None:
+    worker = PretendWorker(name="box7")
+    workers.heartbeat(worker.row.pk, devices=[], info={"no_space": True})
+    assert "The disk of box7 is nearly full" in waits(yard.submit())
+
+
+def test_a_search_runs_as_many_trials_as_its_spec_allows(yard: Yard) -> None:
+    job = yard.submit(search=SEARCH | {"parallel_trials": 1})
+    worker = PretendWorker(slots=4)
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    assert len(worker.claim_all()) == 1
+
+
+def test_a_silent_worker_is_declared_lost_and_its_work_goes_back(yard: Yard) -> None:
+    job = yard.submit()
+    worker = PretendWorker()
+    schedule.place()
+    worker.claim_all()
+    past = clock.seconds_from_now(-1)
+    Worker.objects.update(lease_until=past)
+    Attempt.objects.update(lease_until=past)
+    schedule.sweep_workers()
+    attempts.reap()
+    job.refresh_from_db()
+    assert (job.state, Worker.objects.get().state) == ("retrying", "lost")
+    assert not workers.heartbeat(worker.row.pk, devices=[], info={})

@@ -1,0 +1,167 @@
+"""A project with a data set and an experiment, and a worker that a test speaks for."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.actions import attempts, pipeline, schedule, submit, suggest, workers
+from jobs.models import (
+    Artifact,
+    Attempt,
+    Dataset,
+    DatasetVersion,
+    Experiment,
+    Job,
+    Membership,
+    Project,
+    Revision,
+    User,
+)
+from jobs.models import Worker as WorkerRow
+from jobs.spec import events as said
+from jobs.spec.events import RunnerEvent
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.search_space import grid
+from jobs.states import Outcome
+from jobs.store import StoredFile
+
+SEARCH: dict[str, Any] = {
+    "algorithm": "grid",
+    "objective": {"metric": "val_accuracy", "direction": "max"},
+    "max_trials": 4,
+    "executions_per_trial": 2,
+    "space": [{"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}],
+}
+PROFILE: dict[str, Any] = {
+    "rows": 100,
+    "kind": "vector",
+    "task": "multiclass",
+    "target": "y",
+    "features": ["a", "b"],
+    "input_shape": [2],
+    "outputs": 3,
+    "columns": [],
+    "preview": [],
+}
+
+
+def spec(**parts: Any) -> ExperimentSpec:
+    """Return a small spec; `parts` replace whole sections."""
+    body = {
+        "version": 1,
+        "data": {"dataset": "flowers"},
+        "model": {"kind": "template", "template": "mlp"},
+        "fit": {"epochs": 3},
+    }
+    return ExperimentSpec.model_validate(body | parts)
+
+
+@dataclass
+class Yard:
+    """What every test of the domain stands on."""
+
+    owner: User
+    project: Project
+    dataset: DatasetVersion
+
+    def submit(self, **parts: Any) -> Job:
+        """Queue an experiment with this spec."""
+        return submit.submit(self.revision(**parts), by=self.owner)
+
+    def revision(self, **parts: Any) -> Revision:
+        """Freeze a spec as the first revision of a new experiment."""
+        frozen = spec(**parts)
+        experiment = Experiment.objects.create(project=self.project, name="try", created_by=self.owner)
+        return Revision.objects.create(
+            experiment=experiment,
+            number=1,
+            spec_json=frozen.to_json(),
+            digest=frozen.digest(),
+            created_by=self.owner,
+        )
+
+
+def make_yard() -> Yard:
+    """Build the rows."""
+    owner = User.objects.create(username="olga")
+    project = Project.objects.create(slug="yard", name="Yard", created_by=owner)
+    Membership.objects.create(project=project, user=owner, role="admin")
+    dataset = Dataset.objects.create(project=project, slug="flowers", name="Flowers", source="upload")
+    table, _ = Artifact.objects.get_or_create(digest="a" * 64, defaults={"bytes": 1})
+    version = DatasetVersion.objects.create(
+        dataset=dataset, number=1, state="ready", table=table, digest="a" * 64, profile_json=PROFILE
+    )
+    return Yard(owner, project, version)
+
+
+class PretendWorker:
+    """A worker whose runners say what the test wants."""
+
+    def __init__(self, *, slots: int = 1, pool: str = "default", name: str = "w") -> None:
+        self.row: WorkerRow = workers.register(
+            name=name, host="h", pid=1, pool=pool, slots=slots, devices=[], info={}
+        )
+        self.spool: dict[int, int] = {}
+
+    def claim_all(self) -> list[Attempt]:
+        """Claim everything placed on this worker."""
+        found = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
+        return [attempt for attempt in found if attempt is not None]
+
+    def say(self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None) -> None:
+        """Record events of an attempt's runner."""
+        self.spool[attempt.pk] = self.spool.get(attempt.pk, 0) + len(batch)
+        attempts.record(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
+
+    def run(self, attempt: Attempt, *, score: float = 0.9) -> None:
+        """Let an attempt start and complete."""
+        self.say(attempt, said.Started(time=time.time()))
+        if attempt.trial is not None:
+            for execution in attempt.trial.executions.exclude(state="completed"):
+                done = said.ExecutionDone(
+                    time=time.time(),
+                    execution=execution.number,
+                    state="completed",
+                    score=score + execution.number / 100,
+                    best_epoch=2,
+                    epochs=3,
+                )
+                self.say(attempt, done)
+        attempts.finish(
+            attempt.pk, Outcome.COMPLETED, result={"metrics": {"validation": {"accuracy": score}}}
+        )
+
+
+def suggest_from_grid(job: Job) -> None:
+    """Answer the search's wish for suggestions like the grid algorithm does."""
+    ticket = suggest.claim(job.pk, 1)
+    if ticket is None:
+        return
+    made = sum(trial["source"] == "algorithm" for trial in ticket.request["trials"])
+    search = job.revision.spec.search if job.revision else None
+    assert search is not None
+    suggest.add(ticket, list(grid(search.space))[made : made + ticket.request["count"]])
+
+
+def turn(worker: PretendWorker, job: Job, **run: Any) -> list[Attempt]:
+    """One turn of the whole yard: advance, suggest, place, run what was placed."""
+    pipeline.advance_all()
+    job.refresh_from_db()
+    if job.kind == "search" and job.state not in ("completed", "failed", "stopped"):
+        suggest_from_grid(job)
+    schedule.place()
+    claimed = worker.claim_all()
+    for attempt in claimed:
+        worker.run(attempt, **run)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    return claimed
+
+
+def until_final(worker: PretendWorker, job: Job, **run: Any) -> Job:
+    """Turn until the job is final (a bound keeps a broken pipeline from hanging)."""
+    for _ in range(50):
+        turn(worker, job, **run)
+        if job.state in ("completed", "failed", "stopped"):
+            return job
+    raise AssertionError(f"job is still {job.state}: {job.why_waiting}")
