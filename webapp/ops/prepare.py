@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -25,6 +26,9 @@ def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
     try:
         _wait_for_database(say)
         migrate(home, say)
+        Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
+        if not settings.WHITENOISE_USE_FINDERS:  # production serves hashed, compressed copies
+            call_command("collectstatic", verbosity=0, interactive=False)
         return []
     finally:
         connection.close()

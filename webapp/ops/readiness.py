@@ -5,16 +5,15 @@ from urllib.parse import urlsplit
 
 import httpx
 
-PAUSE = 0.25
+PAUSE = 0.5
 
 
 class Readiness:
     """Asks the web's `/readyz` and the prediction server's port."""
 
-    def __init__(self, *, web: str, serving: str, public_host: str) -> None:
+    def __init__(self, *, web: str, serving: str) -> None:
         self._web = web
         self._serving = urlsplit(serving)
-        self._headers = {"Host": public_host, "X-Forwarded-Proto": "https"} if public_host else {}
 
     async def missing(self) -> str | None:
         """Return what is not ready, in words; None when everything is."""
@@ -28,10 +27,10 @@ class Readiness:
     async def _web_misses(self) -> str | None:
         try:
             async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-                answer = await client.get(f"{self._web}/readyz", headers=self._headers)
+                answer = await client.get(f"{self._web}/readyz")
         except httpx.HTTPError as error:
             return f"web ({type(error).__name__})"
-        return None if answer.status_code == httpx.codes.OK else f"web says {answer.text[:200].strip()}"
+        return None if answer.status_code == httpx.codes.OK else _named(answer)
 
     async def _serving_misses(self) -> str | None:
         try:
@@ -40,3 +39,10 @@ class Readiness:
             return "serving"
         writer.close()
         return None
+
+
+def _named(answer: httpx.Response) -> str:
+    try:
+        return ", ".join(answer.json()["missing"])
+    except (ValueError, KeyError, TypeError):
+        return f"web (it answers {answer.status_code})"

@@ -1,6 +1,7 @@
 """The supervisor: starts every part in order, keeps them alive, and ends them in the opposite order."""
 
 import asyncio
+import itertools
 import os
 import signal
 import socket
@@ -26,7 +27,7 @@ from webapp.ops.readiness import Readiness
 from webapp.ops.service import Part, Service
 
 BROKER_WAIT = 30.0
-MISSING_EVERY = 30.0  # seconds between two lines on what is not ready yet
+MISSING_EVERY = 15  # seconds between two lines on what is not ready yet
 HOPELESS = 6  # starts in a row after which a web server that never answered is given up
 WORKER_GRACE = 45.0  # a running step, its checkpoint and the hand-back fit in
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -40,7 +41,6 @@ class Supervisor:
     options: Options
     broker: Broker
     artifacts: str
-    public_host: str
     console: Console
     prepare: Callable[[str], list[str]]
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -72,7 +72,7 @@ class Supervisor:
         await self._start_broker()
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
-        await self._until_ready(Readiness(web=web, serving=serving, public_host=self.public_host))
+        await self._until_ready(Readiness(web=web, serving=serving))
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
         self.console.say(f"Ready. Dashboard: {web} · predictions: {serving}/v1/models · Ctrl-C stops.")
         for line in lines:
@@ -103,16 +103,20 @@ class Supervisor:
         self._start(Part("serving", serving_argv(self.home, place), grace=15))
 
     def _start(self, part: Part) -> None:
-        environment = {
+        service = Service(part, self._environment(part.name), self.console, cwd=ROOT, on_start=self._remember)
+        self._services.append(service)
+        service.start()
+
+    def _environment(self, name: str) -> dict[str, str]:
+        hosts = {*self.environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","), self.options.host}
+        return {
             **self.environment,
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
-            "TRAINYARD_PART": part.name,
+            "TRAINYARD_ALLOWED_HOSTS": ",".join(sorted(hosts - set(ports.WILDCARDS))),
+            "TRAINYARD_PART": name,
             "PYTHONUNBUFFERED": "1",
         }
-        service = Service(part, environment, self.console, cwd=ROOT, on_start=self._remember)
-        self._services.append(service)
-        service.start()
 
     def _remember(self) -> None:
         sessions.remember(self.home, [service.pid for service in self._services if service.pid])
@@ -120,9 +124,11 @@ class Supervisor:
     async def _until_ready(self, readiness: Readiness) -> None:
         ready = asyncio.create_task(readiness.wait())
         try:
-            while not (await asyncio.wait({ready}, timeout=1))[0]:
+            for second in itertools.count(1):
+                if (await asyncio.wait({ready}, timeout=1))[0]:
+                    break
                 self._give_up_on_a_hopeless_web()
-                if round(asyncio.get_running_loop().time()) % MISSING_EVERY == 0:
+                if second % MISSING_EVERY == 0:
                     self.console.say(f"Not ready yet: {await readiness.missing() or 'almost'}.")
             ready.result()
         finally:

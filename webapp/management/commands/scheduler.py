@@ -3,7 +3,7 @@ import threading
 
 from django.core.management.base import BaseCommand
 
-from jobs import scheduler
+from jobs.scheduler import run
 
 
 class Command(BaseCommand):
@@ -14,4 +14,4 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        scheduler.run(stop)
+        run(stop)

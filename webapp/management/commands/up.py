@@ -1,7 +1,6 @@
 import asyncio
 import os
 from argparse import ArgumentParser
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -61,7 +60,6 @@ def run(home: Home, options: Options) -> None:
         options=options,
         broker=broker.choose(os.environ, home),
         artifacts=settings.TRAINYARD_ARTIFACTS,
-        public_host=urlsplit(os.environ.get("TRAINYARD_PUBLIC_URL", "")).netloc,
         console=console,
         prepare=lambda web: prepare(home, web, console.say),
     )
