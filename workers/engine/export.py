@@ -1,0 +1,74 @@
+"""Saves a trained model as the `.keras` file that is registered and served."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.spec.signature import Signature
+from workers.engine.artifacts import summary_of, write_json
+from workers.engine.build import build, signature_of
+from workers.engine.errors import EngineError
+from workers.engine.mesh import use_mesh
+from workers.engine.modelfile import load_model, save_model
+from workers.engine.report import Report
+from workers.engine.setup import Prepared
+from workers.engine.trainer import assign, predict, values
+
+TOLERANCE = 1e-5
+"""Largest difference between the saved and the trained model, relative to the largest prediction."""
+
+
+class BadExport(EngineError):
+    """The saved file does not predict what the trained model does."""
+
+    code = "bad_export"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The file's model, loaded again, and what is known of it."""
+
+    model: Any
+    signature: Signature
+    parameters: int
+    bytes: int
+
+
+def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported:
+    """Save the model without optimizer and mesh, load the file again, compare, hand it in.
+
+    The weights go into a fresh model that was never compiled: a compiled one would carry its
+    optimizer and our loss into the file.
+
+    Raises:
+        BadExport: the loaded file predicts something else.
+    """
+    sample = prepared.dataset.x[: prepared.batches.size]
+    expected = predict(prepared.model, sample, prepared.batches.size)
+    weights = values(prepared.model.variables)
+    use_mesh(None, [], 1)
+    spec, profile = prepared.spec, prepared.dataset.profile
+    plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
+    assign(plain.variables, weights)
+    path = Path(report.folder) / "model.keras"
+    save_model(plain, path)
+    loaded = load_model(path, Path(report.folder))
+    _compare(expected, predict(loaded, sample, prepared.batches.size))
+    summary = summary_of(plain)
+    write_json(report, "summary", "summary.json", summary)
+    signature = signature_of(loaded)
+    report.artifact(
+        "model",
+        path.name,
+        name=f"{name}.keras",
+        meta={"signature": signature.model_dump(mode="json"), "class_labels": list(profile.class_labels)},
+    )
+    return Exported(loaded, signature, int(plain.count_params()), path.stat().st_size)
+
+
+def _compare(expected: Any, found: Any) -> None:
+    difference = float(np.abs(expected - found).max())
+    if not difference <= TOLERANCE * max(float(np.abs(expected).max()), 1.0):
+        raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")
