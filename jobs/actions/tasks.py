@@ -82,7 +82,12 @@ def _artifact(job: Job, role: str) -> JobArtifact:
 def _profile(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
     version = DatasetVersion.objects.select_related("upload").get(pk=attempt.job.payload["dataset_version"])
     path = str(store().path(version.upload.digest)) if version.upload is not None else None
-    return tasks.ProfileTask(**common, **version.request, path=path)
+    return tasks.ProfileTask(**common, **_asked(version), path=path)
+
+
+def _asked(version: DatasetVersion) -> dict[str, Any]:
+    """Return the request without the file's name, which is for people."""
+    return {name: value for name, value in version.request.items() if name != "file"}
 
 
 def _trial(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:

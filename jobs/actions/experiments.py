@@ -1,0 +1,219 @@
+"""Experiments: every write to them, their drafts and their frozen revisions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from jobs import access
+from jobs.actions import audit
+from jobs.actions import submit as submitting
+from jobs.errors import BadInput, Conflict, StaleState
+from jobs.models import Experiment, Job, ModelVersion, Project, Revision, User
+from jobs.queries import plan
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.states import FINAL
+
+MAX_TAGS, MAX_TAG = 20, 50
+WRITE = access.Action.WRITE
+
+
+def create(
+    project: Project,
+    *,
+    name: str,
+    by: User,
+    spec: Any = None,
+    draft: Any = None,
+    tags: Sequence[str] = (),
+    notes: str = "",
+) -> Experiment:
+    """Make an experiment from a whole `spec`, or from an unfinished `draft` that is only kept.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        BadSpec: `spec` does not hold; names every place.
+    """
+    access.require(by, project, WRITE)
+    frozen = plan.require_valid(project, spec) if draft is None else None
+    with transaction.atomic():
+        experiment = Experiment.objects.create(
+            project=project,
+            name=_checked_name(name),
+            tags=_checked_tags(tags),
+            notes=notes,
+            draft=draft,
+            created_by=by,
+        )
+        if frozen is not None:
+            _freeze(experiment, frozen, by=by)
+        audit.record("experiment.create", experiment, by=by, project=project, name=name)
+    return experiment
+
+
+def change(
+    experiment: Experiment,
+    *,
+    by: User,
+    seen: int | None = None,
+    spec: Any = None,
+    draft: Any = None,
+    name: str | None = None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+) -> Experiment:
+    """Change what is given. A `spec` makes a revision if it differs from the last; a `draft` is kept.
+
+    Args:
+        experiment: any instance of the row; it is refreshed.
+        by: who does it.
+        seen: the version that the caller saw; None takes any.
+        spec: a whole spec. It replaces a draft.
+        draft: an unfinished one.
+        name: up to 200 characters.
+        tags: all of them.
+        notes: free text.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        BadSpec: `spec` does not hold; names every place.
+        StaleState: somebody changed it since `seen`. Nothing was changed.
+    """
+    access.require(by, experiment.project, WRITE)
+    frozen = plan.require_valid(experiment.project, spec) if spec is not None else None
+    fields: dict[str, Any] = {}
+    if name is not None:
+        fields["name"] = _checked_name(name)
+    if tags is not None:
+        fields["tags"] = _checked_tags(tags)
+    if notes is not None:
+        fields["notes"] = notes
+    if spec is not None or draft is not None:
+        fields["draft"] = draft
+    with transaction.atomic():
+        _update(experiment, seen=seen, **fields)
+        revision = _freeze(experiment, frozen, by=by) if frozen is not None else None
+        audit.record(
+            "experiment.change",
+            experiment,
+            by=by,
+            project=experiment.project,
+            fields=sorted(fields),
+            revision=revision.number if revision is not None else None,
+        )
+    return experiment
+
+
+def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
+    """Write under the version: of two people who saw the same, the second is told."""
+    rows = Experiment.objects.filter(pk=experiment.pk)
+    if seen is not None:
+        rows = rows.filter(version=seen)
+    if not rows.update(version=F("version") + 1, updated=timezone.now(), **fields):
+        raise StaleState(f"{experiment.name} was changed by somebody else meanwhile: load it again")
+    experiment.refresh_from_db()
+
+
+def _freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User) -> Revision:
+    """Return the revision of `spec`: the newest one if it is the same, else a new one."""
+    Experiment.objects.select_for_update().get(pk=experiment.pk)  # revisions are numbered one at a time
+    newest = experiment.revisions.order_by("-number").first()
+    digest = spec.digest()
+    if newest is not None and newest.digest == digest:
+        return newest
+    return Revision.objects.create(
+        experiment=experiment,
+        number=newest.number + 1 if newest is not None else 1,
+        spec_json=spec.to_json(),
+        digest=digest,
+        created_by=by,
+    )
+
+
+def submit(experiment: Experiment, *, by: User) -> Job:
+    """Queue the experiment: its draft, frozen, if it has one, else its newest revision.
+
+    Raises:
+        BadSpec: the draft does not hold, or the data are not ready.
+        Conflict: it is archived.
+    """
+    access.require(by, experiment.project, WRITE)
+    if experiment.archived:
+        raise Conflict(f"{experiment.name} is archived: take it back first")
+    with transaction.atomic():
+        if experiment.draft is not None:
+            change(experiment, spec=experiment.draft, by=by)
+        newest = experiment.revisions.order_by("-number").select_related("experiment__project").first()
+        if newest is None:
+            raise BadInput(f"{experiment.name} has no spec yet", [Problem("/spec", "nothing to submit")])
+        # older rules let it in; newer ones, or data that changed, may not
+        plan.require_valid(experiment.project, newest.spec_json)
+        return submitting.submit(newest, by=by)
+
+
+def clone(experiment: Experiment, *, by: User, name: str = "", project: Project | None = None) -> Experiment:
+    """Make an experiment with the same draft, or else the same spec, and no jobs."""
+    access.require(by, experiment.project, access.Action.VIEW)
+    home = project or experiment.project
+    access.require(by, home, WRITE)
+    newest = experiment.revisions.order_by("-number").first()
+    with transaction.atomic():
+        copy = Experiment.objects.create(
+            project=home,
+            name=_checked_name(name or f"{experiment.name[:190]} (copy)"),
+            tags=experiment.tags,
+            notes=experiment.notes,
+            draft=experiment.draft,
+            created_by=by,
+        )
+        if newest is not None:
+            _freeze(copy, newest.spec, by=by)
+        audit.record("experiment.clone", copy, by=by, project=home, source=experiment.pk)
+    return copy
+
+
+def archive(experiment: Experiment, *, by: User, archived: bool = True) -> Experiment:
+    """Take an experiment out of the lists, or back into them."""
+    access.require(by, experiment.project, WRITE)
+    with transaction.atomic():
+        _update(experiment, seen=None, archived=archived)
+        verb = "archive" if archived else "unarchive"
+        audit.record(f"experiment.{verb}", experiment, by=by, project=experiment.project)
+    return experiment
+
+
+def delete(experiment: Experiment, *, by: User) -> None:
+    """Delete an experiment with its revisions, jobs, trials and metrics.
+
+    Raises:
+        Conflict: a job of it is not over, or a registered version was made by one.
+    """
+    access.require(by, experiment.project, WRITE)
+    with transaction.atomic():
+        Experiment.objects.select_for_update().get(pk=experiment.pk)
+        jobs = Job.objects.filter(experiment=experiment)
+        if running := jobs.exclude(state__in=FINAL).first():
+            raise Conflict(f"job {running.pk} is {running.state}: stop it first")
+        if version := ModelVersion.objects.filter(source_job__in=jobs).first():
+            raise Conflict(f"{version} was made by it, and its lineage must stay: archive it instead")
+        audit.record("experiment.delete", experiment, by=by, project=experiment.project, name=experiment.name)
+        jobs.filter(parent=None).delete()  # before the revisions, which jobs protect
+        experiment.delete()
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 0 < len(name) <= 200:
+        raise BadInput("a name has 1 to 200 characters", [Problem("/name", "give 1 to 200 characters")])
+    return name
+
+
+def _checked_tags(tags: Sequence[str]) -> list[str]:
+    clean = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
+    if len(clean) > MAX_TAGS or any(len(tag) > MAX_TAG or "," in tag for tag in clean):
+        message = f"at most {MAX_TAGS} tags of up to {MAX_TAG} characters, without commas"
+        raise BadInput(message, [Problem("/tags", message)])
+    return clean

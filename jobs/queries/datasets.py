@@ -1,0 +1,76 @@
+"""Reads of data sets for pages, plans and the API."""
+
+from typing import NamedTuple
+
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+
+from jobs import access
+from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
+from jobs.queries.outcomes import dataset_in
+from jobs.spec.data import Split
+from jobs.spec.profile import Profile
+from jobs.states import JobKind
+
+READY = DatasetVersion.State.READY
+
+
+def listed(user: User, project: Project | None = None) -> QuerySet[Dataset]:
+    """Return the data sets that `user` sees with their versions; of one project: its own and the bundled."""
+    rows = access.visible_datasets(user).select_related("project", "created_by")
+    if project is not None:
+        rows = rows.filter(Q(project=project) | Q(project=None))
+    versions = DatasetVersion.objects.order_by("number").defer("profile_json")
+    newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number")
+    return rows.annotate(
+        version_count=Count("versions"), newest_number=Subquery(newest.values("number")[:1])
+    ).prefetch_related(Prefetch("versions", queryset=versions))
+
+
+def with_profile(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
+    """Return the version that a spec means: the given one, or else the newest ready one."""
+    dataset = dataset_in(project, slug)
+    if dataset is None:
+        return None
+    rows = dataset.versions.filter(number=number) if number else dataset.versions.filter(state=READY)
+    return rows.select_related("dataset").order_by("-number").first()
+
+
+def profile_job(version: DatasetVersion) -> Job | None:
+    """Return the newest job that reads this version."""
+    jobs = Job.objects.filter(kind=JobKind.PROFILE, payload__dataset_version=version.pk)
+    return jobs.order_by("-pk").first()
+
+
+def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
+    """Return the experiments that `user` sees whose newest revision uses the data set."""
+    newest = Revision.objects.filter(experiment=OuterRef("pk")).order_by("-number")
+    rows = access.visible_experiments(user).annotate(
+        data_slug=Subquery(newest.values("spec_json__data__dataset")[:1])
+    )
+    if dataset.project is not None:
+        rows = rows.filter(project=dataset.project)
+    return rows.filter(data_slug=dataset.slug).select_related("project").order_by("-updated")
+
+
+class PartSizes(NamedTuple):
+    """How many rows train, validate and test."""
+
+    train: int
+    validation: int
+    test: int
+
+
+def part_sizes(profile: Profile, split: Split) -> PartSizes:
+    """Return the rows of each part; exact for random and stratified splits, about right for the others.
+
+    Stratified splits cut each class on its own, as the engine does.
+    """
+    is_cut_by_class = split.stratify and profile.task in ("binary", "multiclass") and profile.class_counts
+    groups = profile.class_counts if is_cut_by_class else (profile.rows,)
+    validation = sum(_share(rows, split.validation) for rows in groups)
+    test = sum(_share(rows, split.test) for rows in groups)
+    return PartSizes(profile.rows - validation - test, validation, test)
+
+
+def _share(rows: int, fraction: float) -> int:
+    return max(round(rows * fraction), 1 if rows >= 3 else 0)

@@ -1,0 +1,185 @@
+"""Reads of experiments for pages and the API: the list with what came out, revisions and differences."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from jobs import access
+from jobs.models import Experiment, Job, Project, Revision, Trial, User
+from jobs.queries.outcomes import objective_of
+from jobs.states import TrialState
+
+SORTS = {"name": "name", "created": "created", "updated": "updated", "state": "last_state", "id": "pk"}
+
+
+def listed(
+    user: User,
+    *,
+    project: Project | None = None,
+    archived: bool | None = False,
+    text: str = "",
+    tag: str = "",
+    state: str = "",
+    who: str = "",
+) -> QuerySet[Experiment]:
+    """Return the experiments that `user` sees, each with its last job's state and revision count.
+
+    Args:
+        user: who asks.
+        project: only of this one.
+        archived: only archived ones, only the others, or all (None).
+        text: part of the name or the notes.
+        tag: a whole tag.
+        state: of the last job, or `none` where there is no job.
+        who: name of the person who made it.
+    """
+    roots = Job.objects.filter(experiment=OuterRef("pk"), parent=None).order_by("-pk")
+    rows = access.visible_experiments(user).select_related("project", "created_by")
+    rows = rows.annotate(
+        last_job=Subquery(roots.values("pk")[:1]),
+        last_state=Coalesce(Subquery(roots.values("state")[:1]), ""),
+        revision_number=Coalesce(Max("revisions__number"), 0),
+    )
+    if project is not None:
+        rows = rows.filter(project=project)
+    if archived is not None:
+        rows = rows.filter(archived=archived)
+    if text:
+        rows = rows.filter(name__icontains=text) | rows.filter(notes__icontains=text)
+    if tag:
+        rows = rows.filter(pk__in=_tagged(rows, tag))
+    if state:
+        rows = rows.filter(last_state="" if state == "none" else state)
+    if who:
+        rows = rows.filter(created_by__username=who)
+    return rows
+
+
+def _tagged(rows: QuerySet[Experiment], tag: str) -> list[int]:
+    """Compare in Python: SQLite cannot ask whether a JSON list holds a text."""
+    return [pk for pk, tags in rows.values_list("pk", "tags") if tag in tags]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best trial of an experiment so far."""
+
+    job: int
+    metric: str
+    direction: str
+    score: float
+
+
+def best_of(experiments: Iterable[Experiment]) -> dict[int, Best]:
+    """Return the best score of each experiment's newest search that has one, in two queries."""
+    scored = (
+        Trial.objects.filter(
+            job__experiment__in=[experiment.pk for experiment in experiments],
+            state=TrialState.COMPLETED,
+            score__isnull=False,
+        )
+        .values("job")
+        .annotate(lowest=Min("score"), highest=Max("score"))
+    )
+    scores = {row["job"]: row for row in scored}
+    found: dict[int, Best] = {}
+    for job in Job.objects.filter(pk__in=scores).select_related("revision").order_by("pk"):
+        objective = objective_of(job)
+        score = scores[job.pk]["highest" if objective.direction == "max" else "lowest"]
+        if job.experiment_id is not None:
+            found[job.experiment_id] = Best(job.pk, objective.metric, objective.direction, score)
+    return found
+
+
+def tags_in(user: User, project: Project) -> list[str]:
+    """List the tags in use in a project."""
+    rows = access.visible_experiments(user).filter(project=project).values_list("tags", flat=True)
+    return sorted({tag for tags in rows for tag in tags})
+
+
+def authors_in(user: User, project: Project) -> list[str]:
+    """List who made experiments in a project."""
+    rows = access.visible_experiments(user).filter(project=project)
+    return sorted(set(rows.values_list("created_by__username", flat=True)))
+
+
+def root_jobs(experiment: Experiment) -> QuerySet[Job]:
+    """Return the jobs of an experiment, newest first, each with how many trials it has."""
+    rows = experiment.jobs.filter(parent=None).select_related("revision", "created_by")
+    return rows.annotate(trial_count=Count("trials")).order_by("-pk")
+
+
+def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
+    """Return the best trials over all jobs that pursued the newest searched objective."""
+    newest = next((job for job in root_jobs(experiment) if job.revision and job.revision.spec.search), None)
+    if newest is None:
+        return []
+    objective = objective_of(newest)
+    metric = objective.metric
+    order = F("score").desc() if objective.direction == "max" else F("score").asc()
+    rows = Trial.objects.filter(
+        job__experiment=experiment,
+        job__revision__spec_json__search__objective__metric=metric,
+        state=TrialState.COMPLETED,
+        score__isnull=False,
+    )
+    return list(rows.select_related("job", "job__revision").order_by(order, "pk")[:limit])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place where two specs differ; None on a side where there is nothing."""
+
+    path: str
+    before: Any
+    after: Any
+
+    @property
+    def kind(self) -> str:
+        """Return what happened to it: added, removed or changed."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True)
+class RevisionWithChanges:
+    """A revision and what it changed of the one before."""
+
+    revision: Revision
+    changes: list[Difference]
+
+
+def revisions(experiment: Experiment) -> list[RevisionWithChanges]:
+    """Return all revisions, newest first, each with its differences to the one before."""
+    rows = list(experiment.revisions.select_related("created_by").order_by("number"))
+    pairs = zip([None, *rows], rows, strict=False)
+    return [
+        RevisionWithChanges(row, differences(before.spec_json, row.spec_json) if before is not None else [])
+        for before, row in pairs
+    ][::-1]
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """List where two specs differ, by dotted paths; rows of a search space go by their names."""
+    flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
+    paths = list(dict.fromkeys([*flat_before, *flat_after]))
+    return [
+        Difference(path, flat_before.get(path), flat_after.get(path))
+        for path in paths
+        if flat_before.get(path) != flat_after.get(path)
+    ]
+
+
+def _flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        for i, item in enumerate(value):
+            yield from _flat(item, f"{path}[{item.get('name', i)}]")
+    else:
+        yield path, value

@@ -1,0 +1,105 @@
+"""Judges a spec as sent: what does not hold, and the plan of what would run. Creates nothing."""
+
+from statistics import median
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Sum
+from pydantic import ValidationError
+
+from jobs import clock
+from jobs.errors import BadSpec
+from jobs.models import Attempt, DatasetVersion, Project, Trial, Worker
+from jobs.queries import datasets
+from jobs.queries.outcomes import dataset_in
+from jobs.spec import checks
+from jobs.spec import plan as planning
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import Plan, Situation
+from jobs.spec.problems import Problem, problems
+from jobs.states import AttemptState, TrialState
+
+PREFIX = "/spec"
+HISTORY = 200
+"""From how many of the newest trials on the same data the pace is taken."""
+
+
+class Verdict(NamedTuple):
+    """What is wrong with a spec, and its plan where it can be read at all."""
+
+    spec: ExperimentSpec | None
+    problems: list[Problem]
+    plan: Plan | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Say whether it may be submitted."""
+        return not self.problems
+
+
+def judge(project: Project, body: Any, *, with_plan: bool = True) -> Verdict:
+    """Check `body` as an experiment spec for `project`; pointers start with `/spec`."""
+    try:
+        spec = ExperimentSpec.model_validate(body)
+    except ValidationError as error:
+        return Verdict(None, problems(error, body, PREFIX))
+    version, found = _data(project, spec)
+    profile = version.profile if version is not None else None
+    if profile is not None:
+        found += checks.problems(spec, profile)
+    plan = planning.make_plan(spec, profile, situation(project, spec)) if with_plan else None
+    return Verdict(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
+
+
+def require_valid(project: Project, body: Any) -> ExperimentSpec:
+    """Return the spec that `body` holds.
+
+    Raises:
+        BadSpec: it does not hold; names every place.
+    """
+    verdict = judge(project, body, with_plan=False)
+    if verdict.spec is None or verdict.problems:
+        first = verdict.problems[0]
+        more = f" (and {len(verdict.problems) - 1} more)" if len(verdict.problems) > 1 else ""
+        raise BadSpec(f"{first.pointer}: {first.message}{more}", verdict.problems)
+    return verdict.spec
+
+
+def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    slug, number = spec.data.dataset, spec.data.dataset_version
+    if dataset_in(project, slug) is None:
+        return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]
+    version = datasets.with_profile(project, slug, number)
+    if version is None and number is not None:
+        return None, [Problem("/data/dataset_version", f"{slug} has no version {number}")]
+    if version is not None and version.state == DatasetVersion.State.FAILED:
+        return None, [Problem("/data/dataset_version", f"{version} could not be read; see its page")]
+    return version, []
+
+
+def situation(project: Project, spec: ExperimentSpec) -> Situation:
+    """Return what the plan must know of workers and of earlier runs."""
+    workers = Worker.objects.filter(
+        pool=spec.resources.pool, state=Worker.State.UP, lease_until__gt=clock.now()
+    )
+    slots = workers.aggregate(total=Sum("slots"), largest=Max("slots"))
+    held = Attempt.objects.filter(worker__in=workers).exclude(state=AttemptState.ENDED)
+    taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
+    total = slots["total"] or 0
+    return Situation(max(total - taken, 0), total, slots["largest"] or 0, seconds_per_epoch(project, spec))
+
+
+def seconds_per_epoch(project: Project, spec: ExperimentSpec) -> float | None:
+    """Return the median wall time of an epoch in the project's newest trials on this data and template."""
+    done = Trial.objects.filter(
+        job__project=project,
+        state=TrialState.COMPLETED,
+        restarts=0,
+        job__revision__spec_json__data__dataset=spec.data.dataset,
+        job__revision__spec_json__model__template=spec.model.template,
+    )
+    paces = [
+        (trial.finished - trial.started).total_seconds() / trained
+        for trial in done.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:HISTORY]
+        if trial.started and trial.finished and (trained := trial.trained)
+    ]
+    return median(paces) if paces else None

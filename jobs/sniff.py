@@ -1,0 +1,53 @@
+"""Tells from the first and last bytes what an upload is, without parsing it."""
+
+import codecs
+from pathlib import Path
+from typing import Literal
+
+from jobs.errors import BadInput
+from jobs.spec.problems import Problem
+
+Source = Literal["csv", "npz", "parquet"]
+SUFFIXES: dict[str, Source] = {".csv": "csv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
+_ZIP, _PARQUET = b"PK\x03\x04", b"PAR1"
+_HEAD = 65_536
+
+
+def source_of(path: Path, name: str) -> Source:
+    """Return what an upload called `name` is; its content must agree with its name.
+
+    Raises:
+        BadInput: an unknown suffix, an empty file, or other content than the name says.
+    """
+    source = SUFFIXES.get(Path(name).suffix.lower())
+    if source is None:
+        raise _bad(f"{name!r}: give a file that ends in {', '.join(SUFFIXES)}")
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+        file.seek(max(path.stat().st_size - len(_PARQUET), 0))
+        tail = file.read()
+    if not head:
+        raise _bad(f"{name!r} is empty")
+    if not _agrees(source, head, tail):
+        raise _bad(f"{name!r} does not hold {source.upper()} data")
+    return source
+
+
+def _agrees(source: Source, head: bytes, tail: bytes) -> bool:
+    if source == "npz":
+        return head.startswith(_ZIP)
+    if source == "parquet":
+        return head.startswith(_PARQUET) and tail == _PARQUET
+    return not head.startswith((_ZIP, _PARQUET)) and b"\0" not in head and _is_text(head)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8-sig")().decode(head)  # a character may be cut at the end
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bad(message: str) -> BadInput:
+    return BadInput(message, [Problem("/file", message)])
