@@ -1,0 +1,76 @@
+"""One dashboard, one server and its children for all tests that need real ones: a child takes seconds."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from jobs.spec.release import Release, ReleasedVersion
+
+from .fakes import FakeDashboard, ServerProcess, running
+
+
+@pytest.fixture(scope="session")
+def model_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("models")
+    script = Path(__file__).with_name("make_models.py")
+    subprocess.run([sys.executable, str(script), str(folder)], check=True, env=dict(os.environ), timeout=120)
+    return {path.stem: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="session")
+def dashboard() -> Iterator[FakeDashboard]:
+    fake = FakeDashboard()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture(scope="session")
+def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int, ReleasedVersion]:
+    """Versions 1 and 2 of the model that answers [v · sum(x), v]."""
+    return {number: dashboard.add(number, model_files[f"telling-{number}"]) for number in (1, 2)}
+
+
+@pytest.fixture(scope="session")
+def server(
+    dashboard: FakeDashboard,
+    telling: dict[int, ReleasedVersion],
+    model_files: dict[str, bytes],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServerProcess]:
+    """Serves `telling` (production 2, standby 1, label old → 1) and `two-sided` (production 1)."""
+    dashboard.publish(
+        Release(
+            model="telling",
+            generation=1,
+            production=2,
+            standby=(1,),
+            labels={"old": 1},
+            versions=tuple(telling.values()),
+            issued_at="2026-01-01T00:00:00Z",
+        )  # fmt: skip
+    )
+    two_sided = dashboard.add(1, model_files["two-sided"])
+    dashboard.publish(
+        Release(
+            model="two-sided",
+            generation=1,
+            production=1,
+            versions=(two_sided,),
+            issued_at="2026-01-01T00:00:00Z",
+        )
+    )
+    with running(tmp_path_factory.mktemp("server"), dashboard) as process:
+        dashboard.serves("telling", 1)
+        dashboard.serves("two-sided", 1)
+        yield process
+
+
+@pytest.fixture(scope="session")
+def client(server: ServerProcess) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=30) as http:
+        yield http

@@ -1,0 +1,184 @@
+"""A tiny dashboard, and the prediction server as a process, for tests only."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psutil
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from jobs.spec.release import Release, ReleasedVersion, SignedRelease
+
+OWN_TOKEN = "ty_own"
+
+
+def until[T](seen: Callable[[], T], seconds: float = 60.0, every: float = 0.02) -> T:
+    """Wait until `seen` returns something true, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (value := seen()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(every)
+    return value
+
+
+class Signer:
+    """Signs releases as the dashboard would."""
+
+    def __init__(self) -> None:
+        self._key = Ed25519PrivateKey.generate()
+        raw = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.public = base64.b64encode(raw)
+        self.key_id = hashlib.sha256(raw).hexdigest()[:16]
+
+    def sign(self, release: Release) -> SignedRelease:
+        signature = base64.b64encode(self._key.sign(release.signed_bytes())).decode()
+        return SignedRelease(release=release, signature=signature, key=self.key_id)
+
+
+class FakeDashboard:
+    """Exactly the three calls and `/me` that the prediction server makes."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.signer = Signer()
+        self.files: dict[str, bytes] = {}
+        self.tokens: dict[str, list[str]] = {OWN_TOKEN: ["serve"]}
+        self.reports: list[dict[str, Any]] = []
+        self._releases: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._sequence = 0
+        self._news = threading.Condition()
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def add(self, number: int, file: bytes, **more: Any) -> ReleasedVersion:
+        """Store an artifact; return the version that names it."""
+        digest = hashlib.sha256(file).hexdigest()
+        self.files[digest] = file
+        return ReleasedVersion(number=number, digest=digest, bytes=len(file), signature={}, **more)
+
+    def publish(self, release: Release) -> None:
+        self.publish_raw(release.model, self.signer.sign(release).model_dump(mode="json"))
+
+    def publish_raw(self, model: str, signed: dict[str, Any]) -> None:
+        with self._news:
+            self._sequence += 1
+            self._releases[model] = (self._sequence, signed)
+            self._news.notify_all()
+
+    def poll(self, after: int | None, wait: float) -> dict[str, Any]:
+        with self._news:
+            if after == self._sequence:
+                self._news.wait_for(lambda: self._sequence != after, min(wait, 2.0))
+            news = [one for number, one in self._releases.values() if after is None or number > after]
+            return {"sequence": self._sequence, "releases": news}
+
+    def last_report(self, model: str) -> dict[str, Any]:
+        return next((report for report in reversed(self.reports) if report["model"] == model), {})
+
+    def serves(self, model: str, generation: int, seconds: float = 60.0) -> None:
+        """Wait until a report says that the generation answers."""
+        until(lambda: self.last_report(model).get("generation") == generation, seconds)
+
+
+def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            token = (self.headers["authorization"] or "").removeprefix("Bearer ")
+            scopes = dashboard.tokens.get(token)
+            if scopes is None:
+                return self._answer(401, b"{}")
+            if parts.path == "/api/v1/me":
+                return self._answer(200, json.dumps({"user": "u", "scopes": scopes}).encode())
+            if parts.path == "/api/v1/serving/releases":
+                query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                after = int(query["after"]) if "after" in query else None
+                return self._answer(200, json.dumps(dashboard.poll(after, float(query["wait"]))).encode())
+            file = dashboard.files.get(parts.path.removeprefix("/api/v1/artifacts/"))
+            return self._answer(404, b"{}") if file is None else self._answer(200, file)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            dashboard.reports.append(json.loads(body))
+            self._answer(200, b"{}")
+
+        def _answer(self, status: int, body: bytes) -> None:
+            with contextlib.suppress(ConnectionError):
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
+
+
+class ServerProcess:
+    """`python -m workers.serving` in a home of its own."""
+
+    def __init__(self, home: Path, dashboard: FakeDashboard, *arguments: str) -> None:
+        self.home = home
+        home.mkdir(exist_ok=True)
+        (home / "token").write_text(OWN_TOKEN)
+        (home / "key").write_bytes(dashboard.signer.public)
+        address = home / "address.json"
+        address.unlink(missing_ok=True)
+        files = {"token-file": "token", "public-key-file": "key", "address-file": "address.json"}
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "workers.serving", "--port", "0"),
+                *("--dashboard", dashboard.url, "--home", str(home / "home")),
+                *(part for name, file in files.items() for part in (f"--{name}", str(home / file))),
+                *arguments,
+            ],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        until(lambda: address.exists() or self.process.poll() is not None, 20)
+        assert self.process.poll() is None, "the prediction server ended at start"
+        self.url: str = json.loads(address.read_text())["url"]
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(30) in (0, -signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def running(home: Path, dashboard: FakeDashboard, *arguments: str) -> Iterator[ServerProcess]:
+    server = ServerProcess(home, dashboard, *arguments)
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,203 @@
+"""The ASGI application: which path is answered by whom, and how refusals look."""
+
+import logging
+import time
+from collections.abc import Awaitable
+from typing import Protocol
+
+import orjson
+
+from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
+from workers.serving.errors import BadRequest, BodyTooLarge, Forbidden, NotFound, ServingError, Unavailable
+from workers.serving.metrics import Metrics
+from workers.serving.protocols import oip, tfs_paths, tfs_predict, tfs_views
+from workers.serving.protocols.target import Target
+from workers.serving.releases.catalog import Catalog
+from workers.serving.releases.endpoint import Picked
+from workers.serving.settings import Limits
+
+logger = logging.getLogger("trainyard.serving")
+
+METRICS_PATH = "/monitoring/prometheus/metrics"
+_OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")  # a load balancer has no token
+
+
+class Gate(Protocol):
+    """Decides who may ask."""
+
+    async def check(self, request: Request) -> None:
+        """Raise unless the request may pass."""
+
+
+class ServingApp:
+    """TensorFlow Serving's REST API, the Open Inference Protocol and the metrics, over one catalog."""
+
+    def __init__(self, catalog: Catalog, metrics: Metrics, limits: Limits, gate: Gate | None) -> None:
+        self._catalog, self._metrics, self._limits, self._gate = catalog, metrics, limits, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request (ASGI's entry)."""
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ServingError as error:
+            response = refusal(error)
+        except Exception:
+            logger.exception("%s %s", request.method, request.path)
+            response = refusal(ServingError("Internal error"))
+        await response.send(send)
+
+    async def _answer(self, request: Request) -> Response:
+        path = request.path
+        if self._gate is not None and path not in _OPEN_PATHS:
+            await self._gate.check(request)
+        if path[:4].lower() == "/v1/":
+            return await self._tensorflow(request)
+        if path == "/v2" or path.startswith("/v2/"):
+            return await self._inference(request)
+        if path == METRICS_PATH and request.method == "GET":
+            return Response(self._metrics.text(), headers=TEXT)
+        raise NotFound("Not found")
+
+    async def _tensorflow(self, request: Request) -> Response:
+        verb, target = tfs_paths.route(request.method, request.path)
+        match verb:
+            case "predict":
+                return await self._counted(request, target, "predict", self._predict(request, target))
+            case "status":
+                return Response(tfs_views.encode_status(self._statuses(target)))
+            case "metadata":
+                version = self._catalog.pick(target).version
+                body = tfs_views.encode_metadata(
+                    target.model, version.approved.number, version.signature_now()
+                )
+                return Response(body)
+            case _:
+                raise BadRequest(
+                    f"Expected {verb} signature method_name to be tensorflow/serving/{verb}. "
+                    "Was: tensorflow/serving/predict"
+                )
+
+    async def _predict(self, request: Request, target: Target) -> Response:
+        deadline = request.deadline(self._limits.request_seconds)
+        body = await request.body(self._limits.body_bytes)
+        picked = self._catalog.pick(target)
+        signature = picked.version.signature_now()
+        call = tfs_predict.parse_predict(body, signature)
+        outputs = await picked.version.predict(call.arrays, request, deadline)
+        return Response(
+            tfs_predict.encode_predict(outputs, signature, rows=call.rows), headers=_told(picked, JSON)
+        )
+
+    async def _counted(
+        self, request: Request, target: Target, api: str, answer: Awaitable[Response]
+    ) -> Response:
+        status = 200
+        try:
+            return await answer
+        except ServingError as error:
+            status = error.status
+            raise
+        finally:
+            if target.model in self._catalog.endpoints:  # others would let strangers grow our memory
+                self._metrics.request_done(target.model, api, status, time.monotonic() - request.arrived)
+
+    def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
+        try:
+            statuses = self._catalog.endpoint(target).statuses()
+        except NotFound:
+            statuses = []
+        number = target.version
+        if target.label is not None and statuses:
+            number = self._catalog.pick(target).version.approved.number
+        if number is not None:
+            statuses = [status for status in statuses if status.number == number]
+        if not statuses:
+            what = "any versions" if number is None else f"version {number}"
+            raise NotFound(f"Could not find {what} of model {target.model}")
+        return statuses
+
+    async def _inference(self, request: Request) -> Response:
+        match request.method, request.path:
+            case "GET", "/v2":
+                return _json(oip.SERVER)
+            case "GET", "/v2/health/live":
+                return _json({"live": True})
+            case "GET", "/v2/health/ready":
+                self._catalog.check_ready()
+                return _json({"ready": True})
+            case "POST", "/v2/repository/index":
+                return _json(self._index())
+            case "POST", path if path.startswith("/v2/repository/"):
+                raise Forbidden("The dashboard decides what is loaded")
+        route = oip.model_route(request.path)
+        if route is None or (request.method == "POST") != (route.verb == "infer"):
+            raise NotFound(f"Not found: {request.method} {request.path}")
+        match route.verb:
+            case "infer":
+                return await self._counted(request, route.target, "infer", self._infer(request, route.target))
+            case "ready":
+                picked = self._catalog.pick(route.target)
+                if picked.version.state != "AVAILABLE":
+                    raise Unavailable(f"Model {route.target.model} is not ready", retry_after=1)
+                return _json({"name": route.target.model, "ready": True})
+            case _:
+                return self._inference_metadata(route.target)
+
+    async def _infer(self, request: Request, target: Target) -> Response:
+        deadline = request.deadline(self._limits.request_seconds)
+        body = await request.body(self._limits.body_bytes)
+        picked = self._catalog.pick(target)
+        version, signature = picked.version, picked.version.signature_now()
+        call = oip.parse_infer(body, request.header(b"inference-header-content-length"), signature)
+        outputs = await version.predict(call.arrays, request, deadline)
+        answer = oip.encode_infer(call, outputs, target.model, version.approved.number, signature)
+        if answer.header_length is None:
+            return Response(answer.body, headers=_told(picked, JSON))
+        length = (b"inference-header-content-length", str(answer.header_length).encode())
+        return Response(answer.body, headers=[*_told(picked, BINARY), length])
+
+    def _inference_metadata(self, target: Target) -> Response:
+        version = self._catalog.pick(target).version
+        numbers = [one.approved.number for one in self._catalog.endpoint(target).available()]
+        return Response(oip.encode_metadata(target.model, numbers, version.signature_now()))
+
+    def _index(self) -> list[dict[str, str]]:
+        return [
+            {
+                "name": model,
+                "version": str(status.number),
+                "state": status.state,
+                "reason": status.error or "",
+            }
+            for model, endpoint in self._catalog.endpoints.items()
+            for status in endpoint.statuses()
+        ]
+
+
+def refusal(error: ServingError) -> Response:
+    """Return the answer to a refused request: `{"error": …}` and the status of its kind."""
+    headers = [*JSON]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, BodyTooLarge):
+        headers.append((b"connection", b"close"))  # the rest of the body is not worth reading
+    return Response(_dumped({"error": str(error)}), error.status, headers)
+
+
+def _told(picked: Picked, headers: Headers) -> Headers:
+    return [
+        *headers,
+        *picked.version.headers,
+        (b"x-trainyard-variant", picked.variant.encode("latin-1", "replace")),
+    ]
+
+
+def _json(value: object) -> Response:
+    return Response(_dumped(value))
+
+
+def _dumped(value: object) -> bytes:
+    return orjson.dumps(value)

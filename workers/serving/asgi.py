@@ -1,0 +1,115 @@
+"""The little of ASGI we need: a request that knows its limits, a response that sends itself."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+JSON: Headers = [(b"content-type", b"application/json")]
+BINARY: Headers = [(b"content-type", b"application/octet-stream")]
+TEXT: Headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
+
+
+@dataclass(slots=True)
+class Response:
+    """One whole answer."""
+
+    body: bytes
+    status: int = 200
+    headers: Headers | None = None
+
+    async def send(self, send: Send) -> None:
+        """Write status, headers and body."""
+        headers = [*(self.headers or JSON), (b"content-length", str(len(self.body)).encode())]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+class Request:
+    """One HTTP request; times are of the monotonic clock, in seconds."""
+
+    __slots__ = ("_headers", "_receive", "arrived", "method", "path")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.arrived = time.monotonic()
+        self.method: str = scope["method"]
+        # undecoded: a %2F or %3A inside a model's name must not look like our own / and :
+        self.path: str = scope["raw_path"].decode("ascii", "replace")
+        self._headers: Headers = scope["headers"]
+        self._receive = receive
+
+    def header(self, name: bytes) -> str | None:
+        """Return the first header of this (lower case) name."""
+        for key, value in self._headers:
+            if key == name:
+                return value.decode("latin-1")
+        return None
+
+    async def body(self, limit: int) -> bytes:
+        """Read the whole body.
+
+        Raises:
+            BodyTooLarge: it has, or announces, more than `limit` bytes.
+            ClientGone: the client left before the end.
+        """
+        announced = self.header(b"content-length") or "0"
+        if announced.isdecimal() and int(announced) > limit:
+            raise BodyTooLarge(f"The body has {announced} bytes; the limit is {limit}")
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            return _within(limit, bytes(message.get("body", b"")))
+        return await self._rest(message, limit)
+
+    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes:
+        collected = bytearray()
+        while message["type"] == "http.request":
+            collected += message.get("body", b"")
+            if len(collected) > limit:
+                break
+            if not message.get("more_body"):
+                return bytes(collected)
+            message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone("the client left while sending")
+        return _within(limit, bytes(collected))
+
+    def deadline(self, default: float) -> float:
+        """Return the moment by which the caller wants its answer (`X-Request-Timeout-Ms`).
+
+        Raises:
+            BadRequest: the header is not a positive number.
+        """
+        asked = self.header(b"x-request-timeout-ms")
+        if asked is None:
+            return self.arrived + default
+        try:
+            milliseconds = float(asked)
+        except ValueError:
+            milliseconds = 0.0
+        if not 0 < milliseconds < float("inf"):
+            raise BadRequest(f"X-Request-Timeout-Ms is {asked!r}; give a positive number of milliseconds")
+        return self.arrived + min(milliseconds / 1000, default)
+
+    async def gone(self, until: float) -> bool:
+        """Wait for the client to leave, at most until the moment `until`; tell whether it did."""
+        try:
+            async with asyncio.timeout(until - time.monotonic()):
+                while (await self._receive())["type"] != "http.disconnect":
+                    pass
+        except TimeoutError:
+            return False
+        return True
+
+
+def _within(limit: int, body: bytes) -> bytes:
+    if len(body) > limit:
+        raise BodyTooLarge(f"The body is larger than the limit of {limit} bytes")
+    return body

@@ -1,0 +1,78 @@
+"""A `.keras` file as a pure function of weights and inputs, with the signature it serves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import keras
+from jax import numpy as jnp
+
+from jobs.spec.signature import Signature, TensorSpec
+from workers.serving.protocols.dtypes import served_dtype
+
+
+@dataclass(frozen=True)
+class PureModel:
+    """A model whose weights are arguments, never constants, of its function.
+
+    Attributes:
+        weights: trainable and non-trainable values, as `apply` wants them.
+        signature: names, served dtypes and shapes without the batch dimension.
+    """
+
+    weights: tuple[list[Any], list[Any]]
+    signature: Signature
+    _model: Any
+
+    def apply(self, weights: tuple[list[Any], list[Any]], inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the outputs, flat, in their served dtypes; inference mode, no side effects.
+
+        Args:
+            weights: as in `self.weights`.
+            inputs: arrays in the signature's order, each [batch, …].
+        """
+        model = self._model
+        typed = [jnp.asarray(array, tensor.dtype) for array, tensor in zip(inputs, model.inputs, strict=True)]
+        structured = keras.tree.pack_sequence_as(model._inputs_struct, typed)
+        outputs, _ = model.stateless_call(*weights, structured, training=False)
+        return tuple(
+            jnp.asarray(output, spec.dtype)
+            for output, spec in zip(keras.tree.flatten(outputs), self.signature.outputs, strict=True)
+        )
+
+
+def load(path: Path) -> PureModel:
+    """Load a model in safe mode, uncompiled, with no custom objects.
+
+    Raises:
+        ValueError: it does not load, was never built, or has tensors that no protocol carries.
+    """
+    model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    functional = getattr(model, "_functional", None) or model  # a Sequential keeps its graph inside
+    if not getattr(functional, "inputs", None):
+        raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")
+    weights = (
+        [variable.value for variable in functional.trainable_variables],
+        [variable.value for variable in functional.non_trainable_variables],
+    )
+    signature = Signature(
+        inputs=_specs([tensor.name for tensor in functional.inputs], functional.inputs),
+        outputs=_specs(functional.output_names, functional.outputs),
+    )
+    return PureModel(jax.device_put(weights), signature, functional)
+
+
+def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ...]:
+    # two outputs of one layer share its name: number them apart
+    unique = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+    return tuple(
+        TensorSpec(name=name, dtype=_canonical(tensor.dtype), shape=tuple(tensor.shape[1:]))
+        for name, tensor in zip(unique, tensors, strict=True)
+    )
+
+
+def _canonical(dtype: str) -> str:
+    """JAX without x64 knows no 64-bit types: say what really goes in, so that ranges are checked for it."""
+    return served_dtype(jax.dtypes.canonicalize_dtype(dtype).name)

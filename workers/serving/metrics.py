@@ -1,0 +1,137 @@
+"""Counters and histograms in Prometheus' text format, under TensorFlow Serving's names where it has them."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+Labels = tuple[tuple[str, str], ...]
+
+_LATENCY_US = [10 * 1.8**step for step in range(33)]  # TensorFlow Serving's buckets, 10 µs to about 25 min
+_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
+_ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def _braces(labels: Labels, *more: tuple[str, str]) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in (*labels, *more))
+    return f"{{{inside}}}" if inside else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+class Counter:
+    """A number that only grows, per set of labels."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, help_: str) -> None:
+        self.name, self.help = name, help_
+        self._values: defaultdict[Labels, float] = defaultdict(float)
+
+    def add(self, amount: float = 1, **labels: str) -> None:
+        """Grow by `amount`."""
+        self._values[tuple(labels.items())] += amount
+
+    def lines(self) -> Iterator[str]:
+        """Yield the samples."""
+        for labels, value in self._values.items():
+            yield f"{self.name}{_braces(labels)} {value:g}"
+
+
+class Gauge:
+    """A number read when somebody asks."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, help_: str, read: Callable[[], Sequence[tuple[Labels, float]]]) -> None:
+        self.name, self.help, self._read = name, help_, read
+
+    def lines(self) -> Iterator[str]:
+        """Yield the samples."""
+        for labels, value in self._read():
+            yield f"{self.name}{_braces(labels)} {value:g}"
+
+
+class Histogram:
+    """Counts of observations by upper bound, per set of labels."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, help_: str, bounds: Sequence[float]) -> None:
+        self.name, self.help, self._bounds = name, help_, list(bounds)
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: defaultdict[Labels, float] = defaultdict(float)
+
+    def observe(self, value: float, **labels: str) -> None:
+        """Count one observation."""
+        key = tuple(labels.items())
+        counts = self._counts.get(key)
+        if counts is None:
+            counts = self._counts[key] = [0] * (len(self._bounds) + 1)
+        counts[bisect_left(self._bounds, value)] += 1
+        self._sums[key] += value
+
+    def lines(self) -> Iterator[str]:
+        """Yield the samples, counts cumulated as the format wants."""
+        for labels, counts in self._counts.items():
+            total = 0
+            for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
+                total += count
+                shown = "+Inf" if bound == float("inf") else f"{bound:g}"
+                yield f"{self.name}_bucket{_braces(labels, ('le', shown))} {total}"
+            yield f"{self.name}_sum{_braces(labels)} {self._sums[labels]:g}"
+            yield f"{self.name}_count{_braces(labels)} {total}"
+
+
+class Metrics:
+    """Everything this server counts."""
+
+    def __init__(self) -> None:
+        prefix = ":tensorflow:serving:"
+        self.requests = Counter(f"{prefix}request_count", "Requests by model and outcome.")
+        self.latency = Histogram(f"{prefix}request_latency", "Whole request, in microseconds.", _LATENCY_US)
+        self.runtime = Histogram(
+            f"{prefix}runtime_latency", "One batch in its child, in microseconds.", _LATENCY_US
+        )
+        self.queuing = Histogram(
+            f"{prefix}batching_session:queuing_latency", "Wait for the child, in microseconds.", _LATENCY_US
+        )
+        self.batch_rows = Histogram(
+            f"{prefix}batching_session:processed_batch_size", "Rows in a batch.", _ROWS
+        )
+        self.load_seconds = Histogram(
+            "trainyard_serving_load_seconds", "Load and warm-up of a version.", _SECONDS
+        )
+        self.child_restarts = Counter("trainyard_serving_child_restarts_total", "Children that died.")
+        self._families: list[Counter | Gauge | Histogram] = [
+            *(self.requests, self.latency, self.runtime, self.queuing, self.batch_rows),
+            *(self.load_seconds, self.child_restarts),
+        ]
+
+    def add_gauge(self, name: str, help_: str, read: Callable[[], Sequence[tuple[Labels, float]]]) -> None:
+        """Show a number that `read` returns per set of labels."""
+        self._families.append(Gauge(name, help_, read))
+
+    def request_done(self, model: str, api: str, status: int, seconds: float) -> None:
+        """Count one prediction request for a model that exists."""
+        self.requests.add(model_name=model, status="OK" if status < 400 else str(status))
+        self.latency.observe(seconds * 1e6, model_name=model, API=api, entrypoint="REST")
+
+    def batch_observer(self, model: str) -> Callable[[int, float, float], None]:
+        """Return a callback for a batch's rows, seconds queued and seconds run."""
+
+        def observe(rows: int, queued: float, ran: float) -> None:
+            self.batch_rows.observe(rows, model_name=model)
+            self.queuing.observe(queued * 1e6, model_name=model)
+            self.runtime.observe(ran * 1e6, model_name=model)
+
+        return observe
+
+    def text(self) -> bytes:
+        """Return the exposition."""
+        lines: list[str] = []
+        for family in self._families:
+            lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
+            lines += family.lines()
+        return ("\n".join(lines) + "\n").encode()

@@ -1,0 +1,163 @@
+"""JSON values to arrays and back, by TensorFlow Serving's number rules.
+
+Floats take any JSON number (beyond float32 they become infinite), integers only integer literals in
+range, booleans only true and false. NaN, Infinity and -Infinity are taken and written though strict
+JSON has no such words. Unlike TensorFlow Serving, the last of duplicate keys wins and bytes after the
+first value are an error.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from jobs.spec.signature import TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.dtypes import TYPES
+
+Array = npt.NDArray[Any]
+
+_EXPECTED = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+_ACCEPTED: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
+
+
+def parse(body: bytes) -> Any:
+    """Return the value of a JSON body.
+
+    Raises:
+        BadRequest: it is not JSON, even with NaN and infinities allowed.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        pass  # NaN, Infinity and 1e400 are ours to accept: the standard library reads them
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"JSON Parse error: {error}") from None
+
+
+def has_booleans(body: bytes) -> bool:
+    """Tell whether a body may hold true or false: NumPy would quietly turn them into numbers."""
+    return b"true" in body or b"false" in body
+
+
+def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
+    """Return `value` as an array of the tensor's dtype, batch dimension first.
+
+    Args:
+        value: nested lists, as parsed.
+        spec: the input that it is for.
+        strict: look at every single element, because booleans may hide among numbers.
+
+    Raises:
+        BadRequest: ragged, of the wrong type, out of range or of another shape.
+    """
+    target = TYPES[spec.dtype].numpy
+    if strict:
+        _check_leaves(value, target)
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        _explain_ragged(value)
+        raise BadRequest(f"Input {spec.name!r} is ragged") from None
+    array = _cast(found, value, target)
+    _check_shape(array, spec)
+    return array
+
+
+def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
+    if found.dtype == target:
+        return found
+    kind, wanted = found.dtype.kind, target.kind
+    if found.size == 0:
+        return found.astype(target)
+    if wanted == "f" and kind in "iuf":
+        with np.errstate(over="ignore"):  # too large becomes infinite, as in TensorFlow Serving
+            return found.astype(target)
+    if wanted in "iu" and kind in "iu":
+        return _in_range(found, target)
+    # mixed, boolean, text, or whole numbers too long for 64 bits: name the culprit, or convert with care
+    _check_leaves(value, target)
+    if wanted == "f":
+        with np.errstate(over="ignore"):
+            return np.array(value, np.float64).astype(target)
+    raise BadRequest(f"JSON Value is out of range for {target.name}")
+
+
+def _in_range(found: Array, target: np.dtype[Any]) -> Array:
+    bounds = np.iinfo(target)
+    for extreme in (int(found.min()), int(found.max())):
+        if not bounds.min <= extreme <= bounds.max:
+            raise BadRequest(f"JSON Value: {extreme} is out of range for {target.name}")
+    return found.astype(target)
+
+
+def _check_leaves(value: object, target: np.dtype[Any]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _check_leaves(item, target)
+        return
+    accepted = _ACCEPTED[target.kind]
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
+        shown = json.dumps(value)[:60]
+        raise BadRequest(
+            f"JSON Value: {shown} Type: {_type_name(value)} is not of expected type: {_EXPECTED[target.kind]}"
+        )
+
+
+def _type_name(value: object) -> str:
+    names = {
+        dict: "Object",
+        str: "String",
+        bool: "Boolean",
+        type(None): "Null",
+        int: "Number",
+        float: "Number",
+    }
+    return names.get(type(value), "Array")
+
+
+def _explain_ragged(value: object) -> None:
+    level: list[object] = [value]
+    depth = 0
+    while all(isinstance(item, list) for item in level):
+        sizes = [len(item) for item in level if isinstance(item, list)]
+        if odd := next((size for size in sizes if size != sizes[0]), None):
+            raise BadRequest(
+                f"Encountered list at unexpected size: {odd} at level: {depth} expected size: {sizes[0]}"
+            )
+        level = [child for item in level if isinstance(item, list) for child in item]
+        depth += 1
+    if any(isinstance(item, list) for item in level):
+        raise BadRequest(f"JSON Value: lists and single values are mixed at level: {depth}")
+
+
+def _check_shape(array: Array, spec: TensorSpec) -> None:
+    shape = array.shape[1:]
+    fits = array.ndim == len(spec.shape) + 1 and all(
+        want in (None, have) for want, have in zip(spec.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("?" if size is None else str(size) for size in (None, *spec.shape))
+        raise BadRequest(f"Input {spec.name!r} has shape {list(array.shape)}; the model takes [{wanted}]")
+
+
+def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
+    """Return `value`, whose leaves may be `arrays` or their rows, as JSON.
+
+    Floats get the shortest form that reads back as the same float32; whole ones keep their `.0`.
+    """
+    if all(array.dtype.kind != "f" or np.isfinite(array).all() for array in arrays):
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(array: object) -> object:
+    if not isinstance(array, np.ndarray):
+        assert isinstance(array, np.generic)  # noqa: S101  a row of a rank 1 output
+        # the shortest digits of this precision, not those of float64
+        return float(str(array)) if array.dtype.kind == "f" else array.item()
+    return [_plain(row) for row in array]

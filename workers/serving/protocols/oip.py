@@ -1,0 +1,233 @@
+"""The Open Inference Protocol v2 over REST, with Triton's binary tensor extension.
+
+A binary request has `Inference-Header-Content-Length: N`: N bytes of JSON, then the raw little-endian
+bytes of each input whose parameters give a `binary_data_size`, in order. Outputs come back the same
+way where the request asks for it.
+"""
+
+import math
+import re
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from jobs.spec.signature import Signature, TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.dtypes import TYPES
+from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+from workers.serving.protocols.target import Target
+
+Array = npt.NDArray[Any]
+
+SERVER = {"name": "trainyard", "version": "1", "extensions": ["binary_tensor_data", "model_repository"]}
+_MODEL = re.compile(
+    r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>\d{1,18}))?(?:/(?P<verb>ready|infer))?"
+)
+
+
+class Route(NamedTuple):
+    """What to do (`""` is model metadata), with which model."""
+
+    verb: str
+    target: Target
+
+
+def model_route(path: str) -> Route | None:
+    """Read a path below /v2/models; None if there is no such path."""
+    match = _MODEL.fullmatch(path)
+    if match is None:
+        return None
+    version = int(match["version"]) if match["version"] else None
+    return Route(match["verb"] or "", Target(unquote(match["model"]), version))
+
+
+class WantedOutput(NamedTuple):
+    """One output (by its place in the signature) to send back, and whether as raw bytes."""
+
+    place: int
+    binary: bool
+
+
+class InferCall(NamedTuple):
+    """Input arrays in the signature's order, and what the answer shall hold."""
+
+    arrays: list[Array]
+    outputs: list[WantedOutput]
+    id: str | None
+
+
+def parse_infer(body: bytes, header_length: str | None, signature: Signature) -> InferCall:
+    """Read an infer body.
+
+    Args:
+        body: the whole request body.
+        header_length: `Inference-Header-Content-Length`, if it was sent.
+        signature: of the version that will answer.
+
+    Raises:
+        BadRequest: it does not fit the protocol or the signature.
+    """
+    head, raw = _split(body, header_length)
+    request = parse(head)
+    if not isinstance(request, dict) or not _objects(request.get("inputs")):
+        raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
+    given: dict[str, Array] = {}
+    strict = has_booleans(head)
+    for tensor in request["inputs"]:
+        spec = _spec_named(tensor.get("name"), signature.inputs, "input")
+        given[spec.name], raw = _read(tensor, spec, raw, strict=strict)
+    if raw:
+        raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
+    if missing := [spec.name for spec in signature.inputs if spec.name not in given]:
+        raise BadRequest(f"inputs {missing} are missing")
+    arrays = [given[spec.name] for spec in signature.inputs]
+    if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
+        raise BadRequest("all inputs need the same first dimension, of at least 1")
+    return InferCall(arrays, _wanted(request, signature), _id(request))
+
+
+def _split(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
+    if header_length is None:
+        return body, memoryview(b"")
+    if not header_length.isdecimal() or int(header_length) > len(body):
+        raise BadRequest(
+            f"Inference-Header-Content-Length {header_length!r} does not fit {len(body)} bytes of body"
+        )
+    return body[: int(header_length)], memoryview(body)[int(header_length) :]
+
+
+def _objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _parameters(holder: dict[str, Any]) -> dict[str, Any]:
+    parameters = holder.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def _spec_named(name: object, specs: tuple[TensorSpec, ...], what: str) -> TensorSpec:
+    for spec in specs:
+        if spec.name == name:
+            return spec
+    raise BadRequest(f"unexpected {what} {name!r}; the model has {[spec.name for spec in specs]}")
+
+
+def _read(
+    tensor: dict[str, Any], spec: TensorSpec, raw: memoryview, *, strict: bool
+) -> tuple[Array, memoryview]:
+    shape, datatype = tensor.get("shape"), tensor.get("datatype")
+    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
+        raise BadRequest(f"input {spec.name!r}: shape must be a list of whole numbers")
+    if datatype != TYPES[spec.dtype].inference:
+        raise BadRequest(
+            f"input {spec.name!r}: datatype is {datatype!r}; the model takes {TYPES[spec.dtype].inference}"
+        )
+    _check_shape(shape, spec)
+    size = _parameters(tensor).get("binary_data_size")
+    if size is None:
+        return _from_json(tensor.get("data"), shape, spec, strict=strict), raw
+    dtype = TYPES[spec.dtype].numpy.newbyteorder("<")
+    if type(size) is not int or size != math.prod(shape) * dtype.itemsize or size > len(raw):
+        raise BadRequest(f"input {spec.name!r}: binary_data_size {size!r} does not fit shape {shape}")
+    return np.frombuffer(raw[:size], dtype).reshape(shape), raw[size:]
+
+
+def _check_shape(shape: list[int], spec: TensorSpec) -> None:
+    fits = len(shape) == len(spec.shape) + 1 and all(
+        want in (None, have) for want, have in zip(spec.shape, shape[1:], strict=True)
+    )
+    if not fits:
+        raise BadRequest(f"input {spec.name!r} has shape {shape}; the model takes {_shape(spec)}")
+
+
+def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool) -> Array:
+    if not isinstance(data, list):
+        raise BadRequest(f"input {spec.name!r}: data must be a list, flat or nested")
+    if data and isinstance(data[0], list):
+        array = to_array(data, spec, strict=strict)
+    else:
+        array = to_array(data, spec.model_copy(update={"shape": ()}), strict=strict)
+    if array.size != math.prod(shape):
+        raise BadRequest(f"input {spec.name!r}: {array.size} values do not fit shape {shape}")
+    return array.reshape(shape)
+
+
+def _wanted(request: dict[str, Any], signature: Signature) -> list[WantedOutput]:
+    default = _parameters(request).get("binary_data_output") is True
+    asked = request.get("outputs")
+    if not asked:
+        return [WantedOutput(place, default) for place in range(len(signature.outputs))]
+    if not _objects(asked):
+        raise BadRequest("'outputs' must be a list of objects with a name")
+    wanted = []
+    for output in asked:
+        spec = _spec_named(output.get("name"), signature.outputs, "output")
+        binary = _parameters(output).get("binary_data", default)
+        wanted.append(WantedOutput(signature.outputs.index(spec), binary is True))
+    return wanted
+
+
+def _id(request: dict[str, Any]) -> str | None:
+    given = request.get("id")
+    if given is not None and not isinstance(given, str):
+        raise BadRequest("'id' must be a string")
+    return given
+
+
+class Encoded(NamedTuple):
+    """A body, and the length of its JSON part where raw tensors follow it."""
+
+    body: bytes
+    header_length: int | None
+
+
+def encode_infer(
+    call: InferCall, outputs: list[Array], model: str, version: int, signature: Signature
+) -> Encoded:
+    """Return the answer: the wanted outputs, each as flat JSON or as raw bytes."""
+    tensors: list[dict[str, object]] = []
+    plain: list[Array] = []
+    raw: list[bytes] = []
+    for place, binary in call.outputs:
+        spec, array = signature.outputs[place], outputs[place]
+        tensor: dict[str, object] = {
+            "name": spec.name,
+            "datatype": TYPES[spec.dtype].inference,
+            "shape": list(array.shape),
+        }
+        if binary:
+            raw.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+            tensor["parameters"] = {"binary_data_size": len(raw[-1])}
+        else:
+            plain.append(np.ascontiguousarray(array).reshape(-1))
+            tensor["data"] = plain[-1]
+        tensors.append(tensor)
+    answer: dict[str, object] = {"model_name": model, "model_version": str(version), "outputs": tensors}
+    if call.id is not None:
+        answer["id"] = call.id
+    head = dump(answer, tuple(plain))
+    return Encoded(head + b"".join(raw), len(head) if raw else None)
+
+
+def encode_metadata(model: str, versions: list[int], signature: Signature) -> bytes:
+    """Return the model metadata; -1 is any size."""
+    return orjson.dumps(
+        {
+            "name": model,
+            "versions": [str(number) for number in sorted(versions)],
+            "platform": "keras_jax",
+            "inputs": [_metadata(spec) for spec in signature.inputs],
+            "outputs": [_metadata(spec) for spec in signature.outputs],
+        }
+    )
+
+
+def _metadata(spec: TensorSpec) -> dict[str, object]:
+    return {"name": spec.name, "datatype": TYPES[spec.dtype].inference, "shape": _shape(spec)}
+
+
+def _shape(spec: TensorSpec) -> list[int]:
+    return [-1, *(-1 if size is None else size for size in spec.shape)]

@@ -1,0 +1,47 @@
+"""Paths of TensorFlow Serving's REST API."""
+
+import re
+from typing import Literal, NamedTuple
+from urllib.parse import unquote
+
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.target import Target
+
+Verb = Literal["predict", "classify", "regress", "metadata", "status"]
+
+_SELECTOR = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_INFER = re.compile(rf"(?i)/v1/models/(?P<model>[^/:]+){_SELECTOR}:(?P<verb>predict|classify|regress)")
+_READ = re.compile(rf"(?i)/v1/models(?:/(?P<model>[^/:]+){_SELECTOR}(?P<verb>/metadata)?)?")
+_MAX_VERSION = 2**63 - 1
+
+
+class Route(NamedTuple):
+    """What to do, with which model."""
+
+    verb: Verb
+    target: Target
+
+
+def route(method: str, path: str) -> Route:
+    """Read a path below /v1 (not percent-decoded); keywords are of any case.
+
+    Raises:
+        BadRequest: no such path, or not with this method.
+    """
+    pattern = {"POST": _INFER, "GET": _READ}.get(method)
+    match = pattern.fullmatch(path) if pattern else None
+    if match is None:
+        raise BadRequest(f"Malformed request: {method} {path}")
+    if match["model"] is None:
+        raise BadRequest("Missing model name in request.")
+    verb = (match["verb"] or "status").lower().removeprefix("/")
+    label = unquote(match["label"]) if match["label"] else None
+    return Route(verb, Target(unquote(match["model"]), _version(match["version"]), label))  # type: ignore[arg-type]
+
+
+def _version(digits: str | None) -> int | None:
+    if digits is None:
+        return None
+    if len(digits) > 19 or int(digits) > _MAX_VERSION:
+        raise BadRequest(f"Failed to convert version: {digits[:40]} to numeric.")
+    return int(digits)

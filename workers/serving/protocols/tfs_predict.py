@@ -1,0 +1,116 @@
+"""TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
+
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from jobs.spec.signature import Signature, TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+
+Array = npt.NDArray[Any]
+SIGNATURE_NAME = "serving_default"
+
+
+class PredictCall(NamedTuple):
+    """Input arrays in the signature's order, and whether the answer goes row by row."""
+
+    arrays: list[Array]
+    rows: bool
+
+
+def parse_predict(body: bytes, signature: Signature) -> PredictCall:
+    """Read a predict body.
+
+    Raises:
+        BadRequest: it does not fit the format or the signature.
+    """
+    request = parse(body)
+    if not isinstance(request, dict):
+        raise BadRequest("Request body must be a JSON object")
+    _check_signature_name(request)
+    if ("instances" in request) == ("inputs" in request):
+        raise BadRequest(
+            "Request body must have exactly one of 'instances' (row format) and 'inputs' (columnar)"
+        )
+    strict = has_booleans(body)
+    if "instances" in request:
+        columns = _columns_of_rows(request["instances"], signature.inputs)
+    else:
+        columns = _named_columns(request["inputs"], signature.inputs)
+    arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
+    _check_same_length(arrays, signature)
+    return PredictCall(arrays, rows="instances" in request)
+
+
+def _check_signature_name(request: dict[str, object]) -> None:
+    name = request.get("signature_name", SIGNATURE_NAME)
+    if not isinstance(name, str):
+        raise BadRequest("'signature_name' key must be a string value.")
+    if name not in ("", SIGNATURE_NAME):
+        raise BadRequest(f'Serving signature name: "{name}" not found in signature def')
+
+
+def _columns_of_rows(instances: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
+    if not isinstance(instances, list):
+        raise BadRequest(f"Expecting 'instances' value to be an list/array, got: {type(instances).__name__}")
+    if not instances:
+        raise BadRequest("No values in 'instances' array.")
+    named = isinstance(instances[0], dict)
+    if not named:
+        if len(inputs) > 1:
+            raise BadRequest(
+                f"instances is a plain list, but expecting list of objects with keys {_names(inputs)}"
+            )
+        if any(isinstance(row, dict) for row in instances):
+            raise BadRequest("instances mix objects with plain values")
+        return {inputs[0].name: instances}
+    keys = {spec.name for spec in inputs}
+    for number, row in enumerate(instances):
+        if not isinstance(row, dict) or row.keys() != keys:
+            raise BadRequest(f"instances[{number}] must be an object with exactly the keys {_names(inputs)}")
+    return {name: [row[name] for row in instances] for name in keys}
+
+
+def _named_columns(given: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
+    if not isinstance(given, dict):
+        if len(inputs) > 1:
+            raise BadRequest(
+                f"inputs is a plain value/list, but expecting an object with keys {_names(inputs)}"
+            )
+        return {inputs[0].name: given}
+    for spec in inputs:
+        if spec.name not in given:
+            raise BadRequest(f"Missing named input: {spec.name} in 'inputs' object.")
+    return given
+
+
+def _names(inputs: tuple[TensorSpec, ...]) -> str:
+    return ", ".join(repr(spec.name) for spec in inputs)
+
+
+def _check_same_length(arrays: list[Array], signature: Signature) -> None:
+    lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise BadRequest(f"inputs differ in their number of rows: {lengths}")
+    if 0 in lengths.values():
+        raise BadRequest("inputs have no rows")
+
+
+def encode_predict(outputs: list[Array], signature: Signature, *, rows: bool) -> bytes:
+    """Return the answer's body: `predictions` for rows, `outputs` for columns.
+
+    Args:
+        outputs: arrays in the signature's order, batch dimension first.
+        signature: gives the outputs their names where there are several.
+        rows: answer in the format of the request.
+    """
+    answer: object
+    if len(outputs) == 1:
+        answer = outputs[0]
+    elif rows:
+        names = [spec.name for spec in signature.outputs]
+        answer = [dict(zip(names, row, strict=True)) for row in zip(*outputs, strict=True)]
+    else:
+        answer = {spec.name: array for spec, array in zip(signature.outputs, outputs, strict=True)}
+    return dump({"predictions" if rows else "outputs": answer}, tuple(outputs))

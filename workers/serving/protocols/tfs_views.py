@@ -1,0 +1,57 @@
+"""Status and metadata in TensorFlow Serving's words."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+import orjson
+
+from jobs.spec.signature import Signature, TensorSpec
+from workers.serving.protocols.dtypes import TYPES
+from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
+
+State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
+
+
+class VersionStatus(NamedTuple):
+    """One version's state, and why it ended if it did not end well."""
+
+    number: int
+    state: State
+    error: str | None = None
+
+
+def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
+    """Return the status body, newest version first."""
+    ordered = sorted(statuses, key=lambda status: -status.number)
+    return orjson.dumps({"model_version_status": [_status(status) for status in ordered]})
+
+
+def _status(status: VersionStatus) -> dict[str, object]:
+    failed = status.state == "END" and status.error is not None
+    code = {"error_code": "UNKNOWN" if failed else "OK", "error_message": status.error if failed else ""}
+    return {"version": str(status.number), "state": status.state, "status": code}
+
+
+def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
+    """Return the metadata body; sizes are strings there, -1 is any size."""
+    definition = {
+        "inputs": {spec.name: _tensor(spec) for spec in signature.inputs},
+        "outputs": {spec.name: _tensor(spec) for spec in signature.outputs},
+        "method_name": "tensorflow/serving/predict",
+        "defaults": {},
+    }
+    return orjson.dumps(
+        {
+            "model_spec": {"name": model, "signature_name": "", "version": str(version)},
+            "metadata": {"signature_def": {"signature_def": {SIGNATURE_NAME: definition}}},
+        }
+    )
+
+
+def _tensor(spec: TensorSpec) -> dict[str, object]:
+    sizes = [-1 if size is None else size for size in (None, *spec.shape)]
+    return {
+        "dtype": TYPES[spec.dtype].tensorflow,
+        "tensor_shape": {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False},
+        "name": f"{spec.name}:0",
+    }

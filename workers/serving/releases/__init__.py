@@ -1,0 +1,1 @@
+"""What may be served: signed releases, the bytes they name, and what we report back."""

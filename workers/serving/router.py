@@ -1,0 +1,162 @@
+"""Puts the parts of one prediction server together."""
+
+import asyncio
+import json
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from jobs.spec.release import ReleasedVersion
+from workers.serving.app import ServingApp
+from workers.serving.auth import TokenGate
+from workers.serving.metrics import Labels, Metrics
+from workers.serving.releases.artifacts import Artifacts
+from workers.serving.releases.catalog import Catalog
+from workers.serving.releases.dashboard import Dashboard
+from workers.serving.releases.endpoint import Endpoint
+from workers.serving.releases.follow import Reporter, follow
+from workers.serving.releases.state import StateFile
+from workers.serving.releases.trust import Trust
+from workers.serving.settings import Settings
+from workers.serving.versions.link import ChildCommand
+from workers.serving.versions.nursery import Nursery
+from workers.serving.versions.version import LoadedVersion, Means
+
+_SHUTDOWN_SECONDS = 10
+
+
+class Router:
+    """One prediction server: `start`, serve `app`, `stop`."""
+
+    def __init__(self, settings: Settings) -> None:
+        home, limits = settings.home, settings.limits
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._dashboard = Dashboard(settings.dashboard, settings.token_file)
+        self._reporter = Reporter(self._dashboard, replica_name(home / "replica"))
+        metrics = Metrics()
+        artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
+        self._nursery = Nursery(ChildCommand(home / "compiled", limits.max_batch, limits.child_threads))
+        means = Means(artifacts, self._nursery, limits, metrics, self._reporter.changed)
+
+        def load(model: str, approved: ReleasedVersion) -> LoadedVersion:
+            return LoadedVersion(model, approved, means)
+
+        self._catalog = Catalog(
+            trust=Trust.from_text(settings.public_key_file.read_bytes()),
+            state_file=StateFile(home / "state.json"),
+            artifacts=artifacts,
+            new_endpoint=lambda model, changed: Endpoint(
+                model, load=load, changed=changed, drain_seconds=limits.drain_seconds
+            ),
+            changed=self._reporter.changed,
+        )
+        metrics.add_gauge("trainyard_serving_queue_rows", "Rows that wait.", self._queue_rows)
+        metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
+        gate = TokenGate(self._dashboard) if settings.needs_token else None
+        self.app = ServingApp(self._catalog, metrics, limits, gate)
+        self._loops: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Take up the state file's releases, then follow the dashboard's."""
+        self._catalog.resume()
+        self._nursery.grow()
+        self._loops = [
+            asyncio.create_task(follow(self._dashboard, self._catalog)),
+            asyncio.create_task(self._reporter.run(self._catalog)),
+        ]
+
+    async def stop(self) -> None:
+        """End the loops and every child."""
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._catalog.close()
+        await self._nursery.close()
+        await self._dashboard.close()
+
+    def _queue_rows(self) -> list[tuple[Labels, float]]:
+        return [
+            ((("model_name", model), ("version", str(version.approved.number))), version.waiting_rows)
+            for model, endpoint in self._catalog.endpoints.items()
+            for version in endpoint.available()
+        ]
+
+    def _generations(self) -> list[tuple[Labels, float]]:
+        return [
+            ((("model_name", model),), endpoint.serving.release.generation)
+            for model, endpoint in self._catalog.endpoints.items()
+            if endpoint.serving is not None
+        ]
+
+
+class _Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    def __init__(self, config: uvicorn.Config, address_file: Path | None) -> None:
+        super().__init__(config)
+        self._address_file = address_file
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._address_file is not None and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            write_address(self._address_file, host, port)
+
+
+async def serve(settings: Settings) -> None:
+    """Run one prediction server until it is told to end (SIGTERM or SIGINT).
+
+    Raises:
+        OSError: the port is taken, or a file we need is not there.
+        ValueError: the public key is none.
+    """
+    listening = _listen(settings.host, settings.port)
+    router = Router(settings)
+    config = uvicorn.Config(
+        router.app,
+        lifespan="off",
+        http="httptools",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        backlog=2048,
+    )
+    router.start()
+    try:
+        await _Server(config, settings.address_file).serve(sockets=[listening])
+    finally:
+        await router.stop()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((host, port))
+    listening.set_inheritable(False)
+    return listening
+
+
+def write_address(path: Path, host: str, port: int) -> None:
+    """Write where we listen; a reader sees the whole file or none."""
+    shown = f"[{host}]" if ":" in host else host
+    content: dict[str, Any] = {"host": host, "port": port, "url": f"http://{shown}:{port}"}
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps(content))
+    fresh.replace(path)
+
+
+def replica_name(path: Path) -> str:
+    """Return this server's name, made once and kept in its home: a restart is no new replica."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        name = f"{socket.gethostname()[:40]}-{secrets.token_hex(4)}"
+        path.write_text(name)
+        return name

@@ -1,0 +1,1 @@
+"""Loaded versions: their child processes and the queues in front of them."""

@@ -1,0 +1,125 @@
+"""Frames between router and model child: a JSON header, then raw little-endian tensors.
+
+A frame is `<I header bytes> <Q body bytes> <header> <body>`. The header's `tensors` lists dtype and
+shape of each tensor in the body, in order; everything else in it belongs to the operation.
+"""
+
+import math
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+PREFIX = struct.Struct("<IQ")
+MAX_HEADER = 1 << 20
+MAX_BODY = 1 << 31
+
+Array = npt.NDArray[Any]
+
+
+class Frame(NamedTuple):
+    """One message and its tensors (read-only views into the received bytes)."""
+
+    header: dict[str, Any]
+    tensors: list[Array]
+
+
+class BrokenFrame(Exception):
+    """The peer sent what is not a frame; the connection cannot go on."""
+
+
+def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes | memoryview]:
+    """Return the pieces of one frame, ready for a gathered write.
+
+    Args:
+        header: the operation and its fields; must be JSON.
+        tensors: arrays of any shape; non-contiguous or big-endian ones are copied.
+    """
+    arrays = [np.ascontiguousarray(t, t.dtype.newbyteorder("<")) for t in tensors]
+    named = [{"dtype": a.dtype.str, "shape": a.shape} for a in arrays]
+    head = orjson.dumps({**header, "tensors": named})
+    size = sum(a.nbytes for a in arrays)
+    body = [a.reshape(-1).view(np.uint8).data for a in arrays if a.nbytes]
+    return [PREFIX.pack(len(head), size) + head, *body]
+
+
+def lengths(prefix: bytes | bytearray | memoryview) -> tuple[int, int]:
+    """Return the header's and the body's length.
+
+    Raises:
+        BrokenFrame: a length is beyond every frame we send.
+    """
+    head, body = PREFIX.unpack(prefix)
+    if head > MAX_HEADER or body > MAX_BODY:
+        raise BrokenFrame(f"a frame of {head} + {body} bytes")
+    return head, body
+
+
+def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Frame:
+    """Return the frame of these bytes, its tensors as views into `body`."""
+    header = orjson.loads(head)
+    tensors, offset = [], 0
+    for spec in header.pop("tensors"):
+        dtype, count = np.dtype(spec["dtype"]), math.prod(spec["shape"])
+        tensors.append(np.frombuffer(body, dtype, count, offset).reshape(spec["shape"]))
+        offset += dtype.itemsize * count
+    return Frame(header, tensors)
+
+
+class Decoder:
+    """Turns a stream of chunks into frames."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        """Yield every frame that `chunk` completes.
+
+        Raises:
+            BrokenFrame: the stream is not frames.
+        """
+        self._pending += chunk
+        while len(self._pending) >= PREFIX.size:
+            head, body = lengths(memoryview(self._pending)[: PREFIX.size])
+            end = PREFIX.size + head + body
+            if len(self._pending) < end:
+                return
+            whole = bytes(memoryview(self._pending)[:end])
+            del self._pending[:end]
+            middle = PREFIX.size + head
+            yield decode(whole[PREFIX.size : middle], memoryview(whole)[middle:])
+
+
+def read_frame(connection: socket.socket) -> Frame | None:
+    """Block for the next frame; None when the peer has closed between two frames.
+
+    Raises:
+        ConnectionError: the peer closed inside a frame.
+        BrokenFrame: the stream is not frames.
+    """
+    prefix = bytearray(PREFIX.size)
+    first = connection.recv_into(prefix)
+    if first == 0:
+        return None
+    _fill(connection, memoryview(prefix)[first:])
+    head, body = lengths(prefix)
+    rest = memoryview(bytearray(head + body))
+    _fill(connection, rest)
+    return decode(rest[:head], rest[head:])
+
+
+def write_frame(connection: socket.socket, header: dict[str, Any], tensors: Sequence[Array] = ()) -> None:
+    """Send one frame, blocking until the kernel has all of it."""
+    connection.sendall(b"".join(encode(header, tensors)))
+
+
+def _fill(connection: socket.socket, into: memoryview) -> None:
+    while into:
+        received = connection.recv_into(into)
+        if received == 0:
+            raise ConnectionError("the peer closed inside a frame")
+        into = into[received:]
