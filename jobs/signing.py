@@ -54,7 +54,7 @@ def _key() -> Ed25519PrivateKey:
         pem = path.read_bytes()
     key = load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError(f"{path} holds a key of another kind than Ed25519")  # noqa: TRY004  a bad file
+        raise ValueError(f"{path} holds a key of another kind than Ed25519")
     public = path.with_suffix(".pub")
     if not public.exists():
         _create(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)

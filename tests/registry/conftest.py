@@ -1,0 +1,114 @@
+"""A project with its people, and models whose versions are real files in the store."""
+
+import itertools
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jobs.actions import promotions, registry
+from jobs.models import (
+    Artifact,
+    Endpoint,
+    Membership,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    Role,
+    User,
+)
+from jobs.store import store
+
+SIGNATURE = {
+    "inputs": [{"name": "features", "dtype": "float32", "shape": [64]}],
+    "outputs": [{"name": "probabilities", "dtype": "float32", "shape": [10]}],
+}
+GOOD_GATES = {
+    "gates": [
+        {"name": "loads", "state": "passed"},
+        {"name": "digest", "state": "passed"},
+        {"name": "signature", "state": "skipped"},
+        {"name": "test_metric", "state": "passed", "value": 0.97, "limit": 0.95, "champion": 0.96},
+    ]
+}
+OPEN_GATES = {
+    "gates": [{"name": "loads", "state": "passed"}, {"name": "test_metric", "state": "not_evaluated"}]
+}
+BAD_GATES = {"gates": [{"name": "loads", "state": "passed"}, {"name": "test_metric", "state": "failed"}]}
+
+
+@dataclass
+class Yard:
+    """A project, who is in it, and one model."""
+
+    project: Project
+    owner: User
+    member: User
+    approver: User
+    second_approver: User
+    viewer: User
+    stranger: User
+    model: RegisteredModel
+    new_bytes: Callable[[], Artifact]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint.objects.select_related("production", "previous", "staging").get(model=self.model)
+
+    def version(self, *, by: User | None = None) -> ModelVersion:
+        """Make a version that has been validated."""
+        version = registry._number(
+            self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
+        )
+        registry.validated(version.pk, {"signature": SIGNATURE, "class_labels": list("0123456789")})
+        version.refresh_from_db()
+        return version
+
+    def request(self, version: ModelVersion | None = None, stage: str = "production") -> PromotionRequest:
+        """Ask for a promotion as the member; its gates have not been run."""
+        return promotions.request(version or self.version(), stage=stage, comment="better", by=self.member)
+
+    def pending(self, version: ModelVersion | None = None, stage: str = "production") -> PromotionRequest:
+        """Ask for a promotion whose gates have passed."""
+        promotion = self.request(version, stage)
+        promotions.gated(promotion.pk, GOOD_GATES)
+        promotion.refresh_from_db()
+        return promotion
+
+    def live(self) -> ModelVersion:
+        """Bring a new version into production."""
+        return promotions.approve(self.pending(), by=self.approver).version
+
+
+def make_yard(folder: Path) -> Yard:
+    """Build the rows; the caller's database holds nothing of that name yet."""
+    count = itertools.count()
+
+    def new_bytes() -> Artifact:
+        file = folder / "model.keras"
+        file.write_text(f"weights {next(count)} {uuid.uuid4()}")
+        stored = store().put(file)
+        return Artifact.objects.get_or_create(digest=stored.digest, defaults={"bytes": stored.bytes})[0]
+
+    names = ("owner", "member", "approver", "second-approver", "viewer", "stranger")
+    people = {name: User.objects.create_user(name) for name in names}
+    project = Project.objects.create(slug="vision", name="Vision", created_by=people["owner"])
+    roles = {
+        "owner": Role.ADMIN,
+        "member": Role.MEMBER,
+        "approver": Role.APPROVER,
+        "second-approver": Role.APPROVER,
+        "viewer": Role.VIEWER,
+    }
+    for name, role in roles.items():
+        Membership.objects.create(project=project, user=people[name], role=role)
+    model = registry.create_model(project, "digits", by=people["member"])
+    return Yard(project, *people.values(), model=model, new_bytes=new_bytes)
+
+
+@pytest.fixture
+def yard(db: None, tmp_path: Path) -> Yard:
+    return make_yard(tmp_path)
