@@ -6,10 +6,10 @@ import shutil
 from django.db.models import Q
 
 from jobs import clock
-from jobs.actions.tasks import checkpoint_folder
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
 from jobs.states import FINAL, TRIAL_FINAL
+from jobs.store import store
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def sweep(limit: int = 200) -> int:
     for job_id in Checkpoint.objects.filter(removed=None).values_list("job", flat=True).distinct():
         job = Job.objects.get(pk=job_id)
         for checkpoint in _superfluous(job)[: limit - removed]:
-            _remove(job, checkpoint)
+            _remove(checkpoint)
             removed += 1
     return removed
 
@@ -50,10 +50,10 @@ def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     return 1 if job.state in FINAL else KEEP_NEWEST
 
 
-def _remove(job: Job, checkpoint: Checkpoint) -> None:
+def _remove(checkpoint: Checkpoint) -> None:
     # The row first: a crash in between leaves a stray folder, never a row without its folder.
     Checkpoint.objects.filter(pk=checkpoint.pk).update(removed=clock.now())
-    folder = checkpoint_folder(job) / checkpoint.folder
+    folder = store().checkpoint_root / checkpoint.folder
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -66,8 +66,10 @@ def _spec(job: Job) -> ExperimentSpec:
 
 def _checkpoints(job: Job, **which: Any) -> tuple[tasks.CheckpointFolder, ...]:
     rows = Checkpoint.objects.filter(job=job, removed=None, **which).order_by("-pk")[:3]
+    root = store().checkpoint_root
     return tuple(
-        tasks.CheckpointFolder(folder=row.folder, manifest=row.manifest, step=row.step) for row in rows
+        tasks.CheckpointFolder(folder=str(root / row.folder), manifest=row.manifest, step=row.step)
+        for row in rows
     )
 
 

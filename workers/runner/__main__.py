@@ -1,7 +1,9 @@
 """`python -m workers.runner --events-fd N --parent PID`: one task after another, events out, control in."""
 
 import argparse
+import faulthandler
 import os
+import signal
 import sys
 import time
 
@@ -81,6 +83,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.parent is not None:
         tie_to_parent(options.parent)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)  # the supervisor asks a hanging run where it stands
     os.set_inheritable(options.events_fd, False)
     inbox = Inbox()
     inbox.listen()
