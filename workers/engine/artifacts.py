@@ -54,12 +54,11 @@ def summary_of(model: Any) -> dict[str, Any]:
 
 
 def _layer(layer: Any) -> dict[str, Any]:
-    output = getattr(layer, "output", None)
-    shape = list(output.shape) if hasattr(output, "shape") else None
+    shape = getattr(getattr(layer, "output", None), "shape", None)
     return {
         "name": layer.name,
         "kind": type(layer).__name__,
-        "output_shape": shape,
+        "output_shape": list(shape) if shape is not None else None,
         "parameters": int(layer.count_params()),
         "variables": [
             {"path": v.path, "shape": list(v.shape), "dtype": str(v.dtype)} for v in layer.variables

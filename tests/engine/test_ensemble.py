@@ -1,0 +1,143 @@
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from jobs.spec.after import Ensemble
+from jobs.spec.task import EnsembleTask, Member
+from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from workers.engine import ensemble
+from workers.engine.data.dataset import load_dataset
+from workers.engine.members import BadMembers, read_pool
+from workers.engine.modelfile import load_model
+from workers.engine.report import Yielding
+
+
+@pytest.fixture(scope="module", params=["wine", "breast_cancer", "diabetes"])
+def setting(request, tmp_path_factory):
+    """Three trained members of a multiclass, a binary and a regression task."""
+    folder = tmp_path_factory.mktemp(request.param)
+    spec, file = spec_for(request.param), dataset_file(folder, request.param)
+    members = tuple(
+        train_member(folder, f"m{k}", spec, file, units=units, epochs=epochs, seed=k)
+        for k, (units, epochs) in enumerate([(4, 3), (16, 10), (32, 10)])
+    )
+    return spec, file, members
+
+
+def task_for(setting, folder, method="weighted", members=None):
+    spec, file, trained = setting
+    return EnsembleTask(
+        folder=str(folder), spec=spec, dataset=file, members=members or trained,
+        ensemble=Ensemble(method=method),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(setting, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ensemble")
+    listener = Listener(folder)
+    return ensemble.run(task_for(setting, folder), listener), listener
+
+
+def test_the_saved_model_is_the_weighted_mean_of_its_members(setting, done, tmp_path):
+    spec, file, members = setting
+    result, listener = done
+    x = load_dataset(file, spec.data).x
+    weights = {entry["member"]: entry["weight"] for entry in result["weights"]}
+    models = {member.name: keras.models.load_model(link(member, tmp_path)) for member in members}
+    expected = sum(weights[name] * model.predict(x, verbose=0) for name, model in models.items())
+    saved = keras.models.load_model(listener.artifacts["model"], safe_mode=True)
+    scale = max(1.0, np.abs(expected).max())
+    assert np.abs(saved.predict(x, verbose=0) - expected).max() <= 1e-6 * scale
+
+
+def link(member, folder):
+    path = folder / f"{member.name}.keras"
+    path.symlink_to(member.model)
+    return path
+
+
+def test_the_weights_sum_to_one_and_name_every_member(setting, done):
+    result, _ = done
+    assert [entry["member"] for entry in result["weights"]] == [m.name for m in setting[2]]
+    assert sum(entry["weight"] for entry in result["weights"]) == pytest.approx(1)
+
+
+def test_the_report_sets_everything_side_by_side(setting, done):
+    _, listener = done
+    report = json.loads(listener.artifacts["report"].read_text())
+    assert [c["name"] for c in report["candidates"]] == ["m0", "m1", "m2", "mean", "ensemble"]
+    assert len(report["diversity"]["pairs"]) == 3
+    assert len(report["leave_one_out"]) == 3
+    by_name = {c["name"]: c for c in report["candidates"]}
+    assert by_name["ensemble"]["loss"] <= min(c["loss"] for c in report["candidates"]) + 1e-3
+    assert report["fit"]["loss"] == by_name["ensemble"]["loss"]
+    assert report["best_single"] in {"m1", "m2"}
+    assert report["difference"] < 1e-2
+
+
+def test_test_data_are_evaluated_once_for_the_ensemble_alone(setting, done):
+    result, listener = done
+    evaluation = json.loads(listener.artifacts["evaluation"].read_text())
+    assert evaluation["rows"] == result["test_rows"]
+    assert result["metrics"]["test"] == {n: m["value"] for n, m in evaluation["metrics"].items()}
+    with listener.artifacts["predictions"].open() as file:
+        assert len(list(csv.reader(file))) == result["test_rows"] + 1
+
+
+def test_validation_figures_go_by_the_names_of_trainings(setting, done):
+    result, _ = done
+    assert "loss" in result["metrics"]["validation"]
+    assert result["signature"]["inputs"][0]["name"] == "input"
+
+
+def test_a_plain_mean_has_equal_weights(setting, tmp_path):
+    result = ensemble.run(task_for(setting, tmp_path, "mean"), Listener(tmp_path))
+    assert [entry["weight"] for entry in result["weights"]] == pytest.approx([1 / 3] * 3)
+
+
+def test_members_of_one_name_and_one_configuration_are_joined_with_a_warning(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    members = tuple(
+        train_member(tmp_path, f"m{k}", spec, file, seed=k, model_name="same", epochs=3) for k in range(2)
+    )
+    listener = Listener(tmp_path / "run")
+    ensemble.run(task_for((spec, file, members), tmp_path / "run", "mean"), listener)
+    assert "members_differ_by_seed_only" in listener.warnings
+    assert len(load_model(listener.artifacts["model"], tmp_path).layers) == 6
+
+
+def test_an_ensemble_no_better_than_its_best_member_says_so(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    good = train_member(tmp_path, "good", spec, file, epochs=25)
+    bad = train_member(tmp_path, "bad", spec, file, units=2, epochs=1)
+    listener = Listener(tmp_path / "run")
+    result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), listener)
+    assert "ensemble_not_better" in listener.warnings
+    assert result["best_single"] == "good"
+
+
+def stored(folder, name, rows, y_pred):
+    path = folder / f"{name}.npz"
+    np.savez(path, rows=rows, y_true=np.zeros(len(rows)), y_pred=y_pred)
+    return Member(name=name, model="", validation_predictions=str(path))
+
+
+def test_members_predicted_on_other_rows_are_refused(tmp_path):
+    a = stored(tmp_path, "a", np.arange(3), np.zeros((3, 2)))
+    b = stored(tmp_path, "b", np.arange(1, 4), np.zeros((3, 2)))
+    c = stored(tmp_path, "c", np.arange(3), np.zeros((3, 5)))
+    with pytest.raises(BadMembers, match="b was validated on other rows than a"):
+        read_pool([a, b], "multiclass")
+    with pytest.raises(BadMembers, match="c predicts"):
+        read_pool([a, c], "multiclass")
+
+
+def test_a_task_told_to_stop_leaves_at_the_next_step(setting, tmp_path):
+    listener = Listener(tmp_path)
+    listener.asked = "stop"
+    with pytest.raises(Yielding):
+        ensemble.run(task_for(setting, tmp_path), listener)
