@@ -85,3 +85,28 @@ def sqlite(path: Path) -> dict[str, object]:
 def redis_url(home_folder: Path) -> str:
     """Return the broker's URL; absent, the socket of the server that `up` starts."""
     return os.environ.get("TRAINYARD_REDIS_URL") or Home(home_folder).broker_url
+
+
+def artifacts(home_folder: Path) -> str:
+    """Return the artifact store's folder or fsspec URL."""
+    return os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
+
+
+def public_url() -> str:
+    """Return the address people use (`https://host[:port]`), or nothing on a machine of one's own."""
+    url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+        raise ImproperlyConfigured(f"TRAINYARD_PUBLIC_URL={url!r}: give https://host or https://host:port")
+    return url
+
+
+def allowed_hosts(public: str) -> list[str]:
+    """Return the host names we answer to: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
+    hosts = words("TRAINYARD_ALLOWED_HOSTS")
+    if "*" in hosts:
+        raise ImproperlyConfigured(
+            "TRAINYARD_ALLOWED_HOSTS=*: any site could then talk to us; name the hosts"
+        )
+    name = urlsplit(public).hostname
+    return ["localhost", "127.0.0.1", "[::1]", *([name] if name else []), *hosts]

@@ -1,16 +1,21 @@
 """The settings, read top to bottom. Everything that varies comes from the environment (env.py)."""
 
+import hashlib
 from pathlib import Path
 
 from django.utils.csp import CSP
 
 from webapp.settings import env
+from webapp.settings.logs import logging_settings
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)
-DEBUG = False
-ALLOWED_HOSTS = env.words("TRAINYARD_ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+DEBUG = env.flag("TRAINYARD_DEBUG")
+PUBLIC_URL = env.public_url()
+# An address that begins with https:// says that people reach us through TLS: then everything insists on it.
+SECURE = PUBLIC_URL.startswith("https://")
+ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -28,9 +33,11 @@ INSTALLED_APPS = [
     "webapp",
 ]
 MIDDLEWARE = [
+    "webapp.middleware.request_log",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "webapp.middleware.permissions_policy",
     "webapp.api.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -40,7 +47,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-SECURE_CSP = {"default-src": [CSP.SELF], "img-src": [CSP.SELF, "data:"], "frame-ancestors": [CSP.NONE]}
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
 TEMPLATES = [
@@ -49,17 +55,21 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "builtins": ["django.templatetags.static", "webapp.templatetags.trainyard"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+                "webapp.context.frame",
+            ],
         },
     }
 ]
 
 DATABASES = {"default": env.database(HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- People ---------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "jobs.User"
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
@@ -69,16 +79,84 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {}),
+        ("MinimumLengthValidator", {"min_length": 10}),
+        ("CommonPasswordValidator", {}),
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_ADAPTER = "webapp.accounts.Adapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Trainyard"
 
+# --- Cookies: two installations on one host must not log each other out -----------------------------
+_INSTALLATION = hashlib.sha256(str(HOME).encode()).hexdigest()[:8]
+_PREFIX = "__Host-" if SECURE else ""
+SESSION_COOKIE_NAME = f"{_PREFIX}session-{_INSTALLATION}"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = SECURE
+CSRF_COOKIE_NAME = f"{_PREFIX}csrf-{_INSTALLATION}"
+CSRF_COOKIE_HTTPONLY = True  # pages carry the token in their head
+CSRF_COOKIE_SECURE = SECURE
+CSRF_FAILURE_VIEW = "webapp.pages.errors.csrf_failure"
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+# --- Browser security -------------------------------------------------------------------------------
+SECURE_CSP = {
+    "default-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],  # Tabler draws its check marks with data: images
+    "object-src": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+}
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SECURE_SSL_REDIRECT = SECURE
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked from inside, before the proxy
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
+# W021 asks for HSTS preload: a promise to browser makers for a whole domain, which is not ours to give.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
+
+# --- Texts, times, files ----------------------------------------------------------------------------
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "webapp.assets.ModuleManifestStorage"
+        if SECURE
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+# In production `collectstatic` has hashed and compressed the files; else they are served as they lie.
+WHITENOISE_USE_FINDERS = not SECURE
+WHITENOISE_MAX_AGE = 60
+LOGGING_CONFIG = "webapp.settings.logs.configure"
+LOGGING = logging_settings(as_json=SECURE or env.flag("TRAINYARD_LOG_JSON"))
 
 TRAINYARD_HOME = HOME
+TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
-TRAINYARD_ARTIFACTS = env.os.environ.get("TRAINYARD_ARTIFACTS") or str(HOME / "artifacts")
+TRAINYARD_ARTIFACTS = env.artifacts(HOME)
 
 # A caller of the REST API may send this many requests a second for long, and so many at once.
 TRAINYARD_API_RATE = 50.0

@@ -1,0 +1,25 @@
+"""The ASGI entry: HTTP to Django, WebSockets to the consumers of `webapp.live`."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.core.asgi import get_asgi_application
+from django.urls import re_path
+
+http = get_asgi_application()  # loads the apps; consumers may be imported only after it
+
+from webapp.live import routing  # noqa: E402
+from webapp.live.refuse import refuse  # noqa: E402
+
+# A browser sends the cookie of its own accord, so the cookie's road checks the origin. A script sends a
+# token of its own will and no Origin at all: its road takes no cookie.
+_pages = AllowedHostsOriginValidator(
+    AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", refuse)]))
+)
+_sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])
+
+application = ProtocolTypeRouter({"http": http, "websocket": _sockets})

@@ -1,0 +1,7 @@
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+
+class ModuleManifestStorage(CompressedManifestStaticFilesStorage):
+    """Hashed names and gzip, also for the addresses that ES modules import each other by."""
+
+    support_js_module_import_aggregation = True

@@ -1,0 +1,48 @@
+"""What the frame round every page needs: navigation, projects, theme. Computed only when it is shown."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from jobs import access
+from jobs.models import Project, User
+from jobs.queries import home
+from webapp.pages import nav
+
+THEMES = ("auto", "light", "dark")
+SESSION_KEY = "project"
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Return the context of page.html."""
+    theme = request.COOKIES.get("theme", "")
+    return {
+        "theme": theme if theme in THEMES else "auto",
+        "nav_collapsed": request.COOKIES.get("nav") == "collapsed",
+        "frame": SimpleLazyObject(lambda: _frame(request)),
+    }
+
+
+def _frame(request: HttpRequest) -> dict[str, Any]:
+    user = request.user
+    if not isinstance(user, User):
+        return {}
+    projects = list(access.projects_of(user).order_by("name"))
+    project = current_project(request, projects)
+    here = request.resolver_match.url_name or "" if request.resolver_match else ""
+    counts = {"approvals": lambda: home.approvals_waiting(user)}
+    shared = {"user": user, "project": project, "here": here, "count": lambda name: counts[name]()}
+    return {
+        "projects": projects,
+        "project": project,
+        "links": nav.links(nav.ENTRIES, **shared),
+        "administration": nav.links(nav.ADMINISTRATION, **shared),
+    }
+
+
+def current_project(request: HttpRequest, projects: list[Project]) -> Project | None:
+    """Return the project of the address, else the one chosen last, else the first."""
+    match = request.resolver_match
+    slug = (match.kwargs.get("project") if match else None) or request.session.get(SESSION_KEY)
+    return next((project for project in projects if project.slug == slug), projects[0] if projects else None)

@@ -1,0 +1,145 @@
+"""What every page function starts with and ends with.
+
+`@page` shows, `@form_page` shows and takes a form, `@action` only changes something. All three let in
+logged-in people alone and turn a refusal (`jobs.errors`) into a page, or into a piece of one for htmx.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import render as django_render
+from django.shortcuts import resolve_url
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from jobs.errors import BadInput, TrainyardError
+from jobs.models import User
+
+
+class Request(HttpRequest):
+    """A request of somebody who is logged in, as `@page` functions get it."""
+
+    user: User  # type: ignore[assignment]
+
+
+type View[**P] = Callable[Concatenate[Request, P], HttpResponse]
+type Guarded[**P] = Callable[Concatenate[HttpRequest, P], HttpResponse]
+Level = str
+
+
+def page[**P](view: View[P]) -> Guarded[P]:
+    """Guard a function that only shows."""
+    return _guarded(view, ("GET", "HEAD"))
+
+
+def form_page[**P](view: View[P]) -> Guarded[P]:
+    """Guard a function that shows a form and takes it."""
+    return _guarded(view, ("GET", "HEAD", "POST"))
+
+
+def action[**P](view: View[P]) -> Guarded[P]:
+    """Guard a function that changes something."""
+    return _guarded(view, ("POST",))
+
+
+def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded[P]:
+    @wraps(view)
+    def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not isinstance(request.user, User) or not request.user.is_active:
+            return _to_login(request)
+        if request.method not in methods:
+            return HttpResponseNotAllowed(methods)
+        try:
+            return view(request, *args, **kwargs)  # type: ignore[arg-type] # its user was just checked
+        except TrainyardError as error:
+            return refusal(request, error)
+
+    return respond
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    if is_partial(request):  # htmx would put the login page into the middle of this one
+        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+    return redirect_to_login(request.get_full_path())
+
+
+def refusal(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Show why something was refused, under the status that belongs to it."""
+    found = error.problems if isinstance(error, BadInput) else ()
+    context = {"error": error, "problems": found, "status": error.status}
+    if is_partial(request):
+        toast = {"toast": [{"text": error.message, "level": "error"}]}
+        headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)}
+        return HttpResponse(error.message, status=error.status, headers=headers, content_type="text/plain")
+    return django_render(request, "error.html", context, status=error.status)
+
+
+def is_partial(request: HttpRequest) -> bool:
+    """Say whether htmx asks for a piece of a page."""
+    return request.headers.get("HX-Request") == "true" and request.headers.get("HX-Request-Type") != "full"
+
+
+def render(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any] | None = None,
+    *,
+    partial: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render a page, or for htmx only its `partial`, with the waiting toasts in a header."""
+    piece = bool(partial) and is_partial(request)
+    name = f"{template}#{partial}" if piece else template
+    response = django_render(request, name, dict(context or {}), status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    if piece and (toasts := [_as_toast(message) for message in messages.get_messages(request)]):
+        response["HX-Trigger"] = json.dumps({"toast": toasts})
+    return response
+
+
+def _as_toast(message: Any) -> dict[str, str]:
+    return {"text": str(message), "level": message.level_tag, "undo": message.extra_tags or ""}
+
+
+def say(request: HttpRequest, text: str, *, level: Level = "success", undo: str = "") -> None:
+    """Show a toast on the next page. `undo` is an address that takes the change back when posted to."""
+    messages.add_message(request, getattr(messages, level.upper()), text, extra_tags=undo)
+
+
+def go(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:
+    """Redirect after a change (303: the next request is a GET)."""
+    response = HttpResponseRedirect(resolve_url(to, *args, **kwargs))
+    response.status_code = 303
+    return response
+
+
+def go_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
+    """Redirect to the page a form was on (`next`, or where the browser says), else to `default`."""
+    here = {request.get_host()}
+    for candidate in (request.POST.get("next", ""), request.headers.get("Referer", "")):
+        if candidate and url_has_allowed_host_and_scheme(candidate, here, require_https=request.is_secure()):
+            parts = urlsplit(candidate)
+            return go(parts.path + (f"?{parts.query}" if parts.query else ""))
+    return go(default)
+
+
+def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:
+    """Return a breadcrumb: (label, address) pairs, the last one a label alone."""
+    return [(pair, "") if isinstance(pair, str) else pair for pair in pairs]
+
+
+def url(name: str, *args: Any, **query: Any) -> str:
+    """Return the address of a named page with query parameters that are not empty."""
+    return reverse(name, args=args, query={k: v for k, v in query.items() if v not in (None, "")} or None)
+
+
+def chosen[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:
+    """Return `value` if it is one of `allowed`: a tab or a filter from the address bar."""
+    return next((item for item in allowed if item == value), default)

@@ -1,0 +1,11 @@
+// What every page has. Each module sets up one behaviour and needs none of the others.
+import "./theme.js";
+import "./nav.js";
+import "./time.js";
+import "./copy.js";
+import "./dialogs.js";
+import "./toasts.js";
+import "./keyboard.js";
+import "./search.js";
+import "./htmx-hooks.js";
+import "./forms.js";

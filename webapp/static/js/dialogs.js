@@ -1,0 +1,34 @@
+// Asks before something is lost, naming what: forms with data-confirm, and htmx's hx-confirm.
+const dialog = document.getElementById("confirm");
+
+function ask({ title, lost = "", verb = "Go on" }) {
+  document.getElementById("confirm-title").textContent = title;
+  document.getElementById("confirm-lost").textContent = lost;
+  document.getElementById("confirm-yes").textContent = verb;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!dialog || !form.dataset.confirm || form.dataset.confirmed) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const submitter = event.submitter;
+  const { confirm: title, lost, verb } = form.dataset;
+  if (!(await ask({ title, lost, verb }))) return;
+  form.dataset.confirmed = "yes";
+  form.requestSubmit(submitter);
+}, true);
+
+document.addEventListener("htmx:confirm", (event) => {
+  const element = event.target;
+  const title = element.getAttribute?.("hx-confirm");
+  if (!dialog || !title) return;
+  event.preventDefault();
+  const { lost, verb } = element.dataset;
+  ask({ title, lost, verb }).then((yes) => (yes ? event.detail.issueRequest() : event.detail.dropRequest?.()));
+});

@@ -1,0 +1,239 @@
+"""The components of every page, as template tags. `/styleguide` shows them all.
+
+They are built in: templates need no `{% load %}`.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+from django.forms import BoundField
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from webapp.templatetags import words
+from webapp.templatetags.states import look
+
+register = template.Library()
+SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
+
+
+@register.simple_tag
+def icon(name: str, css: str = "", label: str = "") -> SafeString:
+    """Draw an icon of the sprite; one with a `label` says something, the others are decoration."""
+    told = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    return format_html(
+        '<svg class="icon {}" {}><use href="{}#{}"></use></svg>', css, told, static(SPRITE), name
+    )
+
+
+@register.inclusion_tag("components/state.html")
+def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
+    """Show a state as icon + word + colour. Takes states of jobs, trials, versions, workers, gates …"""
+    return {"state": state, "look": look(str(state)), "word": word, "title": title}
+
+
+@register.inclusion_tag("components/metric.html")
+def metric(
+    value: float | None,
+    *,
+    split: str = "",
+    rows: int | None = None,
+    std: float | None = None,
+    digits: int = 4,
+) -> dict[str, Any]:
+    """Show a metric's value with its spread, the split it was measured on and how many rows that has."""
+    shown = {"value": words.number(value, digits), "split": split, "rows": rows}
+    return {**shown, "std": None if std is None else words.number(std, digits)}
+
+
+@register.inclusion_tag("components/person.html")
+def person(user: Any, me: Any = None) -> dict[str, Any]:
+    """Show a person by initial and name; "the installation" where nobody acted."""
+    return {"person": user, "is_me": me is not None and user == me}
+
+
+@register.simple_tag
+def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
+    """Show a time relative to now, with the absolute one on hover; the page keeps it up to date."""
+    if moment is None:
+        return none
+    utc = moment.astimezone(dt.UTC)
+    return format_html(
+        '<time datetime="{}" title="{}" data-relative>{}</time>',
+        utc.isoformat(),
+        utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        words.relative(timezone.now() - moment),
+    )
+
+
+@register.filter
+def byte_size(count: float | None) -> str:
+    """Show a number of bytes, such as `1.4 MB`."""
+    return words.byte_size(count)
+
+
+@register.filter
+def duration(seconds: float | dt.timedelta | None) -> str:
+    """Show a length of time, such as `2 min 5 s`."""
+    return words.duration(seconds)
+
+
+@register.filter
+def number(value: float | None, digits: int = 4) -> str:
+    """Show a number with so many significant digits; a dash for none."""
+    return words.number(value, digits)
+
+
+@register.filter
+def counted(value: int | None) -> str:
+    """Show a count with thin spaces between thousands."""
+    return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+@register.filter
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """Return what a mapping has under a key that is not known when the template is written."""
+    return (mapping or {}).get(key)
+
+
+@register.inclusion_tag("components/progress.html")
+def progress(done: Mapping[str, Any] | None, *, label: str = "", small: bool = False) -> dict[str, Any]:
+    """Show `{done, total, unit, eta_seconds}` as a bar with the time left."""
+    return {"bar": words.progress(done or {}), "label": label or "progress", "small": small}
+
+
+@register.inclusion_tag("components/meter.html")
+def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str, Any]:
+    """Show how full something is: slots, memory, load."""
+    share = 100 * value / total if total else 0.0
+    level = "high" if share >= 90 else "some" if share else "none"
+    return {"value": value, "total": total, "label": label, "unit": unit, "share": share, "level": level}
+
+
+@register.inclusion_tag("components/copyable.html")
+def copyable(text: Any, short: int = 12, *, label: str = "") -> dict[str, Any]:
+    """Show an id or a digest, shortened, with a button that copies all of it."""
+    full = str(text)
+    return {"full": full, "shown": full if len(full) <= short else full[:short], "label": label or "id"}
+
+
+@register.inclusion_tag("components/empty.html")
+def empty_state(
+    title: str, hint: str = "", *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
+) -> dict[str, Any]:
+    """Say what is missing here, what to do next, and link to it."""
+    return {"title": title, "hint": hint, "url": url, "label": label, "icon": icon, "command": command}
+
+
+@register.inclusion_tag("components/confirm.html", takes_context=True)
+def confirm_button(
+    context: template.Context,
+    url: str,
+    label: str,
+    *,
+    title: str = "",
+    lost: str = "",
+    icon: str = "",
+    css: str = "btn-outline-danger",
+    small: bool = False,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Make a button that asks first, naming what will be lost; `fields` are posted along."""
+    return {
+        "url": url,
+        "label": label,
+        "title": title or f"{label}?",
+        "lost": lost,
+        "icon": icon,
+        "css": f"{css} btn-sm" if small else css,
+        "fields": fields,
+        "csrf_token": context.get("csrf_token"),
+        "next": context["request"].get_full_path() if "request" in context else "",
+    }
+
+
+@register.inclusion_tag("components/post.html", takes_context=True)
+def post_button(
+    context: template.Context,
+    url: str,
+    label: str,
+    *,
+    icon: str = "",
+    css: str = "",
+    small: bool = False,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Make a button that posts at once; for what can be taken back."""
+    return {
+        "url": url,
+        "label": label,
+        "icon": icon,
+        "css": f"{css} btn-sm" if small else css,
+        "fields": fields,
+        "csrf_token": context.get("csrf_token"),
+        "next": context["request"].get_full_path() if "request" in context else "",
+    }
+
+
+@register.inclusion_tag("components/pager.html", takes_context=True)
+def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str, Any]:
+    """Say how many there are and link to the next page by key. Takes a `jobs.queries.paging.Page`."""
+    return {"page": shown, "what": what, "request": context["request"]}
+
+
+@register.inclusion_tag("components/breadcrumb.html")
+def breadcrumb(crumbs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Show where we are; takes what `shortcuts.crumbs` returns."""
+    return {"crumbs": crumbs}
+
+
+@register.inclusion_tag("components/tabs.html")
+def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections") -> dict[str, Any]:
+    """Show tabs as links; takes (key, label, address) triples."""
+    return {"items": items, "current": current, "label": label}
+
+
+@register.inclusion_tag("components/kpi.html")
+def kpi(
+    label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
+) -> dict[str, Any]:
+    """Show one figure that matters, as a card."""
+    shown = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
+    return {**shown, "look": look(state) if state else None}
+
+
+@register.inclusion_tag("components/problems.html")
+def problems(source: Any) -> dict[str, Any]:
+    """List what is wrong with an input; each line jumps to its field.
+
+    Takes a Django form, or a list of `jobs.spec.problems.Problem`.
+    """
+    if hasattr(source, "errors"):
+        fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
+        return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
+    return {"items": [(f"at{item.pointer}", item.pointer, item.message) for item in source or ()]}
+
+
+@register.inclusion_tag("components/field.html")
+def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str, Any]:
+    """Show a form field with its label, help and errors, tied together for screen readers."""
+    base = getattr(bound.field.widget, "input_type", "")
+    kind = "form-check-input" if base in ("checkbox", "radio") else "form-control"
+    kind = "form-select" if base == "select" else kind
+    invalid = " is-invalid" if bound.errors else ""
+    described = f"{bound.id_for_label}-hint" if hint or bound.help_text or bound.errors else None
+    attributes = {"class": f"{kind}{invalid}", "aria-describedby": described}
+    if bound.errors:
+        attributes["aria-invalid"] = "true"
+    widget = bound.as_widget(attrs={key: value for key, value in attributes.items() if value})
+    return {
+        "bound": bound,
+        "widget": widget,
+        "hint": hint or bound.help_text,
+        "check": base == "checkbox",
+        "wide": wide,
+    }

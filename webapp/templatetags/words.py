@@ -1,0 +1,91 @@
+"""Numbers, sizes and times as people read them."""
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from typing import Any
+
+NONE = "–"
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number with `digits` significant digits.
+
+    >>> number(0.97312345), number(12345.6), number(3), number(None)
+    ('0.9731', '12346', '3', '–')
+    """
+    if value is None or isinstance(value, str):
+        return value or NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or not math.isfinite(value):
+        return str(value)
+    if value and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else digits
+    return f"{value:.{min(decimals, digits)}f}"
+
+
+def byte_size(count: float | None) -> str:
+    """Return a number of bytes in the unit that fits.
+
+    >>> byte_size(0), byte_size(1536), byte_size(48_256_000)
+    ('0 B', '1.5 kB', '48.3 MB')
+    """
+    if count is None:
+        return NONE
+    size, power = float(count), 0
+    while abs(size) >= 1000 and power < len(UNITS) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:.0f} B" if power == 0 else f"{size:.1f} {UNITS[power]}"
+
+
+def duration(seconds: float | dt.timedelta | None) -> str:
+    """Return a length of time by its two largest units.
+
+    >>> duration(0.25), duration(7), duration(125), duration(7261)
+    ('0.3 s', '7 s', '2 min 5 s', '2 h 1 min')
+    """
+    if seconds is None:
+        return NONE
+    total = seconds.total_seconds() if isinstance(seconds, dt.timedelta) else seconds
+    if 0 < total < 1:
+        return f"{total:.1f} s"
+    left, parts = round(total), []
+    for size, unit in STEPS:
+        count, left = divmod(left, size)
+        if count or (parts and len(parts) < 2):
+            parts.append(f"{count} {unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if part) or "0 s"
+
+
+def relative(age: dt.timedelta) -> str:
+    """Return how long ago something was, or how far ahead it is.
+
+    >>> relative(dt.timedelta(seconds=3)), relative(dt.timedelta(hours=5)), relative(dt.timedelta(days=-2))
+    ('just now', '5 h ago', 'in 2 d')
+    """
+    seconds = abs(age.total_seconds())
+    if seconds < 10:
+        return "just now"
+    size, unit = next(step for step in STEPS if seconds >= step[0])
+    text = f"{int(seconds // size)} {unit}"
+    return f"{text} ago" if age > dt.timedelta() else f"in {text}"
+
+
+def progress(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a progress bar shows of `{done, total, unit, eta_seconds}`."""
+    done, total = float(said.get("done") or 0), float(said.get("total") or 0)
+    left = said.get("eta_seconds")
+    return {
+        "done": f"{done:g}",
+        "total": f"{total:g}",
+        "unit": said.get("unit") or "",
+        "known": total > 0,
+        "percent": round(100 * min(done / total, 1)) if total > 0 else 0,
+        "left": None if left is None else duration(left),
+    }
