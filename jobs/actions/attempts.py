@@ -11,6 +11,7 @@ from jobs.actions import events, metrics, pipeline
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
+from jobs.queries.chunks import Event
 from jobs.spec import events as said
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
@@ -151,11 +152,11 @@ def _artifact(attempt: Attempt, event: said.ArtifactWritten, file: store.StoredF
 
 def _public(
     attempt: Attempt, event: said.RunnerEvent, stored: Mapping[str, store.StoredFile]
-) -> events.Event | None:
+) -> Event | None:
     """Return the event as readers see it, None for what another event tells."""
     if isinstance(event, said.Result | said.Failed | said.Yielded):
         return None
-    body: events.Event = event.model_dump(mode="json", exclude_none=True)
+    body: Event = event.model_dump(mode="json", exclude_none=True)
     match event:
         case said.Started():
             body = {"type": "attempt", "time": event.time, "number": attempt.number}

@@ -1,8 +1,6 @@
 """Appends to a root job's list of events: append-only, numbered at commit, one order for all readers."""
 
-import json
 import time
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +8,7 @@ from django.db.models import F
 
 from jobs import hints
 from jobs.models import EventChunk, Job
-
-Event = dict[str, Any]
+from jobs.queries.chunks import Event, pack_events
 
 
 def event(
@@ -43,13 +40,7 @@ def append(root_id: int, events: Sequence[Event]) -> int:
         first=first,
         last=last,
         has_logs=any(event["type"] == "log" for event in events),
-        data=zlib.compress(json.dumps(numbered, separators=(",", ":")).encode()),
+        data=pack_events(numbered),
     )
     hints.send("events", root=root_id, upto=last)
     return last
-
-
-def decode(data: bytes | memoryview) -> list[Event]:
-    """Return the events of a stored chunk."""
-    events: list[Event] = json.loads(zlib.decompress(bytes(data)))
-    return events

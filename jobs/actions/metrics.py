@@ -1,36 +1,23 @@
 """Stores metric points as compressed columns, one growing chunk a series."""
 
 import math
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobs.models import Attempt, MetricChunk, MetricSeries
+from jobs.queries.chunks import Columns, pack_columns, unpack_columns
 from jobs.spec.events import Metric, Point
 
 POINTS_PER_CHUNK = 2000
-
-Columns = NDArray[np.float64]
 
 
 class _Key(NamedTuple):
     execution: int
     name: str
     x: str
-
-
-def encode(columns: Columns) -> bytes:
-    """Compress a (3, n) array of x, value, time; a value that was not finite is NaN."""
-    return zlib.compress(np.ascontiguousarray(columns, dtype="<f8").tobytes(), level=1)
-
-
-def decode(data: bytes | memoryview) -> Columns:
-    """Return the (3, n) array of x, value, time."""
-    return np.frombuffer(zlib.decompress(bytes(data)), dtype="<f8").reshape(3, -1)
 
 
 def _columns(points: Sequence[Point]) -> Columns:
@@ -66,10 +53,10 @@ def _append(series: MetricSeries, columns: Columns) -> None:
         chunk = MetricChunk(series=series)
         joined = columns
     else:
-        joined = np.concatenate([decode(chunk.data), columns], axis=1)
+        joined = np.concatenate([unpack_columns(chunk.data), columns], axis=1)
     chunk.first_x, chunk.last_x = float(joined[0].min()), float(joined[0].max())
     chunk.count = joined.shape[1]
-    chunk.data = encode(joined)
+    chunk.data = pack_columns(joined)
     chunk.save()
     series.count += columns.shape[1]
     series.last_x = float(columns[0, -1])

@@ -15,6 +15,7 @@ from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job
 from jobs.queries import outcomes
+from jobs.queries.steps import has_after
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import (
     FINAL,
@@ -25,33 +26,6 @@ from jobs.states import (
     JobState,
     TrialState,
 )
-
-STEP_KINDS = (JobKind.TRAIN, JobKind.ENSEMBLE, JobKind.QUANTIZE, JobKind.REGISTER)
-
-
-def planned_steps(spec: ExperimentSpec) -> list[JobKind]:
-    """List the kinds of jobs that an experiment leads to, in order."""
-    after = spec.after
-    steps = (
-        [JobKind.SEARCH, *[JobKind.TRAIN] * (after.retrain.top if after.retrain else 1)]
-        if spec.search
-        else []
-    )
-    steps = steps or [JobKind.TRAIN]
-    if after.ensemble is not None:
-        steps.append(JobKind.ENSEMBLE)
-    if after.quantize is not None:
-        steps.append(JobKind.QUANTIZE)
-    if after.register_ is not None:
-        steps += [JobKind.REGISTER] * len(after.register_.what)
-    if spec.search is not None and not _has_after(spec):
-        return [JobKind.SEARCH]
-    return steps
-
-
-def _has_after(spec: ExperimentSpec) -> bool:
-    after = spec.after
-    return any(step is not None for step in (after.retrain, after.ensemble, after.quantize, after.register_))
 
 
 def advance(root: Job) -> None:
@@ -206,7 +180,7 @@ def _child(
 
 
 def _train(root: Job, spec: ExperimentSpec) -> list[Job]:
-    if root.kind == JobKind.TRAIN or not _has_after(spec):
+    if root.kind == JobKind.TRAIN or not has_after(spec):
         return []
     existing = list(root.children.filter(kind=JobKind.TRAIN).order_by("ordinal"))
     if existing:
@@ -270,7 +244,7 @@ def task_done(job: Job, result: dict[str, Any]) -> None:
     job.results = result
     job.payload = job.payload | {"task_done": True}
     job.save(update_fields=["results", "payload"])
-    if job.parent_id is None and job.kind == JobKind.TRAIN and job.revision and _has_after(job.revision.spec):
+    if job.parent_id is None and job.kind == JobKind.TRAIN and job.revision and has_after(job.revision.spec):
         return  # a root is final only when all that follows it is: `advance` goes on
     move(job, JobState.COMPLETED, fence=job.fence)
 

@@ -3,10 +3,10 @@ import time
 import pytest
 
 from jobs import clock
-from jobs.actions import attempts, control, metrics, pipeline, schedule
-from jobs.actions.events import decode
+from jobs.actions import attempts, control, pipeline, schedule
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries
+from jobs.queries.chunks import unpack_columns, unpack_events
 from jobs.spec import events as said
 from jobs.states import Outcome
 from jobs.store import StoredFile
@@ -25,7 +25,11 @@ def placed(worker: PretendWorker) -> Attempt:
 
 
 def all_events(job: Job) -> list[dict]:
-    return [e for chunk in EventChunk.objects.filter(root=job).order_by("first") for e in decode(chunk.data)]
+    return [
+        e
+        for chunk in EventChunk.objects.filter(root=job).order_by("first")
+        for e in unpack_events(chunk.data)
+    ]
 
 
 def expire(attempt: Attempt) -> None:
@@ -79,7 +83,7 @@ def test_points_of_a_series_are_kept_in_one_growing_chunk(job: Job, worker: Pret
         worker.say(attempt, said.Metric(time=1.0, points=(point,)))
     series = MetricSeries.objects.get()
     (chunk,) = series.chunks.all()
-    columns = metrics.decode(chunk.data)
+    columns = unpack_columns(chunk.data)
     assert columns[0].tolist() == [1, 2, 3, 4, 5]
     assert columns[1].tolist()[:2] == [1.0, 0.5]
     assert columns[1, 2] != columns[1, 2], "what was not finite reads back as NaN"

@@ -3,6 +3,7 @@ import pytest
 from jobs.actions import attempts, control, pipeline, schedule, trials
 from jobs.errors import BadInput, StaleState
 from jobs.models import Job
+from jobs.queries import steps
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, spec, suggest_from_grid, turn, until_final
@@ -108,9 +109,9 @@ def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) 
 
 def test_steps_are_known_before_they_exist() -> None:
     body = spec(search=SEARCH, after=AFTER | {"register": {"model": "m", "what": ["best", "ensemble"]}})
-    kinds = [str(kind) for kind in pipeline.planned_steps(body)]
+    kinds = [str(kind) for kind in steps.planned(body)]
     assert kinds == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
-    assert pipeline.planned_steps(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
+    assert steps.planned(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
 
 
 def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worker: PretendWorker) -> None:

@@ -1,0 +1,214 @@
+"""Jobs as the API and the pages show them."""
+
+from collections import defaultdict
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
+from jobs.queries import outcomes, progress
+from jobs.queries.steps import planned
+from jobs.states import FINAL, AttemptState, JobKind, TrialState
+
+Shown = dict[str, Any]
+
+
+def for_lists(rows: QuerySet[Job]) -> QuerySet[Job]:
+    """Fetch beside the jobs what their one-line form needs."""
+    return rows.select_related("project", "experiment", "revision", "created_by", "parent")
+
+
+def steps(root: Job) -> list[Shown]:
+    """List the steps of a root job, those to come with `job` None."""
+    if root.revision is None or root.parent_id is not None:
+        return []
+    made: dict[str, list[Job]] = defaultdict(list)
+    for child in root.children.order_by("kind", "ordinal"):
+        made[child.kind].append(child)
+    listed: list[Shown] = []
+    for kind in planned(root.revision.spec):
+        job = root if kind == root.kind and not listed else next(iter(made[kind]), None)
+        if job is not None and job is not root:
+            made[kind].remove(job)
+        state = _own_state(root) if job is root else (job.state if job is not None else None)
+        listed.append(
+            {
+                "kind": str(kind),
+                "job": job.pk if job else None,
+                "state": state,
+                "title": job.title if job else "",
+            }
+        )
+    return listed
+
+
+def _own_state(root: Job) -> str:
+    """Return the state of a root's own part: its search is over while its children run."""
+    part_is_done = root.payload.get("task_done") or root.children.exists()
+    return "completed" if part_is_done and root.state not in FINAL else root.state
+
+
+def detail(job: Job) -> Shown:
+    """Return a job in the shape of the API's `Jobs` section."""
+    family = [job, *job.children.all()] if job.parent_id is None else [job]
+    now = progress.of(job)
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "title": job.title,
+        "state": job.state,
+        "desired": job.desired,
+        "project": job.project.slug if job.project else None,
+        "experiment": job.experiment_id,
+        "revision": job.revision.number if job.revision else None,
+        "parent": job.parent_id,
+        "steps": steps(job),
+        "progress": {
+            "done": now.done,
+            "total": now.total,
+            "unit": now.unit,
+            "fraction": round(now.fraction, 4),
+            "eta_seconds": None if now.eta_seconds is None else round(now.eta_seconds, 1),
+        },
+        "why_waiting": why_waiting(job),
+        "attempt": job.fence,
+        "restarts": job.restarts,
+        "priority": job.priority,
+        "pool": job.pool,
+        "slots": job.slots,
+        "results": _results(job, family),
+        "error": job.error,
+        "created_by": job.created_by.username if job.created_by else None,
+        "created": job.created,
+        "started": job.started,
+        "finished": job.finished,
+    }
+
+
+def why_waiting(job: Job) -> str:
+    """Return the sentence that says why a job waits, empty when it does not."""
+    if job.state in ("queued", "retrying"):
+        return job.why_waiting or "The scheduler has not looked at it yet."
+    return ""
+
+
+def _results(job: Job, family: list[Job]) -> Shown:
+    results = job.results or (outcomes.results(job) if job.kind == JobKind.SEARCH else {})
+    warnings = [w for member in family for w in member.results.get("warnings", [])]
+    versions = ModelVersion.objects.filter(source_job__in=family).select_related("model").order_by("pk")
+    return results | {
+        "artifacts": [artifact(row) for row in artifacts(family)],
+        "versions": [{"model": v.model.name, "number": v.number, "what": v.what} for v in versions],
+        "warnings": warnings,
+    }
+
+
+def artifacts(family: list[Job]) -> list[JobArtifact]:
+    """List the artifacts of jobs, of each role and name only the newest attempt's."""
+    newest: dict[tuple[int, str, str], JobArtifact] = {}
+    for row in (
+        JobArtifact.objects.filter(job__in=family).select_related("artifact").order_by("attempt", "pk")
+    ):
+        newest[(row.job_id, row.role, row.name)] = row
+    return list(newest.values())
+
+
+def artifact(row: JobArtifact) -> Shown:
+    """Return an artifact as the API shows it."""
+    return {
+        "digest": row.artifact_id,
+        "role": row.role,
+        "bytes": row.artifact.bytes,
+        "name": row.name,
+        "job": row.job_id,
+        "meta": row.meta,
+    }
+
+
+def trials(job: Job) -> QuerySet[Trial]:
+    """Return a search's trials with their executions."""
+    executions = Prefetch("executions", Execution.objects.order_by("number"))
+    return job.trials.prefetch_related(executions)
+
+
+def trial(row: Trial, *, best: int | None) -> Shown:
+    """Return a trial as the API shows it; `best` is the number of the best one."""
+    newest = row.checkpoints.filter(removed=None).order_by("-pk").first()
+    return {
+        "number": row.number,
+        "state": row.state,
+        "values": row.values,
+        "score": row.score,
+        "std": row.std,
+        "best": row.number == best,
+        "source": row.source,
+        "restarts": row.restarts,
+        "error": row.error,
+        "executions": [_execution(e) for e in row.executions.all()],
+        "checkpoint": None
+        if newest is None
+        else {
+            "execution": newest.execution,
+            "step": newest.step,
+            "epoch": newest.epoch,
+            "bytes": newest.bytes,
+        },
+        "started": row.started,
+        "finished": row.finished,
+    }
+
+
+def _execution(row: Execution) -> Shown:
+    return {
+        "execution": row.number,
+        "state": row.state,
+        "score": row.score,
+        "best_epoch": row.best_epoch,
+        "epochs": row.epochs,
+        "seed": row.seed,
+        "metrics": row.metrics,
+    }
+
+
+def best_number(job: Job) -> int | None:
+    """Return the number of the search's best trial so far."""
+    best = outcomes.best_trials(job, limit=1).first()
+    return best.number if best else None
+
+
+def trial_counts(job: Job) -> dict[str, int]:
+    """Count a search's trials by state."""
+    counts = dict.fromkeys((str(state) for state in TrialState), 0)
+    for state in job.trials.values_list("state", flat=True):
+        counts[state] += 1
+    return counts
+
+
+def attempt(row: Attempt) -> Shown:
+    """Return an attempt as the API shows it."""
+    return {
+        "number": row.number,
+        "trial": row.trial.number if row.trial else None,
+        "worker": row.worker.name,
+        "state": row.state,
+        "outcome": row.outcome or None,
+        "resumed_from": row.resumed_from,
+        "error": row.error,
+        "record": row.record,
+        "assigned": row.assigned,
+        "claimed": row.claimed,
+        "ended": row.ended,
+    }
+
+
+def metric_names(job: Job) -> list[str]:
+    """List the names of a family's series."""
+    family = [job.pk, *job.children.values_list("pk", flat=True)]
+    return list(
+        MetricSeries.objects.filter(job__in=family).values_list("name", flat=True).distinct().order_by("name")
+    )
+
+
+def is_held(job: Job) -> bool:
+    """Say whether a worker holds a part of the job now."""
+    return job.attempts.exclude(state=AttemptState.ENDED).exists()

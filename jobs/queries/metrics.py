@@ -1,0 +1,113 @@
+"""Reads metric series: attempts merged, cut to a range, bucketed to the number of points asked for."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs.models import Job, MetricChunk, MetricSeries
+from jobs.queries.chunks import Columns, unpack_columns
+
+Floats = NDArray[np.float64]
+
+
+class Series(NamedTuple):
+    """One curve. Each point is [x, value, min, max, time]; value is None where it was not finite."""
+
+    name: str
+    job: int
+    trial: int | None
+    execution: int | None
+    x: str
+    total_points: int
+    points: list[list[float | None]]
+
+
+class _Key(NamedTuple):
+    job: int
+    trial: int | None
+    execution: int
+    name: str
+    x: str
+
+
+def read(
+    job: Job,
+    *,
+    names: Sequence[str] = (),
+    trial: int | None = None,
+    execution: int | None = None,
+    max_points: int = 1500,
+    start: float | None = None,
+    end: float | None = None,
+) -> list[Series]:
+    """Return the series of a job; a root's include its children's.
+
+    Args:
+        job: the job.
+        names: only these metrics; all if empty.
+        trial: only this trial's.
+        execution: only this execution's.
+        max_points: more points than that are put into buckets of (last value, min, max).
+        start: smallest x.
+        end: largest x.
+    """
+    rows = MetricSeries.objects.filter(job__in=[job.pk, *job.family.values_list("pk", flat=True)])
+    if names:
+        rows = rows.filter(name__in=names)
+    if trial is not None:
+        rows = rows.filter(trial__number=trial)
+    if execution is not None:
+        rows = rows.filter(execution=execution)
+    merged: dict[_Key, list[Columns]] = defaultdict(list)
+    chunks = _chunks([row.pk for row in rows])
+    for row in rows.select_related("trial").order_by("attempt"):
+        key = _Key(row.job_id, row.trial.number if row.trial else None, row.execution, row.name, row.x)
+        merged[key] += chunks[row.pk]
+    return [_series(key, parts, max_points, start, end) for key, parts in sorted(merged.items(), key=str)]
+
+
+def _chunks(series: list[int]) -> dict[int, list[Columns]]:
+    found: dict[int, list[Columns]] = defaultdict(list)
+    for row in MetricChunk.objects.filter(series__in=series).order_by("pk").iterator(chunk_size=200):
+        found[row.series_id].append(unpack_columns(row.data))
+    return found
+
+
+def _series(
+    key: _Key, parts: list[Columns], max_points: int, start: float | None, end: float | None
+) -> Series:
+    columns = newest_at_each_x(np.concatenate(parts, axis=1)) if parts else np.empty((3, 0))
+    total = columns.shape[1]
+    inside = (columns[0] >= (-np.inf if start is None else start)) & (
+        columns[0] <= (np.inf if end is None else end)
+    )
+    columns = columns[:, inside]
+    points = _buckets(columns, max_points) if columns.shape[1] > max_points else _plain(columns)
+    return Series(key.name, key.job, key.trial, key.execution or None, key.x, total, points)
+
+
+def newest_at_each_x(columns: Columns) -> Columns:
+    """Return the columns ascending in x; where an x was reached twice the later row stands."""
+    backwards = columns[:, ::-1]
+    _, first = np.unique(backwards[0], return_index=True)
+    return backwards[:, first]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _plain(columns: Columns) -> list[list[float | None]]:
+    return [[float(x), _number(v), _number(v), _number(v), float(t)] for x, v, t in columns.T]
+
+
+def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
+    points = []
+    for part in np.array_split(columns, count, axis=1):
+        finite = part[1][np.isfinite(part[1])]
+        low, high = (_number(finite.min()), _number(finite.max())) if finite.size else (None, None)
+        points.append([float(part[0, -1]), _number(part[1, -1]), low, high, float(part[2, -1])])
+    return points

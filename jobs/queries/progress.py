@@ -1,0 +1,173 @@
+"""How far a job is and how long it will take: measured durations, not hopes.
+
+A root's time left is what its open parts still need: executions at the mean duration of those done,
+retrainings from the epochs that trials needed, the small steps at the median of earlier ones.
+"""
+
+import datetime as dt
+from statistics import fmean, median
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from jobs.models import Execution, Job, Worker
+from jobs.queries import outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.states import FINAL, JobKind, JobState, TrialState
+
+USUAL_SECONDS = {JobKind.ENSEMBLE: 12.0, JobKind.QUANTIZE: 15.0, JobKind.REGISTER: 8.0}
+"""Before the installation has seen such a job complete."""
+
+RUNNER_START_SECONDS = 5.0
+
+
+class Progress(NamedTuple):
+    """`done` of `total` units; `fraction` is of the whole time, `eta_seconds` None while unknown."""
+
+    done: float
+    total: float
+    unit: str
+    fraction: float
+    eta_seconds: float | None
+
+
+class _Pace(NamedTuple):
+    """What the trials so far tell of the rest."""
+
+    seconds_per_execution: float
+    seconds_per_epoch: float
+    best_epoch: float
+
+
+def of(job: Job) -> Progress:
+    """Return the progress of any job."""
+    if job.state == JobState.COMPLETED:
+        _, total, unit = _counted(job)
+        return Progress(total, total, unit, 1.0, 0.0)
+    done, total, unit = _counted(job)
+    if job.state in FINAL or job.started is None:
+        return Progress(done, total, unit, 0.0 if not total else done / total, None)
+    left = _seconds_left(job)
+    elapsed = (timezone.now() - job.started).total_seconds()
+    fraction = elapsed / (elapsed + left) if left is not None else 0.0
+    return Progress(done, total, unit, min(fraction, 0.99), left)
+
+
+def _counted(job: Job) -> tuple[float, float, str]:
+    if job.kind == JobKind.SEARCH:
+        search = outcomes.search_of(job)
+        extra = job.trials.exclude(source="algorithm").count()
+        done = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED).count()
+        return done, (search.trials_planned() + extra) * search.executions_per_trial, "executions"
+    stored = job.progress
+    return stored.get("done", 0), stored.get("total", 0), stored.get("unit", "")
+
+
+def _seconds_left(job: Job) -> float | None:
+    if job.revision is None or job.parent_id is not None:
+        return _own_seconds_left(job)
+    spec = job.revision.spec
+    pace = _pace(job) if job.kind == JobKind.SEARCH else None
+    own = _search_seconds_left(job, pace) if job.kind == JobKind.SEARCH else _own_seconds_left(job)
+    if own is None:
+        return None
+    return own + _retrain_seconds_left(job, spec, pace) + _steps_seconds_left(job, spec)
+
+
+def _own_seconds_left(job: Job) -> float | None:
+    if job.payload.get("task_done"):
+        return 0.0
+    done, total = job.progress.get("done", 0), job.progress.get("total", 0)
+    if not done or not total or job.started is None:
+        return None
+    elapsed = float(job.progress.get("time", 0)) - job.started.timestamp()
+    return max(elapsed / float(done) * float(total - done), 0.0)
+
+
+def _pace(job: Job) -> _Pace | None:
+    done = list(
+        job.trials.filter(state=TrialState.COMPLETED, started__isnull=False, finished__isnull=False)
+        .values_list("started", "finished")
+        .order_by("-finished")[:50]
+    )
+    rows = list(
+        Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED, epochs__gt=0).values_list(
+            "epochs", "best_epoch"
+        )
+    )
+    if not done or not rows:
+        return None
+    per_trial = fmean(_seconds(started, finished) for started, finished in done)
+    per_execution = per_trial / outcomes.search_of(job).executions_per_trial
+    epochs = fmean(epochs for epochs, _ in rows)
+    return _Pace(per_execution, per_execution / epochs, fmean(best or 1 for _, best in rows))
+
+
+def _seconds(started: dt.datetime | None, finished: dt.datetime | None) -> float:
+    return (finished - started).total_seconds() if started is not None and finished is not None else 0.0
+
+
+def _lanes(job: Job) -> int:
+    live = Worker.objects.filter(pool=job.pool, lease_until__gt=timezone.now(), state=Worker.State.UP)
+    slots = sum(slots // job.slots for slots in live.values_list("slots", flat=True))
+    return max(slots, 1)
+
+
+def _search_seconds_left(job: Job, pace: _Pace | None) -> float | None:
+    if pace is None:
+        return None
+    done, total, _ = _counted(job)
+    running = job.trials.filter(state=TrialState.RUNNING, started__isnull=False).values_list(
+        "started", flat=True
+    )
+    begun = sum(_begun(started, pace, job) for started in running if started is not None)
+    lanes = min(_lanes(job), outcomes.search_of(job).parallel_trials or 10_000)
+    return max((total - done) * pace.seconds_per_execution - begun, 0.0) / lanes
+
+
+def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
+    """Return the seconds of an open execution of a running trial that have passed."""
+    trial_seconds = (timezone.now() - started).total_seconds()
+    most = pace.seconds_per_execution * outcomes.search_of(job).executions_per_trial
+    return min(trial_seconds, most) % pace.seconds_per_execution
+
+
+def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None) -> float:
+    if spec.search is None or spec.after.retrain is None or pace is None:
+        return 0.0
+    retrain = spec.after.retrain
+    first = min(pace.best_epoch * 1.5 + retrain.patience, retrain.epochs_cap)
+    epochs = first + pace.best_epoch * 1.5 * retrain.epochs_factor
+    each = epochs * pace.seconds_per_epoch + RUNNER_START_SECONDS
+    finished = job.children.filter(kind=JobKind.TRAIN, state__in=FINAL).count()
+    running = job.children.filter(kind=JobKind.TRAIN, state=JobState.RUNNING, started__isnull=False)
+    spent = sum(
+        min((timezone.now() - child.started).total_seconds(), each * 0.9)
+        for child in running
+        if child.started
+    )
+    return max((retrain.top - finished) * each - spent, 0.0) / min(_lanes(job), retrain.top)
+
+
+def _steps_seconds_left(job: Job, spec: ExperimentSpec) -> float:
+    registered = len(spec.after.register_.what) if spec.after.register_ is not None else 0
+    wanted = {
+        JobKind.ENSEMBLE: int(spec.after.ensemble is not None),
+        JobKind.QUANTIZE: int(spec.after.quantize is not None),
+        JobKind.REGISTER: registered,
+    }
+    seconds = 0.0
+    for kind, count in wanted.items():
+        left = count - job.children.filter(kind=kind, state__in=FINAL).count()
+        lanes = min(_lanes(job), max(left, 1))
+        seconds += left * usual_seconds(kind) / lanes
+    return seconds
+
+
+def usual_seconds(kind: JobKind) -> float:
+    """Return the median duration of the latest completed jobs of a kind."""
+    latest = Job.objects.filter(kind=kind, state=JobState.COMPLETED, started__isnull=False).order_by(
+        "-finished"
+    )[:9]
+    durations = [(job.finished - job.queued).total_seconds() for job in latest if job.finished and job.queued]
+    return median(durations) if durations else USUAL_SECONDS.get(kind, 10.0)

@@ -1,0 +1,65 @@
+"""Promotion requests as the API and the pages show them."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from jobs import access
+from jobs.actions import gates
+from jobs.models import Decision, PromotionRequest, User
+
+Shown = dict[str, Any]
+OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
+
+
+def for_lists(user: User) -> QuerySet[PromotionRequest]:
+    """Return the requests that `user` may see, with what a line about each needs."""
+    related = ("model__project", "version__created_by", "requested_by", "baseline_version")
+    return access.visible_promotions(user).select_related(*related)
+
+
+def waiting_for(user: User) -> list[PromotionRequest]:
+    """Return the pending requests that `user` may decide, the oldest first: their inbox."""
+    from jobs.actions.promotions import may_decide
+
+    pending = for_lists(user).filter(state=PromotionRequest.State.PENDING).order_by("created")
+    return [promotion for promotion in pending if may_decide(promotion, user)]
+
+
+def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
+    """Return what was said about a request, in order."""
+    return promotion.decisions.select_related("user").order_by("pk")
+
+
+def shown(promotion: PromotionRequest) -> Shown:
+    """Return a request as the API does."""
+    return {
+        "id": promotion.pk,
+        "state": promotion.state,
+        "model": promotion.model.name,
+        "version": promotion.version.number,
+        "digest": promotion.version.artifact_id,
+        "stage": promotion.stage,
+        "comment": promotion.comment,
+        "requested_by": promotion.requested_by.username,
+        "baseline": promotion.baseline_version.number if promotion.baseline_version else None,
+        "gates": [gate.model_dump() for gate in gates.read(promotion)],
+        "gate_job": promotion.gate_job_id,
+        "decisions": [shown_decision(decision) for decision in thread(promotion)],
+        "generation": promotion.generation,
+        "expires": promotion.expires,
+        "created": promotion.created,
+        "decided": promotion.decided,
+    }
+
+
+def shown_decision(decision: Decision) -> Shown:
+    """Return one entry of a request's thread."""
+    return {
+        "user": decision.user.username,
+        "verdict": decision.verdict,
+        "comment": decision.comment,
+        "accept": decision.accept,
+        "digest": decision.digest,
+        "created": decision.created,
+    }

@@ -1,0 +1,138 @@
+"""Registered models, versions and endpoints as the API and the pages show them."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Max, QuerySet
+from django.utils import timezone
+
+from jobs import access
+from jobs.actions.releases import LIVE
+from jobs.models import Endpoint, ModelVersion, RegisteredModel, ReleaseRecord, Replica, User
+from jobs.queries import history
+from jobs.spec.release import ReplicaReport
+
+Shown = dict[str, Any]
+
+
+def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
+    """Return the models that `user` may see, with what one line about each needs."""
+    related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
+    counted = {"version_count": Count("versions", distinct=True), "newest_number": Max("versions__number")}
+    return access.visible_models(user).select_related(*related).annotate(**counted)
+
+
+def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
+    """Return the versions of a model with what a row about each needs."""
+    related = ("model__endpoint", "artifact", "created_by", "source_job")
+    return model.versions.select_related(*related).prefetch_related("aliases")
+
+
+def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
+    """Return where a version stands on its endpoint: production, staging, previous or nowhere."""
+    places = {
+        "production": endpoint.production_id,
+        "staging": endpoint.staging_id,
+        "previous": endpoint.previous_id,
+    }
+    return next((stage for stage, pk in places.items() if pk == version.pk), None)
+
+
+def shown_model(model: RegisteredModel) -> Shown:
+    """Return a model as the API does."""
+    endpoint = model.endpoint
+    return {
+        "name": model.name,
+        "project": model.project.slug,
+        "description": model.description,
+        "production": _number(endpoint.production),
+        "previous": _number(endpoint.previous),
+        "staging": _number(endpoint.staging),
+        "generation": endpoint.generation,
+        "versions": getattr(model, "version_count", None) or model.versions.count(),
+        "aliases": {alias.name: alias.version.number for alias in model.aliases.select_related("version")},
+        "created_by": _name(model.created_by),
+        "created": model.created,
+    }
+
+
+def shown_version(version: ModelVersion) -> Shown:
+    """Return a version as the API does."""
+    return {
+        "model": version.model.name,
+        "number": version.number,
+        "digest": version.artifact_id,
+        "bytes": version.artifact.bytes,
+        "state": version.state,
+        "stage": stage_of(version, version.model.endpoint),
+        "what": version.what,
+        "metrics": version.metrics,
+        "signature": version.signature,
+        "class_labels": version.class_labels,
+        "lineage": version.lineage,
+        "aliases": sorted(alias.name for alias in version.aliases.all()),
+        "card": version.card,
+        "error": version.error,
+        "job": version.source_job_id,
+        "created_by": _name(version.created_by),
+        "created": version.created,
+    }
+
+
+def shown_release(record: ReleaseRecord) -> Shown:
+    """Return one line of the history as the API does."""
+    return {
+        "generation": record.generation,
+        "kind": record.kind,
+        "version": _number(record.version),
+        "replaced": _number(record.replaced),
+        "promotion": record.promotion_id,
+        "reason": record.reason,
+        "by": _name(record.by),
+        "created": record.created,
+    }
+
+
+def shown_endpoint(endpoint: Endpoint) -> Shown:
+    """Return an endpoint as the API does, with its replicas."""
+    target = history.rollback_target(endpoint)
+    return {
+        "name": endpoint.model.name,
+        "model": endpoint.model.name,
+        "project": endpoint.model.project.slug,
+        "production": _number(endpoint.production),
+        "previous": _number(endpoint.previous),
+        "staging": _number(endpoint.staging),
+        "canary": None,
+        "shadow": None,
+        "generation": endpoint.generation,
+        "rollback_to": _number(target) if endpoint.production_id else None,
+        "replicas": [shown_replica(replica) for replica in replicas_of(endpoint)],
+    }
+
+
+def replicas_of(endpoint: Endpoint) -> list[Replica]:
+    """Return the endpoint's replicas, those heard of last first."""
+    return list(endpoint.replicas.order_by("-seen")[:50])
+
+
+def shown_replica(replica: Replica, now: datetime | None = None) -> Shown:
+    """Return what a replica last said, and whether it still says anything."""
+    said = ReplicaReport.model_validate(replica.report)
+    return {
+        "name": replica.name,
+        "generation": replica.generation,
+        "live": replica.seen >= (now or timezone.now()) - LIVE,
+        "loading": said.loading,
+        "versions": said.versions,
+        "error": said.error,
+        "seen": replica.seen,
+    }
+
+
+def _number(version: ModelVersion | None) -> int | None:
+    return None if version is None else version.number
+
+
+def _name(user: User | None) -> str | None:
+    return None if user is None else user.username
