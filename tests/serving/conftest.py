@@ -52,7 +52,7 @@ def server(
             labels={"old": 1},
             versions=tuple(telling.values()),
             issued_at="2026-01-01T00:00:00Z",
-        )  # fmt: skip
+        )
     )
     two_sided = dashboard.add(1, model_files["two-sided"])
     dashboard.publish(

@@ -132,7 +132,7 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
                 self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             pass
 
     return Handler

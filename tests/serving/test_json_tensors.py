@@ -1,0 +1,107 @@
+"""TensorFlow Serving's number rules."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jobs.spec.signature import TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+
+
+def read(text: str, dtype: str = "float32", shape: tuple[int | None, ...] = ()) -> np.ndarray:
+    body = text.encode()
+    return to_array(parse(body), TensorSpec(name="x", dtype=dtype, shape=shape), strict=has_booleans(body))
+
+
+def test_floats_take_any_number() -> None:
+    np.testing.assert_array_equal(read("[1, 2.5, -3e2]"), np.float32([1, 2.5, -300]))
+
+
+def test_floats_beyond_float32_become_infinite_or_zero() -> None:
+    np.testing.assert_array_equal(read("[1e39, -1e400, 1e-60]"), np.float32([np.inf, -np.inf, 0]))
+
+
+def test_nan_and_infinities_are_words_of_ours() -> None:
+    np.testing.assert_array_equal(read("[NaN, Infinity, -Infinity]"), np.float32([np.nan, np.inf, -np.inf]))
+
+
+def test_whole_numbers_too_long_for_64_bits_are_floats() -> None:
+    np.testing.assert_allclose(read("[123456789012345678901234567890, 1]"), np.float32([1.2345679e29, 1]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_integers_want_integer_literals(dtype: str) -> None:
+    assert read("[0, 7]", dtype).dtype == dtype
+    with pytest.raises(BadRequest, match=r"1\.0 .*is not of expected type: int"):
+        read("[1, 1.0]", dtype)
+
+
+@pytest.mark.parametrize(("dtype", "text"), [("int8", "[128]"), ("uint8", "[-1]"), ("int32", "[2147483648]")])
+def test_integers_out_of_range_are_refused_not_wrapped(dtype: str, text: str) -> None:
+    with pytest.raises(BadRequest, match="out of range"):
+        read(text, dtype)
+
+
+def test_unsigned_64_bits_take_their_whole_range() -> None:
+    assert read("[18446744073709551615]", "uint64")[0] == 2**64 - 1
+
+
+@pytest.mark.parametrize("text", ["[true, 1.5]", "[1.5, false]", "[true]"])
+def test_booleans_are_not_numbers(text: str) -> None:
+    with pytest.raises(BadRequest, match="Type: Boolean is not of expected type: float"):
+        read(text)
+
+
+def test_booleans_are_booleans() -> None:
+    assert read("[true, false]", "bool").tolist() == [True, False]
+    with pytest.raises(BadRequest, match="expected type: bool"):
+        read("[true, 1]", "bool")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [('["1.5"]', "String"), ("[null]", "Null"), ('[{"b64": ""}]', "Object")]
+)
+def test_other_values_are_named(text: str, kind: str) -> None:
+    with pytest.raises(BadRequest, match=f"Type: {kind}"):
+        read(text)
+
+
+def test_ragged_lists_tell_level_and_size() -> None:
+    with pytest.raises(BadRequest, match="unexpected size: 1 at level: 1 expected size: 2"):
+        read("[[1, 2], [3]]", shape=(2,))
+
+
+def test_values_beside_lists_are_refused() -> None:
+    with pytest.raises(BadRequest, match="mixed at level: 1"):
+        read("[1, [2]]")
+
+
+def test_the_shape_is_the_signatures() -> None:
+    assert read("[[1, 2, 3]]", shape=(None,)).shape == (1, 3)
+    with pytest.raises(BadRequest, match=r"shape \[1, 3\]; the model takes \[\?, 4\]"):
+        read("[[1, 2, 3]]", shape=(4,))
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1,]", b"\xff", b"[" * 100_000])
+def test_what_is_not_json_is_a_bad_request(body: bytes) -> None:
+    with pytest.raises(BadRequest, match="JSON Parse error"):
+        parse(body)
+
+
+def test_floats_are_written_in_their_shortest_form_and_whole_ones_keep_their_point() -> None:
+    array = np.float32([[0.1, 1435774336, 3e-5]])
+    assert dump({"p": array}, (array,)) == b'{"p":[[0.1,1435774300.0,0.00003]]}'
+
+
+def test_what_is_not_finite_is_written_as_words_and_the_rest_as_short() -> None:
+    array = np.float32([[0.1, np.nan, np.inf, -np.inf]])
+    text = dump({"p": array}, (array,))
+    assert text == b'{"p":[[0.1,NaN,Infinity,-Infinity]]}'
+    assert json.loads(text)["p"][0][2] == np.inf
+
+
+def test_rows_of_rank_one_outputs_are_written_too() -> None:
+    array = np.float32([0.1, np.nan])
+    assert dump([{"p": value} for value in array], (array,)) == b'[{"p":0.1},{"p":NaN}]'

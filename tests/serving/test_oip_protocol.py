@@ -1,0 +1,114 @@
+"""The Open Inference Protocol: JSON and raw tensors."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.spec.signature import Signature, TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.oip import encode_infer, encode_metadata, model_route, parse_infer
+from workers.serving.protocols.target import Target
+
+SIGNATURE = Signature(
+    inputs=(TensorSpec(name="a", dtype="float32", shape=(2,)), TensorSpec(name="b", dtype="int32", shape=())),
+    outputs=(
+        TensorSpec(name="p", dtype="float32", shape=(2,)),
+        TensorSpec(name="q", dtype="float32", shape=()),
+    ),
+)
+A = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+B = {"name": "b", "shape": [1], "datatype": "INT32", "data": [5]}
+OUTPUTS = [np.float32([[1, np.pi]]), np.float32([3])]
+
+
+def infer(**changes: Any) -> bytes:
+    return json.dumps({"inputs": [A, B], **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/v2/models/m", ("", Target("m"))),
+        ("/v2/models/m%2Fn/versions/3/ready", ("ready", Target("m/n", version=3))),
+        ("/v2/models/m/infer", ("infer", Target("m"))),
+        ("/v2/models/m/load", None),
+        ("/v2/models", None),
+    ],
+)
+def test_paths_are_read(path: str, expected: object) -> None:
+    assert model_route(path) == expected
+
+
+def test_data_may_be_flat_or_nested_and_inputs_in_any_order() -> None:
+    nested = A | {"data": [[1, 2]]}
+    for inputs in ([A, B], [B, nested]):
+        call = parse_infer(infer(inputs=inputs), None, SIGNATURE)
+        assert [array.tolist() for array in call.arrays] == [[[1, 2]], [5]]
+
+
+def test_raw_tensors_follow_the_json() -> None:
+    a, b = np.float32([[1, 2]]), np.int32([5])
+    raw = [
+        {**{k: v for k, v in tensor.items() if k != "data"}, "parameters": {"binary_data_size": array.nbytes}}
+        for tensor, array in ((A, a), (B, b))
+    ]
+    head = infer(inputs=raw, parameters={"binary_data_output": True}, id="7")
+    call = parse_infer(head + a.tobytes() + b.tobytes(), str(len(head)), SIGNATURE)
+    assert [array.tolist() for array in call.arrays] == [[[1, 2]], [5]]
+    body, length = encode_infer(call, OUTPUTS, "m", 4, SIGNATURE)
+    answer = json.loads(body[:length])
+    assert (answer["id"], answer["model_version"]) == ("7", "4")
+    assert [output["parameters"]["binary_data_size"] for output in answer["outputs"]] == [8, 4]
+    assert body[length:] == OUTPUTS[0].tobytes() + OUTPUTS[1].tobytes()
+
+
+def test_outputs_may_be_chosen_and_json_ones_stand_beside_raw_ones() -> None:
+    outputs = [{"name": "q", "parameters": {"binary_data": True}}, {"name": "p"}]
+    call = parse_infer(infer(outputs=outputs), None, SIGNATURE)
+    body, length = encode_infer(call, OUTPUTS, "m", 4, SIGNATURE)
+    q, p = json.loads(body[:length])["outputs"]
+    assert (q["name"], p["name"], p["data"]) == ("q", "p", [1.0, 3.1415927])
+    assert body[length:] == OUTPUTS[1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"[]", "needs 'inputs'"),
+        (infer(inputs=[]), "needs 'inputs'"),
+        (infer(inputs=[A]), r"inputs \['b'\] are missing"),
+        (infer(inputs=[A, B, A | {"name": "z"}]), "unexpected input 'z'"),
+        (infer(inputs=[A | {"datatype": "FP64"}, B]), "datatype is 'FP64'; the model takes FP32"),
+        (infer(inputs=[A | {"shape": [1, 3]}, B]), r"the model takes \[-1, 2\]"),
+        (infer(inputs=[A | {"shape": [1, -2]}, B]), "whole numbers"),
+        (infer(inputs=[A | {"shape": [2, 2]}, B]), "2 values do not fit"),
+        (infer(inputs=[A | {"shape": [0, 2], "data": []}, B | {"shape": [0], "data": []}]), "at least 1"),
+        (infer(inputs=[A, B | {"shape": [2], "data": [1, 2]}]), "same first dimension"),
+        (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "binary_data_size 8 does not fit"),
+        (infer(outputs=[{"name": "z"}]), "unexpected output 'z'"),
+        (infer(id=5), "'id' must be a string"),
+    ],
+)
+def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        parse_infer(body, None, SIGNATURE)
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "100000"])
+def test_a_wrong_header_length_is_a_bad_request(length: str) -> None:
+    with pytest.raises(BadRequest, match="Inference-Header-Content-Length"):
+        parse_infer(infer(), length, SIGNATURE)
+
+
+def test_bytes_after_the_last_tensor_are_refused() -> None:
+    head = infer()
+    with pytest.raises(BadRequest, match="4 bytes follow"):
+        parse_infer(head + b"0000", str(len(head)), SIGNATURE)
+
+
+def test_metadata_names_versions_and_tensors() -> None:
+    body = json.loads(encode_metadata("m", [10, 9], SIGNATURE))
+    assert body["versions"] == ["9", "10"]
+    assert body["inputs"][0] == {"name": "a", "datatype": "FP32", "shape": [-1, 2]}

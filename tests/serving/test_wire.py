@@ -1,0 +1,66 @@
+"""Frames survive any cutting of the stream."""
+
+import socket
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.serving.wire import PREFIX, BrokenFrame, Decoder, encode, read_frame, write_frame
+
+TENSORS = [
+    np.float32([[1, 2], [3, 4]]),
+    np.zeros((0, 3), "int64"),
+    np.array(True),
+    np.arange(6).reshape(2, 3).T,
+]
+
+
+def stream() -> bytes:
+    return b"".join(encode({"id": 1}, TENSORS)) + b"".join(encode({"id": 2}))
+
+
+@given(st.lists(st.integers(0, len(stream())), max_size=6))
+def test_a_stream_cut_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
+    whole, decoder = stream(), Decoder()
+    edges = [0, *sorted(cuts), len(whole)]
+    chunks = [whole[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
+    assert [frame.header for frame in frames] == [{"id": 1}, {"id": 2}]
+    for sent, received in zip(TENSORS, frames[0].tensors, strict=True):
+        assert received.dtype == sent.dtype
+        np.testing.assert_array_equal(received, sent)
+
+
+def test_big_endian_arrays_arrive_right() -> None:
+    (frame,) = Decoder().feed(b"".join(encode({}, [np.array([1, 2], ">i4")])))
+    np.testing.assert_array_equal(frame.tensors[0], [1, 2])
+
+
+def test_a_length_beyond_reason_is_refused() -> None:
+    with pytest.raises(BrokenFrame):
+        list(Decoder().feed(PREFIX.pack(1, 1 << 40)))
+
+
+def test_blocking_ends_meet() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        writer = threading.Thread(target=write_frame, args=(theirs, {"id": 1}, [np.zeros(1_000_000)]))
+        writer.start()
+        frame = read_frame(ours)
+        writer.join()
+        theirs.close()
+        assert frame is not None
+        assert frame.tensors[0].shape == (1_000_000,)
+        assert read_frame(ours) is None
+
+
+def test_a_peer_that_dies_inside_a_frame_is_an_error() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(stream()[:20])
+        theirs.close()
+        with pytest.raises(ConnectionError):
+            read_frame(ours)
