@@ -1,0 +1,28 @@
+# One image for every part; docker-compose.yml names the command of each.
+FROM python:3.13-slim AS build
+COPY requirements.lock /build/
+RUN python -m venv /opt/trainyard \
+ && /opt/trainyard/bin/pip install --no-cache-dir --require-hashes -r /build/requirements.lock
+
+FROM python:3.13-slim
+# pg_dump and pg_restore, for `manage.py backup` and `restore`
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends postgresql-client \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --system --uid 10001 --create-home --home-dir /var/lib/trainyard trainyard \
+ && install -d -o trainyard -g trainyard -m 0700 /data
+COPY --from=build /opt/trainyard /opt/trainyard
+COPY . /srv/trainyard
+WORKDIR /srv/trainyard
+ENV PATH=/opt/trainyard/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    TRAINYARD_HOME=/data
+USER trainyard
+VOLUME /data
+EXPOSE 8000 8501
+# Asks the dashboard; docker-compose.yml gives the other parts their own question.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=120s \
+    CMD ["python", "scripts/probe", "http://127.0.0.1:8000/healthz"]
+# Alone, the image is the whole installation: broker, web, scheduler, worker and prediction server.
+CMD ["python", "manage.py", "up", "--host", "0.0.0.0"]

@@ -1,0 +1,59 @@
+"""The lock files and the floors: what is installed is what was chosen, byte for byte."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def entries(name: str) -> dict[str, str]:
+    """Return each locked package with the text of its entry."""
+    blocks = re.split(r"\n(?=\S)", (ROOT / name).read_text().strip())
+    return {canonicalize_name(Requirement(block.split("\\")[0]).name): block for block in blocks}
+
+
+def direct() -> list[Requirement]:
+    """Return every dependency that pyproject.toml names."""
+    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values(), *groups.values()]
+    return [Requirement(text) for group in lists for text in group]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_package_has_one_version_and_hashes(lock: str) -> None:
+    for name, block in entries(lock).items():
+        assert re.match(r"[\w.-]+==\S+", block), name
+        assert "--hash=sha256:" in block, name
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_name_no_download_address(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert not re.search(r"^\s*(-i|--index|--extra-index|--find-links|--trusted-host)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("requirement", direct(), ids=lambda requirement: requirement.name)
+def test_every_direct_dependency_has_a_floor(requirement: Requirement) -> None:
+    assert any(part.operator in (">=", "==", "~=") for part in requirement.specifier), str(requirement)
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    locked, wanted = entries("requirements.lock"), PROJECT["project"]["dependencies"]
+    for requirement in map(Requirement, wanted):
+        block = locked[canonicalize_name(requirement.name)]
+        version = re.match(r"\S+?==([^\s;\\]+)", block)
+        assert version, block
+        assert requirement.specifier.contains(version[1], prereleases=True), block.splitlines()[0]
+
+
+def test_the_development_lock_holds_the_other_one_unchanged() -> None:
+    main, development = (entries(lock) for lock in LOCKS)
+    assert {name: block for name, block in development.items() if name in main} == main
