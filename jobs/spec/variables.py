@@ -64,6 +64,7 @@ def variables(model: TemplateModel, profile: Profile) -> list[Variable]:
     """List the variables of `model` on this data in Keras' order of layers.
 
     Normalization keeps its mean and variance in the layer's configuration, so it has no variables.
+    The states of dropout's seed generators (8 bytes each, under paths that Keras counts up) are left out.
     """
     return [variable for layer in _layers(model, profile) for variable in layer.variables]
 
@@ -109,8 +110,7 @@ def _dense_block(
         yield _Layer(learned + moving, (units,))
     yield _Layer((), (units,))
     if dropout:
-        seed = Variable(f"dropout_{i}/seed_generator/seed_generator_state", (2,), trainable=False)
-        yield _Layer((seed,), (units,))
+        yield _Layer((), (units,))
 
 
 def _convolutions(args: CnnArgs, image: Shape) -> Iterator[_Layer]:

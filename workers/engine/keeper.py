@@ -1,5 +1,6 @@
 """Decides when a training writes checkpoints, and writes them."""
 
+import os
 import time
 from pathlib import Path
 
@@ -7,8 +8,14 @@ from workers.engine import checkpoint
 from workers.engine.checkpoint import Snapshot
 from workers.engine.report import Report
 
+INTERVAL = "TRAINYARD_CHECKPOINT_SECONDS"
 EVERY_EPOCH_BUT = 1.0
 WITHIN_AN_EPOCH = 30.0
+
+
+def configured_interval() -> float:
+    """Return the seconds between checkpoints that the operator set, else 1."""
+    return float(os.environ.get(INTERVAL, EVERY_EPOCH_BUT))
 
 
 class Keeper:
@@ -17,7 +24,7 @@ class Keeper:
     Args:
         parent: folder of this training's checkpoints.
         fence: number of the attempt.
-        interval: seconds that pass at least between two checkpoints at epoch ends.
+        interval: seconds that pass at least between two checkpoints at epoch ends; else as configured.
     """
 
     def __init__(
@@ -27,13 +34,13 @@ class Keeper:
         *,
         fence: int,
         execution: int | None = None,
-        interval: float = EVERY_EPOCH_BUT,
+        interval: float | None = None,
     ) -> None:
         self._parent = parent
         self._report = report
         self._fence = fence
         self._execution = execution
-        self._interval = interval
+        self._interval = configured_interval() if interval is None else interval
         self._last = time.monotonic()
 
     def due(self, *, within_epoch: bool = False) -> bool:

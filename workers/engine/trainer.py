@@ -18,6 +18,7 @@ from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
 from workers.engine.errors import BadCheckpoint, NanLoss
 from workers.engine.keeper import Keeper
+from workers.engine.killpoint import kill_point
 from workers.engine.losses import measure
 from workers.engine.precision import scaling_metrics
 from workers.engine.report import Report, Yielding
@@ -164,10 +165,12 @@ class Training:
             plan.stop.update(epoch, figures[plan.stop.metric])
         named = {plan.label + name: value for name, value in figures.items()}
         plan.report.metric(epoch, named, execution=plan.execution)
+        kill_point("epoch")
         plan.pace(epoch)
 
     def batch_done(self, batch: int) -> None:
         """Take note of a batch in the middle of an epoch; called by `fit` through the callback."""
+        kill_point("batch")
         if batch >= self._plan.batches.steps:
             return  # the epoch's end is the better place for whatever is asked
         self._batch = batch

@@ -1,0 +1,58 @@
+"""The host's losses and metrics against Keras' and scikit-learn's."""
+
+import numpy as np
+import pytest
+
+from jobs.spec.fit import FitSpec
+from workers.engine.errors import BadSpec
+from workers.engine.losses import LOSSES, direction, loss_name, measure, metric_names
+
+RNG = np.random.default_rng(0)
+CLASSES = RNG.integers(0, 4, 200)
+LOGITS = RNG.normal(size=(200, 4))
+PROBABILITIES = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+BITS = RNG.integers(0, 2, 200)
+CHANCES = RNG.uniform(size=(200, 1))
+VALUES, GUESSES = RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_on_the_host_is_that_of_keras(name):
+    import keras
+
+    tasks, kind, host = LOSSES[name]
+    y, p = {"multiclass": (CLASSES, PROBABILITIES), "binary": (BITS[:, None], CHANCES)}.get(
+        tasks[0], (VALUES, GUESSES)
+    )
+    expected = float(getattr(keras.losses, kind)()(y, p))
+    assert host(y, p) == pytest.approx(expected, rel=1e-5)
+
+
+def test_metrics_are_those_of_scikit_learn():
+    from sklearn import metrics
+
+    found = measure("binary_crossentropy", ("accuracy", "auc", "precision", "recall"), BITS, CHANCES, None)
+    hard = CHANCES[:, 0] > 0.5
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(BITS, CHANCES[:, 0]))
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(BITS, hard))
+    assert found["precision"] == pytest.approx(metrics.precision_score(BITS, hard))
+    assert found["recall"] == pytest.approx(metrics.recall_score(BITS, hard))
+
+
+def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread():
+    from sklearn.metrics import r2_score
+
+    found = measure("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
+    assert found["r2"] == pytest.approx(r2_score(VALUES, GUESSES))
+    assert found["loss"] == pytest.approx(found["mse"] / 4)
+
+
+def test_names_that_do_not_fit_the_task_are_refused_with_those_that_do():
+    with pytest.raises(BadSpec, match="'mse' does not fit a multiclass task; it takes sparse"):
+        loss_name(FitSpec(loss="mse"), "multiclass")
+    with pytest.raises(BadSpec, match="'r2' does not fit a binary"):
+        metric_names(FitSpec(metrics=("r2",)), "binary")
+
+
+def test_more_is_better_for_accuracy_and_less_for_loss():
+    assert (direction("val_accuracy"), direction("val_loss"), direction("val_r2")) == ("max", "min", "max")

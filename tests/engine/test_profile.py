@@ -1,0 +1,150 @@
+"""Profiles: what is read, what is refused and in which words, what is found."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jobs.spec.profile import Profile
+from tests.engine.helpers import csv_file, profiled
+from workers.engine.data.bundled import CATALOGUE
+from workers.engine.errors import BadData, BadSpec
+
+NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
+
+
+def profile_csv(tmp_path, text, **task):
+    file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, text), **task)
+    return Profile.model_validate(file.profile)
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "shape", "outputs"),
+    [
+        ("digits", "multiclass", (8, 8, 1), 10),
+        ("breast_cancer", "binary", (30,), 2),
+        ("wine", "multiclass", (13,), 3),
+        ("iris", "multiclass", (4,), 3),
+        ("diabetes", "regression", (10,), 1),
+    ],
+)
+def test_a_bundled_set_is_described(tmp_path, name, task, shape, outputs):
+    file = profiled(tmp_path, bundled=name)
+    profile = Profile.model_validate(file.profile)
+    assert (profile.task, profile.input_shape, profile.outputs) == (task, shape, outputs)
+    assert len(profile.preview) == 50
+    assert sum(profile.class_counts) in (0, profile.rows)
+    json.dumps(file.profile, allow_nan=False)
+
+
+def test_every_bundled_set_is_in_the_catalogue():
+    assert set(CATALOGUE) == {"digits", "breast_cancer", "wine", "iris", "diabetes"}
+
+
+def test_the_same_data_has_the_same_digest(tmp_path):
+    digests = {profiled(tmp_path / str(i), bundled="iris").digest for i in range(2)}
+    other = profiled(tmp_path / "other", bundled="wine").digest
+    assert len(digests) == 1 and other not in digests
+
+
+def test_texts_become_one_hot_columns_with_their_vocabulary_in_the_profile(tmp_path):
+    profile = profile_csv(tmp_path, "colour,size,y\nred,1,a\nblue,2,b\nred,3,a\nblue,4.5,b\n")
+    assert profile.inputs == ("colour=blue", "colour=red", "size")
+    assert profile.class_labels == ("a", "b")
+    x = np.load(tmp_path / "dataset.npz")["x"]
+    np.testing.assert_array_equal(x[0], [0, 1, 1])
+
+
+def test_a_target_of_many_real_values_is_a_regression(tmp_path):
+    profile = profile_csv(tmp_path, "a,price\n" + "".join(f"{i},{i * 1.5}\n" for i in range(30)))
+    assert (profile.task, profile.outputs, profile.target) == ("regression", 1, "price")
+
+
+def test_a_parquet_file_reads_like_its_csv(tmp_path):
+    pd.DataFrame({"a": [1, 3, 5, 2], "b": [2, 4, 7, 2], "y": [0, 1, 0, 1]}).to_parquet(tmp_path / "d.parquet")
+    parquet = profiled(tmp_path / "p", source="parquet", path=str(tmp_path / "d.parquet"))
+    csv = profiled(tmp_path / "c", source="csv", path=csv_file(tmp_path, NUMBERS))
+    assert parquet.digest == csv.digest
+
+
+def test_an_npz_of_images_is_an_image_set(tmp_path):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, (12, 6, 5), dtype=np.uint8)
+    np.savez(tmp_path / "d.npz", x=images, y=np.arange(12) % 3)
+    profile = profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz")).profile
+    assert (profile["kind"], profile["input_shape"], profile["outputs"]) == ("image", [6, 5, 1], 3)
+
+
+def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
+    y = np.eye(4)[np.arange(20) % 4]
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=y)
+    profile = profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz")).profile
+    assert (profile["task"], profile["outputs"], profile["class_counts"]) == ("multilabel", 4, [5] * 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,y\n1,0\n,1\n3,0\n", "column 'a', a feature, has 1 missing.*row 2"),
+        ("a,y\n1,0\n2,\n3,1\n", "column 'y', the target, has 1 missing.*row 2"),
+        ("a,a,y\n1,2,0\n", r"repeats \['a'\]"),
+        ("a,,y\n1,2,0\n", "column 2 of data.csv has no name"),
+        ("a,y\n1,0\n2,0\n", "the one value 0"),
+        ("a,y\n", "no rows"),
+        ("a,y\n1,2,3\n1,2\n1,2,3,4\n", "not a readable CSV"),
+    ],
+)
+def test_unusable_data_is_refused_by_column_and_row(tmp_path, text, words):
+    with pytest.raises(BadData, match=words):
+        profile_csv(tmp_path, text)
+
+
+def test_a_target_that_is_not_there_is_named_beside_those_that_are(tmp_path):
+    with pytest.raises(BadData, match="no column 'price'; there are a, b, y"):
+        profile_csv(tmp_path, NUMBERS, target="price")
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.array([{"a": 1}] * 3, dtype=object), y=np.arange(3))
+    with pytest.raises(BadData, match="not a readable NPZ"):
+        profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
+
+
+def test_arrays_of_unequal_length_are_refused(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.arange(3))
+    with pytest.raises(BadData, match="differ in length"):
+        profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
+
+
+def test_an_unknown_bundled_set_names_the_known_ones(tmp_path):
+    with pytest.raises(BadSpec, match="digits, breast_cancer"):
+        profiled(tmp_path, bundled="mnist")
+
+
+def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path):
+    rows = [f"{i % 7},{'y' if i == 0 else 'n'},5,{i == 0},id-{i}x" for i in range(150)]
+    profile = profile_csv(tmp_path, "a,leak,constant,target,id\n" + "\n".join(rows) + "\n", target="target")
+    text = " ".join(profile.findings)
+    assert "'leak' determines the target" in text
+    assert "'constant' is constant" in text
+    assert "unbalanced" in text
+    assert "'id' is left out" in text
+    assert profile.features == ("a", "leak", "constant")
+
+
+def test_repeated_rows_are_counted(tmp_path):
+    profile = profile_csv(tmp_path, "a,y\n1,0\n1,0\n2,1\n1,1\n")
+    assert profile.duplicates == 1
+
+
+def test_a_profile_needs_neither_keras_nor_jax(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from tests.engine.helpers import profiled;"
+        f"profiled(Path({str(tmp_path)!r}), bundled='iris');"
+        "print([m for m in ('keras', 'jax', 'django') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,66 @@
+"""Splits: deterministic, disjoint, and as the spec says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.spec.data import Split
+from workers.engine.data.split import split
+from workers.engine.errors import BadSpec
+
+Y = np.repeat([0, 1, 2], [60, 30, 10])
+
+
+@given(rows=st.integers(3, 300), seed=st.integers(0, 99), stratify=st.booleans())
+def test_the_parts_are_disjoint_and_complete(rows, seed, stratify):
+    y = np.zeros(rows, dtype=int)
+    parts = split(y, {}, "multiclass", Split(seed=seed, stratify=stratify))
+    everything = np.sort(np.concatenate(parts))
+    np.testing.assert_array_equal(everything, np.arange(rows))
+
+
+def test_the_same_seed_gives_the_same_parts_and_another_one_others():
+    first, again, other = (split(Y, {}, "multiclass", Split(seed=s)) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first.test, again.test)
+    assert not np.array_equal(first.test, other.test)
+
+
+def test_stratified_parts_have_the_proportions_of_the_whole():
+    parts = split(Y, {}, "multiclass", Split())
+    for part in (parts.validation, parts.test):
+        np.testing.assert_array_equal(np.bincount(Y[part]), [12, 6, 2])
+
+
+def test_a_group_never_stands_in_two_parts():
+    groups = np.arange(100) // 7
+    parts = split(Y, {"patient": groups}, "multiclass", Split(group="patient"))
+    owners = [set(groups[part]) for part in parts]
+    assert not (owners[0] & owners[1] or owners[0] & owners[2] or owners[1] & owners[2])
+    assert 14 <= len(parts.test) <= 28
+
+
+def test_the_newest_rows_test_and_the_oldest_train():
+    moments = np.arange(100)[::-1].astype("datetime64[D]")
+    parts = split(Y, {"day": moments}, "multiclass", Split(time="day"))
+    assert moments[parts.train].max() < moments[parts.validation].min()
+    assert moments[parts.validation].max() < moments[parts.test].min()
+
+
+def test_a_column_may_name_the_parts():
+    names = np.array(["train", "Val", "TEST", "train"])
+    parts = split(Y[:4], {"part": names}, "multiclass", Split(column="part"))
+    assert [list(part) for part in parts] == [[0, 3], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "spec", "words"),
+    [
+        ({}, Split(group="patient"), "names column 'patient'"),
+        ({"part": np.array(["train", "x"] * 50)}, Split(column="part"), "says x in row 2"),
+        ({"part": np.array(["train", "test"] * 50)}, Split(column="part"), "validation part empty"),
+    ],
+)
+def test_an_impossible_split_says_why(columns, spec, words):
+    with pytest.raises(BadSpec, match=words):
+        split(Y, columns, "multiclass", spec)

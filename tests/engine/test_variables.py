@@ -1,0 +1,130 @@
+"""The plan's list of variables against really built Keras models, and the layout checks."""
+
+import math
+
+import pytest
+
+from jobs.spec.mesh import LayoutRule, MeshSpec
+from jobs.spec.profile import Profile
+from jobs.spec.variables import (
+    Variable,
+    check_layout,
+    memory_per_device,
+    parameters,
+    shard_shape,
+    slots,
+    suggest_layout,
+    variables,
+)
+from tests.engine.helpers import spec_of
+
+MODELS = [
+    ("mlp", {}),
+    ("mlp", {"units": 12, "layers": 3, "dropout": 0.2, "batch_norm": True}),
+    ("cnn", {"filters": 4, "units": 6}),
+    ("cnn", {"filters": 3, "layers": 5, "dropout": 0.1, "kernel": 2}),
+    ("linear", {"l2": 0.1}),
+]
+MESH = MeshSpec(shape=(2, 2), axis_names=("data", "model"), simulate=4)
+
+
+def image_profile(**changes):
+    body = {
+        "rows": 9, "kind": "image", "task": "multiclass", "target": "y", "features": ("x",),
+        "input_shape": (8, 8, 1), "outputs": 10, "columns": (), "preview": (),
+    }  # fmt: skip
+    return Profile.model_validate({**body, **changes})
+
+
+def built(template, args, profile, **parts):
+    import numpy as np
+
+    from workers.engine.build import Scaling, build
+
+    spec = spec_of("d", template, args=args, **parts)
+    last = profile.input_shape[-1]
+    scaling = Scaling(np.zeros(last), np.ones(last))
+    return spec, build(spec, profile, scaling, name="x", seed=0)
+
+
+@pytest.mark.parametrize(("template", "args"), MODELS)
+@pytest.mark.parametrize("task", ["multiclass", "binary"])
+def test_the_list_is_what_keras_builds(template, args, task):
+    profile = image_profile(task=task)
+    spec, model = built(template, args, profile)
+    listed = {(v.path, v.shape, v.trainable) for v in variables(spec.model, profile)}
+    trainable = {v.path for v in model.trainable_variables}
+    seedless = [v for v in model.variables if not v.path.endswith("seed_generator_state")]
+    assert listed == {(v.path, tuple(v.shape), v.path in trainable) for v in seedless}
+    assert parameters(spec.model, profile) == sum(math.prod(v.shape) for v in model.trainable_variables)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion"])
+def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
+    from workers.engine.build import make_optimizer
+
+    spec, model = built("mlp", {"units": 4}, image_profile(), fit={"optimizer": optimizer})
+    made = make_optimizer(spec.fit)
+    made.build(model.trainable_variables)
+    values = sum(math.prod(v.shape) for v in made.variables if len(v.shape))
+    assert values == slots(spec.fit) * parameters(spec.model, image_profile())
+
+
+def test_memory_is_divided_as_the_layout_says():
+    profile = image_profile(outputs=4)
+    layout = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
+    whole = memory_per_device(spec_of(args={"units": 8}), profile)
+    mesh = {**MESH.model_dump(exclude={"layout"}), "layout": layout}
+    half = memory_per_device(spec_of(args={"units": 8}, mesh=mesh), profile)
+    assert (whole.weights, half.weights) == (4 * (64 * 8 + 8 + 8 * 4 + 4), 2 * (64 * 8 + 8 + 8 * 4 + 4))
+    assert half.optimizer == 2 * half.gradients == 2 * half.weights
+    assert half.activations == whole.activations // 2
+
+
+def test_a_shard_is_plain_division():
+    assert shard_shape((64, 64), (None, "model"), MESH) == (64, 32)
+    with pytest.raises(ValueError, match="dimension 1 .* 'model' of 2"):
+        shard_shape((64, 5), (None, "model"), MESH)
+
+
+KERNEL = Variable("dense_1/kernel", (64, 10))
+BIAS = Variable("dense_1/bias", (10,))
+
+
+def problems_of(*rules, batch=32, shape=(2, 2)):
+    layout = tuple(LayoutRule(match=match, axes=axes) for match, axes in rules)
+    mesh = MeshSpec(shape=shape, axis_names=("data", "model"), layout=layout)
+    return {p.pointer: p.message for p in check_layout(mesh, [KERNEL, BIAS], batch)}
+
+
+def test_a_good_layout_has_no_problems():
+    assert not problems_of((".*/kernel", (None, "model")), (".*/bias", ("model",)))
+
+
+def test_a_rule_that_matches_nothing_is_named():
+    assert "matches no variable" in problems_of(("dense", (None, "model")))["/mesh/layout/0/match"]
+
+
+def test_two_rules_on_one_path_are_named():
+    found = problems_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")))
+    assert "both match 'dense_1/kernel'" in found["/mesh/layout/1/match"]
+
+
+def test_a_rule_of_lower_rank_is_refused():
+    assert "takes one a dimension" in problems_of((".*/kernel", ("model",)))["/mesh/layout/0/axes"]
+
+
+def test_a_dimension_that_does_not_divide_is_refused():
+    found = problems_of((".*/kernel", (None, "model")), shape=(2, 4))
+    assert "'dense_1/kernel': dimension 1" in found["/mesh/layout/0/axes"]
+
+
+def test_a_batch_that_does_not_divide_is_refused():
+    assert "batch size 33" in problems_of(batch=33)["/fit/batch_size"]
+
+
+def test_the_rule_of_thumb_shards_what_divides_and_has_no_problems():
+    listed = [Variable("a/kernel", (3, 8)), Variable("a/bias", (8,)), Variable("output/kernel", (8, 5))]
+    mesh = MESH.model_copy(update={"layout": suggest_layout(MESH, listed)})
+    assert len(mesh.layout) == 2
+    assert not check_layout(mesh, listed, 32)
