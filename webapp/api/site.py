@@ -21,7 +21,19 @@ from webapp.api.media import FiniteRenderer, JsonParser
 from webapp.api.problems import SENTENCES, TooLarge, Unavailable, problem, refuse
 
 # One module a resource; each has a `router`. Keep the order of contract.md.
-RESOURCES = ("me",)
+RESOURCES = (
+    "me",
+    "datasets",
+    "experiments",
+    "jobs",
+    "artifacts",
+    "models",
+    "promotions",
+    "endpoints",
+    "serving",
+    "workers",
+    "audit",
+)
 
 
 class Api(NinjaAPI):

@@ -2,5 +2,9 @@
 
 from typing import Any
 
-session_routes: list[Any] = []
-token_routes: list[Any] = []
+from django.urls import path
+
+from webapp.live.consumer import LiveConsumer, TokenConsumer
+
+session_routes: list[Any] = [path("ws/v1", LiveConsumer.as_asgi())]
+token_routes: list[Any] = [path("ws/v1/token", TokenConsumer.as_asgi())]

@@ -1,0 +1,105 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import AnonymousUser
+
+from jobs.actions import events
+from jobs.models import Job, User
+from tests.jobs.yard import Yard
+from webapp.live.consumer import LiveConsumer
+
+
+class Page(ApplicationCommunicator):
+    """A tab of a person, at the ASGI end of a socket."""
+
+    def __init__(self, user: User | AnonymousUser) -> None:
+        scope = {"type": "websocket", "path": "/ws/v1", "headers": [], "user": user}
+        super().__init__(LiveConsumer.as_asgi(), scope)
+
+    async def connect(self) -> None:
+        await self.send_input({"type": "websocket.connect"})
+        assert (await self.receive_output(timeout=5))["type"] == "websocket.accept"
+
+    async def disconnect(self) -> None:
+        await self.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self.wait(timeout=5)
+
+    async def say(self, text: str) -> None:
+        await self.send_input({"type": "websocket.receive", "text": text})
+
+    async def frame(self) -> dict[str, Any]:
+        return json.loads((await self.receive_output(timeout=10))["text"])
+
+    async def subscribe(self, job: int, after: int | None = None) -> None:
+        await self.say(json.dumps({"op": "subscribe", "job": job, "after": after}))
+
+    async def events(self, count: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            frame = await self.frame()
+            assert frame["type"] == "events"
+            found += frame["items"]
+        return found
+
+
+@database_sync_to_async
+def say(job: Job, count: int) -> None:
+    for n in range(count):
+        events.append(job.pk, [events.event("log", job, level="info", source="runner", line=f"line {n}")])
+
+
+@pytest.fixture
+async def job(yard: Yard) -> Job:
+    return await database_sync_to_async(yard.submit)()
+
+
+async def test_a_page_opened_late_sees_everything(yard: Yard, job: Job) -> None:
+    await say(job, 5)
+    page = Page(yard.owner)
+    await page.connect()
+    await page.subscribe(job.pk)
+    assert [e["cursor"] for e in await page.events(6)] == [1, 2, 3, 4, 5, 6]
+    await page.disconnect()
+
+
+async def test_across_reconnects_each_event_comes_once_and_in_order(yard: Yard, job: Job) -> None:
+    speaking = asyncio.create_task(say(job, 60))
+    seen: list[int] = []
+    while len(seen) < 61:
+        page = Page(yard.owner)
+        await page.connect()
+        await page.subscribe(job.pk, after=seen[-1] if seen else None)
+        seen += [e["cursor"] for e in await page.events(1)]
+        await page.disconnect()
+    await speaking
+    assert seen == list(range(1, 62))
+
+
+async def test_a_stranger_learns_nothing_of_a_job(yard: Yard, job: Job) -> None:
+    stranger = await database_sync_to_async(User.objects.create)(username="stranger")
+    page = Page(stranger)
+    await page.connect()
+    await page.subscribe(job.pk)
+    assert await page.frame() == {"type": "error", "code": "not_found", "job": job.pk}
+    await page.disconnect()
+
+
+async def test_nobody_is_sent_away_with_a_code(yard: Yard) -> None:
+    page = Page(AnonymousUser())
+    await page.connect()
+    assert (await page.receive_output(timeout=5))["code"] == 4401
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"op": "subscribe"}', '{"op": "subscribe", "job": "1"}', "x" * 5000]
+)
+async def test_what_makes_no_sense_is_answered_and_harms_nothing(yard: Yard, text: str) -> None:
+    page = Page(yard.owner)
+    await page.connect()
+    await page.say(text)
+    assert (await page.frame())["code"] == "malformed"
+    await page.disconnect()

@@ -1,0 +1,261 @@
+"""Jobs, their trials, metrics, events and logs."""
+
+from typing import Any, Literal
+
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import control, submit, trials
+from jobs.errors import BadInput
+from jobs.models import Checkpoint, Job, Trial
+from jobs.queries import events as event_log
+from jobs.queries import jobs as shown
+from jobs.queries import metrics as metric_log
+from jobs.spec.problems import Problem
+from jobs.spec.search_space import Value
+from webapp.api.auth import actor
+from webapp.api.idempotency import idempotent
+from webapp.api.pages import Page, Paging, cut
+from webapp.api.shapes import Id, In, Json, Number
+from webapp.live import sse
+
+router = Router()
+
+Order = Literal["pause", "resume", "stop", "kill", "retry", "clone"]
+_ORDERS = {
+    "pause": control.pause,
+    "resume": control.resume,
+    "stop": control.stop,
+    "kill": control.kill,
+    "retry": control.retry,
+    "clone": submit.clone,
+}
+
+
+class JobFilters(Schema):
+    """`?project=&state=&kind=&parent=&experiment=` of the list."""
+
+    project: str | None = Field(None, max_length=63)
+    state: str | None = Field(None, max_length=20)
+    kind: str | None = Field(None, max_length=20)
+    parent: Id | None = None
+    experiment: Id | None = None
+
+
+class JobChange(In):
+    """What may be changed of a job that has not ended."""
+
+    priority: int | None = Field(None, ge=0, le=100)
+    pool: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
+
+
+class TrialIn(In):
+    """A configuration queued by hand."""
+
+    values: dict[str, Value]
+
+
+class MetricsFilter(Schema):
+    """`?names=a,b&trial=&execution=&max_points=&from=&to=`."""
+
+    names: str = Field("", max_length=5000)
+    trial: Number | None = None
+    execution: Number | None = None
+    max_points: int = Field(1500, ge=2, le=100_000)
+    start: float | None = Field(None, alias="from", allow_inf_nan=False)
+    end: float | None = Field(None, alias="to", allow_inf_nan=False)
+
+
+class EventsFilter(Schema):
+    """`?after=<cursor>&limit=`."""
+
+    after: Id = 0
+    limit: int = Field(500, ge=1, le=5000)
+
+
+class LogsFilter(Schema):
+    """`?after=<cursor>&q=&level=&trial=&limit=`."""
+
+    after: Id = 0
+    q: str = Field("", max_length=500)
+    level: Literal["", "debug", "info", "warning", "error"] = ""
+    trial: Number | None = None
+    limit: int = Field(200, ge=1, le=5000)
+
+
+@router.get("/jobs", response=Page[Json])
+def list_jobs(request: HttpRequest, filters: Query[JobFilters], paging: Query[Paging]) -> Page[Any]:
+    """List the jobs in sight, newest first."""
+    rows = shown.for_lists(access.visible_jobs(actor(request)))
+    if filters.project is not None:
+        rows = rows.filter(project__slug=filters.project)
+    for name in ("state", "kind", "parent", "experiment"):
+        if (value := getattr(filters, name)) is not None:
+            rows = rows.filter(**{name: value})
+    return cut(rows, paging, shown.detail)
+
+
+@router.get("/jobs/{int:job_id}", response=Json)
+def get_job(request: HttpRequest, job_id: Id) -> Json:
+    """Return a job with its steps, progress and results."""
+    return shown.detail(access.get_job(actor(request), job_id))
+
+
+@router.patch("/jobs/{int:job_id}", response=Json)
+def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> Json:
+    """Give a job another priority or pool."""
+    who = actor(request)
+    job = access.get_job(who, job_id, Action.WRITE)
+    return shown.detail(control.change(job, priority=body.priority, pool=body.pool, by=who))
+
+
+@router.post("/jobs/{int:job_id}/{order}", response={202: Json})
+@idempotent
+def order_job(request: HttpRequest, job_id: Id, order: Order) -> tuple[int, Json]:
+    """Pause, resume, stop, kill, retry or clone a job."""
+    who = actor(request)
+    job = access.get_job(who, job_id, Action.WRITE)
+    return 202, shown.detail(_ORDERS[order](job, by=who))
+
+
+@router.get("/jobs/{int:job_id}/artifacts", response=Page[Json])
+def list_artifacts(request: HttpRequest, job_id: Id) -> Page[Any]:
+    """List what a job (and its children) made."""
+    job = access.get_job(actor(request), job_id)
+    return Page(items=[shown.artifact(row) for row in shown.artifacts([job, *job.children.all()])])
+
+
+@router.get("/jobs/{int:job_id}/checkpoints", response=Page[Json])
+def list_checkpoints(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
+    """List the checkpoints that still stand, newest first."""
+    job = access.get_job(actor(request), job_id)
+    rows = Checkpoint.objects.filter(
+        job__in=[job.pk, *job.children.values_list("pk", flat=True)], removed=None
+    )
+    return cut(rows.select_related("trial"), paging, _checkpoint)
+
+
+def _checkpoint(row: Checkpoint) -> Json:
+    return {
+        "job": row.job_id,
+        "trial": row.trial.number if row.trial else None,
+        "execution": row.execution,
+        "attempt": row.attempt,
+        "step": row.step,
+        "epoch": row.epoch,
+        "bytes": row.bytes,
+        "manifest": row.manifest,
+        "created": row.created,
+    }
+
+
+@router.get("/jobs/{int:job_id}/attempts", response=Page[Json])
+def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
+    """List the attempts with their workers, outcomes and reproducibility records."""
+    job = access.get_job(actor(request), job_id)
+    return cut(job.attempts.select_related("worker", "trial"), paging, shown.attempt)
+
+
+@router.get("/jobs/{int:job_id}/trials", response=Page[Json])
+def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
+    """List a search's trials."""
+    job = access.get_job(actor(request), job_id)
+    best = shown.best_number(job)
+
+    def show(row: Trial) -> Json:
+        return shown.trial(row, best=best)
+
+    return cut(shown.trials(job), paging, show, sorts={"number": "number", "id": "pk"}, default="number")
+
+
+@router.post("/jobs/{int:job_id}/trials", response={201: Json})
+@idempotent
+def queue_trial(request: HttpRequest, job_id: Id, body: TrialIn) -> tuple[int, Json]:
+    """Queue one configuration by hand."""
+    who = actor(request)
+    row = trials.queue_by_hand(access.get_job(who, job_id, Action.WRITE), body.values, by=who)
+    return 201, shown.trial(row, best=None)
+
+
+@router.get("/jobs/{int:job_id}/trials/{int:number}", response=Json)
+def get_trial(request: HttpRequest, job_id: Id, number: Number) -> Json:
+    """Return one trial."""
+    row = access.get_trial(actor(request), job_id, number)
+    return shown.trial(row, best=shown.best_number(row.job))
+
+
+@router.post("/jobs/{int:job_id}/trials/{int:number}/{order}", response={202: Json})
+@idempotent
+def order_trial(
+    request: HttpRequest, job_id: Id, number: Number, order: Literal["retry", "continue"]
+) -> tuple[int, Json]:
+    """Run the open executions of a failed or stopped trial again, from their newest checkpoints."""
+    del order  # finished executions stay and broken ones go on from their checkpoint: both are the same here
+    who = actor(request)
+    row = trials.retry(access.get_trial(who, job_id, number, Action.WRITE), by=who)
+    return 202, shown.trial(row, best=None)
+
+
+@router.get("/jobs/{int:job_id}/metrics", response=Json)
+def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter]) -> Json:
+    """Return metric series, bucketed to `max_points`."""
+    job = access.get_job(actor(request), job_id)
+    if filters.start is not None and filters.end is not None and filters.start > filters.end:
+        raise BadInput(f"from={filters.start} is above to={filters.end}", [Problem("/from", "above to")])
+    found = metric_log.read(
+        job,
+        names=[name for name in filters.names.split(",") if name],
+        trial=filters.trial,
+        execution=filters.execution,
+        max_points=filters.max_points,
+        start=filters.start,
+        end=filters.end,
+    )
+    return {"series": [_with_nonfinite(series) for series in found]}
+
+
+def _with_nonfinite(series: metric_log.Series) -> Json:
+    body = series._asdict()
+    if any(point[1] is None for point in series.points):
+        body["nonfinite"] = True
+    return body
+
+
+@router.get("/jobs/{int:job_id}/events", response=Json)
+def get_events(
+    request: HttpRequest, job_id: Id, filters: Query[EventsFilter]
+) -> Json | StreamingHttpResponse:
+    """Return events after a cursor; as a stream when asked for `text/event-stream`."""
+    who = actor(request)
+    job = access.get_job(who, job_id)
+    if "text/event-stream" in request.headers.get("Accept", ""):
+        return sse.stream(who, job, after=_last_event_id(request, filters.after))
+    found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=_only(job))
+    return {"items": found.items, "cursor": found.cursor}
+
+
+def _only(job: Job) -> int | None:
+    return None if job.parent_id is None else job.pk
+
+
+def _last_event_id(request: HttpRequest, default: int) -> int:
+    text = request.headers.get("Last-Event-ID", "")
+    return int(text) if text.isdecimal() and len(text) < 19 else default
+
+
+@router.get("/jobs/{int:job_id}/logs", response=Json)
+def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Json:
+    """Return log lines after a cursor, searched and filtered."""
+    job = access.get_job(actor(request), job_id)
+    found = event_log.logs(
+        job,
+        after=filters.after,
+        text=filters.q,
+        level=filters.level,
+        trial=filters.trial,
+        limit=filters.limit,
+    )
+    return {"items": found.items, "cursor": found.cursor}

@@ -1,0 +1,58 @@
+"""One reader's way through a job's events: everything after its cursor, once, in order, for ever."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from channels.db import database_sync_to_async
+
+from jobs import access
+from jobs.errors import TrainyardError
+from jobs.models import Job, User
+from jobs.queries.events import Slice
+from webapp.live.hub import hub
+
+FRAME_SECONDS = 0.1  # at most ten frames a second
+RECHECK_SECONDS = 60.0
+QUIET_SECONDS = 15.0
+
+
+async def follow(user_id: int, job: Job, *, after: int) -> AsyncIterator[Slice]:
+    """Yield slices of a job's events; an empty one each 15 s while nothing happens.
+
+    Raises:
+        NotFound: the reader may not see the job (any more); asked again every minute.
+    """
+    root_id, only = job.root_id_or_self, job.pk if job.parent_id is not None else None
+    cursor, checked = after, time.monotonic()
+    async with hub().watching(root_id) as watch:
+        while True:
+            if time.monotonic() - checked > RECHECK_SECONDS:
+                await may_see(user_id, job.pk)
+                checked = time.monotonic()
+            found = await hub().read(watch, root_id, cursor)
+            cursor = found.cursor
+            items = [e for e in found.items if only is None or e.get("job") == only]
+            if items:
+                yield Slice(items, cursor)
+                await asyncio.sleep(FRAME_SECONDS)
+            elif not found.items:
+                before = time.monotonic()
+                await hub().wait(watch, cursor, QUIET_SECONDS)
+                if time.monotonic() - before >= QUIET_SECONDS:
+                    yield Slice([], cursor)
+
+
+def _may_see(user_id: int, job_id: int) -> Job:
+    """Return the job if the person may see it now.
+
+    Raises:
+        NotFound: not, or not any more.
+    """
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    if user is None:
+        raise TrainyardError("This account is closed.", code="unauthenticated")
+    return access.get_job(user, job_id)
+
+
+may_see: Callable[[int, int], Awaitable[Job]] = database_sync_to_async(_may_see)
