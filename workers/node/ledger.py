@@ -1,0 +1,74 @@
+"""The ledger of supervision, written with the actions."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from jobs.actions import attempts, tasks
+from jobs.models import Attempt
+from jobs.spec.events import RunnerEvent
+from jobs.spec.task import Task
+from jobs.states import Desired
+from jobs.store import StoredFile, store
+from workers.node.lanes import Lane
+from workers.supervise.endings import Ending
+from workers.supervise.ledger import Assignment, Stored
+
+
+class DatabaseLedger:
+    """See `workers.supervise.ledger.Ledger`. Renewals have a lane of their own: nothing may delay them."""
+
+    def __init__(self, worker_id: int, *, renew_patience: float) -> None:
+        self._worker_id = worker_id
+        self._patience = renew_patience
+        self._renewals, self._writes = Lane("renew"), Lane("write")
+        self._claims, self._inputs = Lane("claim"), Lane("inputs")
+
+    async def assigned(self) -> Sequence[Assignment]:
+        """See `Ledger.assigned`."""
+        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id))
+        return [_assignment(row) for row in rows]
+
+    async def claim(self, attempt: int) -> bool:
+        """See `Ledger.claim`."""
+        row = await self._claims.call(lambda: attempts.claim(attempt, worker_id=self._worker_id))
+        return row is not None
+
+    async def renew(self, attempt_ids: Sequence[int]) -> Mapping[int, Desired]:
+        """See `Ledger.renew`."""
+        return await self._renewals.call(
+            lambda: attempts.renew(self._worker_id, attempt_ids), patience=self._patience
+        )
+
+    async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
+        """See `Ledger.task_for`."""
+        return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
+
+    async def keep(self, path: Path) -> Stored:
+        """See `Ledger.keep`."""
+        return await asyncio.to_thread(lambda: store().put(path))
+
+    async def record(
+        self,
+        attempt: int,
+        events: Sequence[RunnerEvent],
+        *,
+        spool_position: int,
+        stored: Mapping[str, Stored],
+    ) -> None:
+        """See `Ledger.record`."""
+        files = cast(Mapping[str, StoredFile], stored)
+        await self._writes.call(
+            lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files)
+        )
+
+    async def finish(self, attempt: int, ending: Ending) -> None:
+        """See `Ledger.finish`."""
+        await self._writes.call(
+            lambda: attempts.finish(attempt, ending.outcome, error=ending.error, result=ending.result)
+        )
+
+
+def _assignment(row: Attempt) -> Assignment:
+    return Assignment(attempt=row.pk, job=row.job_id, root=row.job.root_id_or_self, slots=row.slots)

@@ -1,0 +1,67 @@
+"""Answers requests for suggestions: cheap algorithms here, model-based ones in the oracle's process."""
+
+import asyncio
+import logging
+from typing import Any
+
+from pydantic import ValidationError
+
+from jobs.actions import suggest
+from jobs.errors import StaleFence
+from jobs.spec.search_space import Value
+from workers.engine.search.request import SuggestRequest
+from workers.engine.search.suggest import suggest as suggest_here
+from workers.node.lanes import Lane
+from workers.node.oracle import Oracle, SuggestionFailed
+from workers.supervise.ledger import LedgerAway
+
+log = logging.getLogger(__name__)
+
+CHEAP = frozenset({"random", "grid"})
+
+
+class Suggestions:
+    """One answer at a time for each search. What is lost here, the scheduler asks for again."""
+
+    def __init__(self, worker_id: int, oracle: Oracle) -> None:
+        self._worker_id = worker_id
+        self._oracle = oracle
+        self._lane = Lane("suggest")
+        self._answering: dict[int, asyncio.Task[None]] = {}
+
+    def asked(self, job_id: int) -> None:
+        """Some search may want configurations."""
+        if job_id not in self._answering:
+            task = asyncio.create_task(self._answer(job_id), name=f"suggestions for {job_id}")
+            self._answering[job_id] = task
+            task.add_done_callback(lambda _task: self._answering.pop(job_id, None))
+
+    def close(self) -> None:
+        """Drop what is being thought about."""
+        for task in self._answering.values():
+            task.cancel()
+
+    async def _answer(self, job_id: int) -> None:
+        try:
+            ticket = await self._lane.call(lambda: suggest.claim(job_id, self._worker_id))
+            if ticket is None:
+                return
+            try:
+                values = await self._think(ticket.request)
+            except SuggestionFailed as error:
+                log.warning("search %s: %s", job_id, error)
+                text = str(error)
+                await self._lane.call(lambda: suggest.failed(ticket, text))
+            else:
+                await self._lane.call(lambda: suggest.add(ticket, values))
+        except (LedgerAway, StaleFence) as error:
+            log.warning("suggestions for %s are dropped: %s", job_id, error)
+
+    async def _think(self, body: dict[str, Any]) -> list[dict[str, Value]]:
+        try:
+            request = SuggestRequest.model_validate(body)
+        except ValidationError as error:
+            raise SuggestionFailed(f"the search cannot be read: {error}") from error
+        if request.search.algorithm in CHEAP:
+            return await asyncio.to_thread(suggest_here, request)
+        return await self._oracle.ask(body)

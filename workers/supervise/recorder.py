@@ -1,0 +1,114 @@
+"""Carries an attempt's events from its runner to the database: spool first, then in batches."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from jobs.errors import StaleFence, StaleState
+from jobs.spec.events import RUNNER_EVENT, RunnerEvent
+from workers.supervise.backoff import Backoff
+from workers.supervise.ledger import Ledger, LedgerAway, Stored
+from workers.supervise.spool import Spool
+from workers.supervise.timing import Timing
+from workers.supervise.vetting import Vetting
+
+log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """One writer for one attempt. At once when idle; under load one commit each `timing.commit` seconds.
+
+    With the database away the spool grows and the run goes on; a batch is repeated unchanged until it is
+    acknowledged, so nothing is lost or written twice.
+    """
+
+    def __init__(self, attempt: int, spool: Spool, ledger: Ledger, vetting: Vetting, timing: Timing) -> None:
+        self._attempt = attempt
+        self._spool = spool
+        self._ledger = ledger
+        self._vetting = vetting
+        self._timing = timing
+        self._more = asyncio.Event()
+        self._closed = False
+        self.acknowledged = 0
+
+    def add(self, event: RunnerEvent) -> None:
+        """Spool an event of our own. Raises OSError when the disk is full."""
+        self.add_line(event.model_dump_json().encode())
+
+    def add_line(self, line: bytes) -> None:
+        """Spool a valid event line. Raises OSError when the disk is full."""
+        self._spool.append(line)
+        self._more.set()
+
+    def close(self) -> None:
+        """Nothing comes any more: `run` returns once everything is in the database."""
+        self._closed = True
+        self._more.set()
+
+    async def run(self) -> None:
+        """Record until closed and done.
+
+        Raises:
+            StaleFence: the attempt is no longer ours.
+            OSError: the artifact store's disk is full.
+        """
+        syncing = asyncio.create_task(self._keep_synced())
+        try:
+            while await self._wait_for_more():
+                began = time.monotonic()
+                await self._record_next()
+                if not self._closed:
+                    await asyncio.sleep(max(0.0, self._timing.commit - (time.monotonic() - began)))
+        finally:
+            syncing.cancel()
+
+    async def _wait_for_more(self) -> bool:
+        while self.acknowledged == self._spool.size:
+            if self._closed:
+                return False
+            self._more.clear()
+            await self._more.wait()
+        return True
+
+    async def _record_next(self) -> None:
+        batch = self._spool.read(self.acknowledged)
+        events, stored = await self._vetting.vet([*_parsed(batch.lines)])
+        await self._until_acknowledged(events, batch.end, stored)
+        self.acknowledged = batch.end
+
+    async def _until_acknowledged(
+        self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, Stored]
+    ) -> None:
+        backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
+        while True:
+            try:
+                await self._ledger.record(self._attempt, events, spool_position=end, stored=stored)
+                return
+            except StaleFence:
+                raise
+            except (LedgerAway, StaleState) as error:
+                # StaleState: the job's state moved meanwhile; the next try sees the new one.
+                log.warning("attempt %s: %s events wait in the spool: %s", self._attempt, len(events), error)
+                await asyncio.sleep(backoff.next())
+
+    async def _keep_synced(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.sync)
+            if self._spool.dirty:
+                with contextlib.suppress(OSError):  # a full disk is noticed by the next append
+                    await asyncio.to_thread(self._spool.sync)
+
+
+def _parsed(lines: Sequence[bytes]) -> list[RunnerEvent]:
+    events = []
+    for line in lines:
+        try:
+            events.append(RUNNER_EVENT.validate_json(line))
+        except ValidationError as error:  # it was valid when spooled: the disk has changed it
+            log.error("a spooled event does not parse any more: %s", error)
+    return events
