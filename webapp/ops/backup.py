@@ -23,6 +23,11 @@ SQLITE_MEMBER, POSTGRES_MEMBER = "database.sqlite3", "database.pgdump"
 FORMAT = 1
 
 
+def local_artifacts(place: str) -> Path | None:
+    """Return the artifact folder, or None for object storage."""
+    return None if "://" in place else Path(place)
+
+
 def copy_sqlite(source: Path, target: Path) -> None:
     """Copy a SQLite database while others write to it, to a consistent file of mode 0600."""
     os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -66,7 +66,7 @@ class Home:
     @property
     def release_key_file(self) -> Path:
         """The public key that signs releases."""
-        return self.run / "release-key.pub"
+        return self.root / "release.pub"
 
     @property
     def broker_socket(self) -> Path:

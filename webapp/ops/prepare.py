@@ -1,6 +1,5 @@
-"""What `up` does with the database before the parts start: wait, back up, migrate, make what they need."""
+"""What `up` does with the database before the parts start: back up, migrate, make what they need."""
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +12,18 @@ from django.db.migrations.executor import MigrationExecutor
 from webapp.ops.backup import copy_sqlite
 from webapp.ops.home import Home, write_private
 
-DATABASE_WAIT = 60.0
 BACKUPS_KEPT = 5
+
+
+def database_trouble() -> str | None:
+    """Try the database once; return why it does not answer."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        return str(error).splitlines()[0]
+    finally:
+        connection.close()
+    return None
 
 
 def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
@@ -24,7 +33,6 @@ def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
         Lines for the operator's terminal alone: the first administrator's link on a new home.
     """
     try:
-        _wait_for_database(say)
         migrate(home, say)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         if not settings.WHITENOISE_USE_FINDERS:  # production serves hashed, compressed copies
@@ -53,18 +61,3 @@ def _back_up(home: Home) -> Path:
     for old in sorted(home.backups.glob("before-migration-*.sqlite3"))[:-BACKUPS_KEPT]:
         old.unlink()
     return copy
-
-
-def _wait_for_database(say: Callable[[str], None]) -> None:
-    """A database server may start later than we do."""
-    deadline = time.monotonic() + DATABASE_WAIT
-    while True:
-        try:
-            connection.ensure_connection()
-        except OperationalError as error:
-            if time.monotonic() > deadline:
-                raise
-            say(f"Waiting for the database: {str(error).splitlines()[0]}")
-            time.sleep(2)
-        else:
-            return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from webapp.ops import ports, sessions
+from webapp.ops.background import cancel, in_daemon
 from webapp.ops.broker import Broker
 from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
@@ -27,6 +28,7 @@ from webapp.ops.readiness import Readiness
 from webapp.ops.service import Part, Service
 
 BROKER_WAIT = 30.0
+DATABASE_WAIT = 60.0
 MISSING_EVERY = 15  # seconds between two lines on what is not ready yet
 HOPELESS = 6  # starts in a row after which a web server that never answered is given up
 WORKER_GRACE = 45.0  # a running step, its checkpoint and the hand-back fit in
@@ -42,6 +44,7 @@ class Supervisor:
     broker: Broker
     artifacts: str
     console: Console
+    database_trouble: Callable[[], str | None]
     prepare: Callable[[str], list[str]]
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     _services: list[Service] = field(default_factory=list)
@@ -61,7 +64,7 @@ class Supervisor:
                 life.result()  # it only ends by failing
             return 0
         finally:
-            await _cancel(life, stopped)
+            await cancel(life, stopped)
             self.home.forget_urls()
             await self._stop_all()
             listener.close()
@@ -70,6 +73,7 @@ class Supervisor:
         web = ports.url(self.options.host, ports.port_of(listener))
         serving = ports.url(self.options.host, serving_port)
         await self._start_broker()
+        await self._wait_for_database()
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
         await self._until_ready(Readiness(web=web, serving=serving))
@@ -85,6 +89,15 @@ class Supervisor:
         if not await self.broker.wait(BROKER_WAIT):
             log = self.home.log / "broker.log"
             raise OpsError(f"The broker ({self.broker.origin}) does not answer; its log is {log}.")
+
+    async def _wait_for_database(self) -> None:
+        """A database server may start later than we do."""
+        deadline = asyncio.get_running_loop().time() + DATABASE_WAIT
+        while trouble := await in_daemon(self.database_trouble):
+            if asyncio.get_running_loop().time() > deadline:
+                raise OpsError(f"The database does not answer: {trouble}")
+            self.console.say(f"Waiting for the database: {trouble}")
+            await asyncio.sleep(2)
 
     def _start_parts(self, listener: socket.socket, web: str, serving_port: int) -> None:
         self._start(Part("web", web_argv(listener.fileno()), grace=10, inherit=(listener.fileno(),)))
@@ -132,7 +145,7 @@ class Supervisor:
                     self.console.say(f"Not ready yet: {await readiness.missing() or 'almost'}.")
             ready.result()
         finally:
-            await _cancel(ready)
+            await cancel(ready)
 
     def _give_up_on_a_hopeless_web(self) -> None:
         for service in self._services:
@@ -165,9 +178,3 @@ class Supervisor:
             await asyncio.gather(*(service.stop() for service in stage))
         self.home.groups_file.unlink(missing_ok=True)
         self.console.say("Stopped.")
-
-
-async def _cancel(*tasks: asyncio.Task[object] | asyncio.Task[None] | asyncio.Task[bool]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)

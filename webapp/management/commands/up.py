@@ -11,7 +11,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 from webapp.ops.parts import Options
-from webapp.ops.prepare import prepare
+from webapp.ops.prepare import database_trouble, prepare
 from webapp.ops.supervisor import Supervisor
 
 
@@ -61,6 +61,7 @@ def run(home: Home, options: Options) -> None:
         broker=broker.choose(os.environ, home),
         artifacts=settings.TRAINYARD_ARTIFACTS,
         console=console,
+        database_trouble=database_trouble,
         prepare=lambda web: prepare(home, web, console.say),
     )
     try:

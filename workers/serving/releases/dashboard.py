@@ -29,7 +29,9 @@ class Dashboard:
     def __init__(self, url: str, token_file: Path) -> None:
         self._token_file = token_file
         # no proxy from the environment: the dashboard is ours, and mostly on this very machine
-        self._http = httpx.AsyncClient(base_url=url, timeout=10.0, trust_env=False)
+        # We stand behind the TLS proxy, beside the dashboard: without the header it would send us outside.
+        headers = {"X-Forwarded-Proto": "https"}
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
 
     async def poll(self, after: int | None) -> Poll:
         """Wait for releases newer than sequence `after`; without it, ask for all at once.

@@ -1,0 +1,153 @@
+"""A whole installation on a home of its own, started and stopped as an operator would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 90.0  # two slow cores start six Pythons
+
+
+def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
+    """Return the first true value of `condition`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
+
+
+class Yard:
+    """One home, and the `manage.py up` that runs on it."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")},
+            "TRAINYARD_HOME": str(home),
+            "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
+            **environment,
+        }
+        self.output = home.parent / f"{home.name}.out"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def manage(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run one management command to its end."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            **options,
+        )
+
+    def start(self, *arguments: str) -> None:
+        """Begin `up` on free ports."""
+        command = [sys.executable, "manage.py", "up", "--port", "0", "--serving-port", "0", "--slots", "1"]
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*command, *arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def ready(self) -> dict[str, Any]:
+        """Wait until everything is up; return the published addresses."""
+
+        def published() -> dict[str, Any] | None:
+            assert self.process is not None
+            assert self.process.poll() is None, self.said()
+            path = self.home / "run" / "urls.json"
+            return json.loads(path.read_text()) if path.exists() else None
+
+        return wait_for(published, f"urls.json; it said:\n{self.said()}")
+
+    def said(self) -> str:
+        """Return what it has printed."""
+        return self.output.read_text(errors="replace") if self.output.exists() else ""
+
+    def until_said(self, words: str) -> None:
+        """Wait for a line."""
+        wait_for(lambda: words in self.said(), f"{words!r}")
+
+    def parts(self) -> dict[str, psutil.Process]:
+        """Return the parts that run, by name."""
+        return {
+            process.environ()["TRAINYARD_PART"]: process for process in self.everything() if _leads(process)
+        }
+
+    def everything(self) -> list[psutil.Process]:
+        """Return every living process of this home, the supervisor included."""
+        return [process for process in psutil.process_iter() if self._is_mine(process)]
+
+    def _is_mine(self, process: psutil.Process) -> bool:
+        try:
+            return (
+                process.environ().get("TRAINYARD_HOME") == str(self.home)
+                and process.status() != psutil.STATUS_ZOMBIE
+            )
+        except psutil.Error:
+            return False
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Send one signal and return the exit status."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for process in self.everything():
+            process.kill()
+
+
+def _leads(process: psutil.Process) -> bool:
+    try:
+        return "TRAINYARD_PART" in process.environ() and os.getsid(process.pid) == process.pid
+    except (psutil.Error, OSError):
+        return False
+
+
+@contextmanager
+def running_yard(home: Path, **environment: str) -> Iterator[Yard]:
+    yard = Yard(home, **environment)
+    try:
+        yield yard
+    finally:
+        yard.end()
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    """An installation that is not started."""
+    with running_yard(tmp_path / "home") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """One installation that is up, shared by the tests of a file; each leaves it up."""
+    with running_yard(tmp_path_factory.mktemp("yard") / "home", TRAINYARD_BROKER="embedded") as made:
+        made.start()
+        made.ready()
+        yield made

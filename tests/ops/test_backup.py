@@ -1,0 +1,178 @@
+"""Backups: complete, verified, and never over someone's work."""
+
+import os
+import sqlite3
+import stat
+import tarfile
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ops.conftest import Yard, running_yard
+from webapp.ops.backup import back_up, dump_postgres
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+from webapp.ops.lock import HomeLock
+from webapp.ops.restore import restore
+
+
+class Place:
+    """A home with a database and an artifact, and the arguments that name them."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root)
+        self.home.create()
+        self.artifacts = root / "artifacts"
+        self.database: dict[str, Any] = {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(root / "trainyard.sqlite3"),
+        }
+
+    def fill(self) -> "Place":
+        (self.home.root / "secret.key").write_text("secret")
+        (self.artifacts / "ab").mkdir(parents=True)
+        (self.artifacts / "ab" / "abcd").write_bytes(b"weights")
+        (self.artifacts / ".tmp-1").write_bytes(b"half written")
+        with closing(self.connect()) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("CREATE TABLE point (value INTEGER)")
+            connection.execute("INSERT INTO point VALUES (1)")
+            connection.commit()
+        return self
+
+    def connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.database["NAME"], timeout=20)
+
+    def points(self) -> int:
+        with closing(self.connect()) as connection:
+            return int(connection.execute("SELECT count(*) FROM point").fetchone()[0])
+
+    def back_up(self, target: Path) -> Path:
+        back_up(self.home, self.database, self.artifacts, target)
+        return target
+
+    def restore(self, source: Path, *, force: bool = False) -> None:
+        restore(self.home, self.database, self.artifacts, source, force=force)
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Place:
+    return Place(tmp_path / "full").fill()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Place:
+    return Place(tmp_path / "empty")
+
+
+def test_a_backup_brings_everything_back(full: Place, empty: Place, tmp_path: Path) -> None:
+    empty.restore(full.back_up(tmp_path / "all.tar"))
+    assert empty.points() == 1
+    assert (empty.artifacts / "ab" / "abcd").read_bytes() == b"weights"
+    assert (empty.home.root / "secret.key").read_text() == "secret"
+    assert not list(empty.home.root.rglob(".tmp-*"))
+    assert not list(empty.home.root.glob(".restore-*"))
+
+
+def test_a_backup_holds_secrets_and_is_private(full: Place, tmp_path: Path) -> None:
+    assert stat.S_IMODE(full.back_up(tmp_path / "all.tar").stat().st_mode) == 0o600
+
+
+def test_a_backup_made_while_others_write_is_whole(full: Place, empty: Place, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        with closing(full.connect()) as connection:
+            while not stop.is_set():
+                connection.executemany("INSERT INTO point VALUES (?)", [(n,) for n in range(10)])
+                connection.commit()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        saved = full.back_up(tmp_path / "all.tar")
+    finally:
+        stop.set()
+        writer.join()
+    empty.restore(saved)
+    assert empty.points() % 10 == 1  # whole transactions
+
+
+def test_a_damaged_backup_is_refused_and_changes_nothing(full: Place, empty: Place, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    saved.write_bytes(saved.read_bytes().replace(b"weights", b"weightz"))
+    with pytest.raises(OpsError, match=r"is damaged: artifacts/ab/abcd"):
+        empty.restore(saved)
+    assert {path.name for path in empty.home.root.iterdir()} <= {"run", "log", "broker"}
+
+
+def test_a_cut_off_backup_is_refused(full: Place, empty: Place, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    os.truncate(saved, 4096)
+    with pytest.raises(OpsError, match=r"cannot be read as a backup|has no manifest"):
+        empty.restore(saved)
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped"])
+def test_a_member_that_leads_out_of_the_home_is_refused(empty: Place, tmp_path: Path, name: str) -> None:
+    hostile = tmp_path / "hostile.tar"
+    with tarfile.open(hostile, "w") as tar:
+        tar.addfile(tarfile.TarInfo(name))
+    with pytest.raises(OpsError, match="no backup of ours"):
+        empty.restore(hostile)
+    assert not (empty.home.root / "escaped").exists()
+
+
+def test_a_home_with_work_in_it_is_replaced_only_by_force(full: Place, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    with closing(full.connect()) as connection:
+        connection.execute("INSERT INTO point VALUES (2)")
+        connection.commit()
+    with pytest.raises(OpsError, match="is not empty"):
+        full.restore(saved)
+    full.restore(saved, force=True)
+    assert full.points() == 1
+
+
+def test_a_home_in_use_is_not_restored(full: Place, empty: Place, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    lock = HomeLock(empty.home.lock_file)
+    lock.acquire()
+    with pytest.raises(OpsError, match="already runs"):
+        empty.restore(saved)
+    lock.release()
+
+
+def test_a_failed_backup_leaves_the_older_one(full: Place, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    before = saved.read_bytes()
+    full.database["NAME"] = str(tmp_path / "nowhere" / "none.sqlite3")
+    with pytest.raises(sqlite3.OperationalError):
+        full.back_up(saved)
+    assert saved.read_bytes() == before
+    assert not list(tmp_path.glob(".all*"))
+
+
+def test_postgres_without_its_tools_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(OpsError, match="needs `pg_dump`"):
+        dump_postgres({"NAME": "x"}, tmp_path / "dump")
+
+
+@pytest.mark.flow
+def test_a_running_installation_is_backed_up_and_starts_from_the_copy(running: Yard, tmp_path: Path) -> None:
+    saved = tmp_path / "all.tar"
+    assert running.manage("backup", str(saved)).returncode == 0
+    refused = running.manage("restore", str(saved), "--force")
+    assert refused.returncode == 1
+    assert "already runs" in refused.stderr
+    with running_yard(tmp_path / "copy") as copy:
+        done = copy.manage("restore", str(saved))
+        assert done.returncode == 0, done.stderr
+        assert (copy.home / "secret.key").read_text() == (running.home / "secret.key").read_text()
+        copy.start()
+        copy.ready()
+        assert copy.stop() == 0

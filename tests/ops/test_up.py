@@ -1,0 +1,155 @@
+"""`manage.py up`, with every part real."""
+
+import os
+import shutil
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.ops.conftest import Yard, running_yard, wait_for
+
+pytestmark = pytest.mark.flow
+PARTS = {"broker", "web", "scheduler", "worker-1", "serving"}
+
+
+def test_everything_comes_up_and_says_where(running: Yard) -> None:
+    urls = running.ready()
+    assert httpx.get(f"{urls['web']}/readyz").json() == {"status": "ready"}
+    assert httpx.get(f"{urls['serving']}/v2/health/live").status_code == 200
+    assert urls["pid"] == running.process.pid
+    assert set(running.parts()) == PARTS
+
+
+def test_each_part_leads_a_session_of_its_own_and_has_a_log(running: Yard) -> None:
+    assert all(os.getsid(part.pid) == part.pid for part in running.parts().values())
+    assert {"up.log", "broker.log", "scheduler.log"} <= {
+        path.name for path in (running.home / "log").iterdir()
+    }
+
+
+def test_secrets_are_for_their_owner_alone(running: Yard) -> None:
+    for path in (running.home / "secret.key", running.home / "run" / "serving.token"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    broker = next(running.home.parent.rglob("valkey.sock"), None)
+    assert broker is None or stat.S_IMODE(broker.stat().st_mode) & 0o077 == 0
+
+
+def test_a_new_home_prints_a_link_for_the_first_administrator_and_files_it_nowhere(running: Yard) -> None:
+    urls = running.ready()
+    running.until_said("become the administrator: ")
+    link = running.said().split("become the administrator: ")[1].split()[0]
+    assert link.startswith(urls["web"])
+    assert not any(link in path.read_text() for path in (running.home / "log").iterdir())
+
+
+def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(running: Yard) -> None:
+    second = running.manage("up", "--port", "0", "--serving-port", "0")
+    assert second.returncode == 1
+    assert f"(pid {running.process.pid})" in second.stderr
+    assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_a_part_that_is_killed_comes_back(running: Yard, name: str) -> None:
+    urls = running.ready()
+    killed = running.parts()[name]
+    killed.kill()
+
+    def is_back() -> bool:
+        part = running.parts().get(name)
+        return part is not None and part.pid != killed.pid and _ready(urls)
+
+    wait_for(is_back, f"{name} to come back")
+
+
+def _ready(urls: dict[str, str]) -> bool:
+    try:
+        dashboard = httpx.get(f"{urls['web']}/readyz", timeout=10)
+        return dashboard.is_success and httpx.get(f"{urls['serving']}/v2/health/live").is_success
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.mark.parametrize("flag", ["--port", "--serving-port"])
+def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = {"--port": "0", "--serving-port": "0", flag: str(port)}
+        done = yard.manage("up", *(word for pair in ports.items() for word in pair))
+    assert done.returncode == 1
+    assert f"Port {port} on 127.0.0.1 is in use. Choose another one with {flag}" in done.stderr
+    assert not yard.everything()
+
+
+def test_no_orphan_survives_the_supervisor(yard: Yard) -> None:
+    yard.start()
+    yard.ready()
+    assert yard.process
+    yard.process.send_signal(signal.SIGKILL)
+    yard.process.wait()
+    wait_for(lambda: not yard.everything(), "every process of this home to end", seconds=10)
+    yard.start()  # and the home starts again as if nothing had happened
+    yard.ready()
+    assert yard.stop() == 0
+
+
+def test_ctrl_c_ends_everything_in_order(yard: Yard) -> None:
+    yard.start()
+    yard.ready()
+    assert yard.stop(signal.SIGINT) == 0
+    assert not yard.everything()
+    assert not (yard.home / "run" / "urls.json").exists()
+    assert yard.said().rstrip().endswith("Stopped.")
+
+
+def test_a_second_ctrl_c_kills_at_once(yard: Yard) -> None:
+    yard.start()
+    yard.ready()
+    yard.parts()["worker-1"].suspend()  # it cannot end in order now
+    assert yard.process
+    yard.process.send_signal(signal.SIGINT)
+    yard.until_said("Stopping")
+    yard.process.send_signal(signal.SIGINT)
+    yard.process.wait(20)
+    assert not yard.everything()
+
+
+def test_two_homes_do_not_disturb_each_other(running: Yard, yard: Yard) -> None:
+    yard.start()
+    assert yard.ready()["web"] != running.ready()["web"]
+    assert yard.stop() == 0
+    assert _ready(running.ready())
+
+
+def test_the_broker_on_path_serves_as_well(tmp_path: Path) -> None:
+    if not (shutil.which("redis-server") or shutil.which("valkey-server")):
+        if os.environ.get("TRAINYARD_REQUIRE_PATH_BROKER"):
+            pytest.fail("no redis-server on PATH, and this run forbids to skip it")
+        pytest.skip("neither valkey-server nor redis-server is on PATH")
+    with running_yard(tmp_path / "home", TRAINYARD_BROKER="path") as yard:
+        yard.start()
+        yard.ready()
+        program = Path(yard.parts()["broker"].exe())
+        assert "site-packages" not in program.parts
+        assert yard.stop() == 0
+
+
+def test_a_worker_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
+    yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
+    yard.start()
+    yard.until_said("Waiting for the database")
+    assert yard.stop(signal.SIGTERM) == 0
+    wait_for(lambda: not yard.everything(), "the end", seconds=10)
+
+
+def test_a_lost_terminal_does_not_stop_it(yard: Yard) -> None:
+    yard.start()
+    yard.ready()
+    assert yard.process
+    assert psutil.Process(yard.process.pid).is_running()
+    assert yard.stop(signal.SIGHUP) == 0

@@ -1,0 +1,28 @@
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.ops.backup import back_up, local_artifacts
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+
+
+class Command(BaseCommand):
+    help = "Writes database, keys and artifacts into one tar file, also while Trainyard runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="the new tar file; an existing one is replaced")
+
+    def handle(self, *, file: Path, **_: object) -> None:
+        home = Home(settings.TRAINYARD_HOME)
+        home.create()
+        artifacts = local_artifacts(settings.TRAINYARD_ARTIFACTS)
+        try:
+            size = back_up(home, settings.DATABASES["default"], artifacts, file)
+        except (OpsError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{file}: {size / 2**20:.1f} MiB")
+        if artifacts is None:
+            self.stdout.write(f"Artifacts lie in {settings.TRAINYARD_ARTIFACTS} and are not in it.")

@@ -1,0 +1,28 @@
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.ops.backup import local_artifacts
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+from webapp.ops.restore import restore
+
+
+class Command(BaseCommand):
+    help = "Brings a backup back into an empty home, after verifying every file of it."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="made by `manage.py backup`")
+        parser.add_argument("--force", action="store_true", help="replace what the home holds")
+
+    def handle(self, *, file: Path, force: bool, **_: object) -> None:
+        home = Home(settings.TRAINYARD_HOME)
+        artifacts = local_artifacts(settings.TRAINYARD_ARTIFACTS)
+        try:
+            count = restore(home, settings.DATABASES["default"], artifacts, file, force=force)
+        except OpsError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{count} files restored into {home.root}. `manage.py up` starts it.")

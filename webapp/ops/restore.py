@@ -1,0 +1,147 @@
+"""Bring a backup back into a home: everything is verified beside it before anything of the home changes."""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from webapp.ops.backup import FORMAT, MANIFEST, POSTGRES_MEMBER, SQLITE_MEMBER, run_postgres
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+from webapp.ops.lock import HomeLock
+
+KEPT = {"run", "log"}  # in every home, and no part of its state
+
+
+def restore(
+    home: Home, database: Mapping[str, Any], artifacts: Path | None, source: Path, *, force: bool
+) -> int:
+    """Replace the state of `home` by the backup `source`; return the number of files.
+
+    Args:
+        home: the installation; no `up` may run on it.
+        database: Django's `DATABASES["default"]`.
+        artifacts: the local artifact folder; None when artifacts lie in object storage.
+        source: a tar made by `back_up`.
+        force: replace a home that is not empty.
+
+    Raises:
+        OpsError: it runs, it is not empty, or the file is no complete and undamaged backup.
+    """
+    home.create()
+    lock = HomeLock(home.lock_file)
+    lock.acquire()
+    try:
+        _refuse_what_would_be_lost(home, database, force=force)
+        # On the same disk as the home, so that the last step is a rename.
+        with tempfile.TemporaryDirectory(dir=home.root, prefix=".restore-") as scratch:
+            names = _unpack(source, Path(scratch))
+            _check_database(Path(scratch))
+            _install(home, database, artifacts, Path(scratch))
+    finally:
+        lock.release()
+    return len(names)
+
+
+def _refuse_what_would_be_lost(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
+    """The settings make a secret key by themselves; anything beyond it is someone's work."""
+    found = {path.name for path in home.root.iterdir()} - KEPT - {"secret.key", "static", "broker"}
+    if found and not force:
+        raise OpsError(
+            f"{home.root} is not empty ({', '.join(sorted(found)[:5])}). Restore into an empty "
+            "TRAINYARD_HOME, or replace what is there with --force."
+        )
+    if not database["ENGINE"].endswith("sqlite3") and not force:
+        raise OpsError("A PostgreSQL database is replaced only with --force.")
+
+
+def _unpack(source: Path, scratch: Path) -> dict[str, str]:
+    """Copy every member below `scratch` and compare it with the manifest."""
+    try:
+        with tarfile.open(source) as tar:
+            digests = {member.name: _copy(tar, member, scratch) for member in tar}
+    except (tarfile.TarError, OSError) as error:
+        raise OpsError(f"{source} cannot be read as a backup: {error}") from error
+    manifest = _manifest(source, scratch)
+    digests.pop(MANIFEST, None)
+    if digests != manifest:
+        wrong = sorted(name for name in {*digests, *manifest} if digests.get(name) != manifest.get(name))
+        raise OpsError(f"{source} is damaged: {', '.join(wrong[:5])} differ from its manifest.")
+    return manifest
+
+
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: Path) -> str:
+    """Write one regular file; a name never leads out of `scratch`."""
+    name = PurePosixPath(member.name)
+    reading = tar.extractfile(member) if member.isreg() else None
+    if reading is None or name.is_absolute() or ".." in name.parts:
+        raise OpsError(f"The backup holds {member.name!r}, which no backup of ours does.")
+    target = scratch / name
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with reading, os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as writing:
+        shutil.copyfileobj(reading, writing)
+        writing.seek(0)
+        return hashlib.file_digest(writing, "sha256").hexdigest()
+
+
+def _manifest(source: Path, scratch: Path) -> dict[str, str]:
+    try:
+        manifest = json.loads((scratch / MANIFEST).read_text())
+        files, version = dict(manifest["files"]), manifest["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OpsError(f"{source} has no manifest: the backup was not finished.") from error
+    if version != FORMAT:
+        raise OpsError(f"{source} has format {version}; this program reads {FORMAT}.")
+    (scratch / MANIFEST).unlink()
+    return files
+
+
+def _check_database(scratch: Path) -> None:
+    path = scratch / SQLITE_MEMBER
+    if not path.exists():
+        return
+    with closing(sqlite3.connect(path)) as connection:
+        said = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    if said != "ok":
+        raise OpsError(f"The database in the backup is damaged: {said}")
+
+
+def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
+    _install_database(database, scratch)
+    if (scratch / "artifacts").exists():
+        if artifacts is None:
+            raise OpsError("The backup holds artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
+        shutil.copytree(scratch / "artifacts", artifacts, dirs_exist_ok=True)
+    for path in scratch.glob("*.*"):
+        if path.is_file():
+            path.replace(home.root / path.name)
+
+
+def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
+    lite, dump = scratch / SQLITE_MEMBER, scratch / POSTGRES_MEMBER
+    ours = lite if database["ENGINE"].endswith("sqlite3") else dump
+    if not ours.exists():
+        raise OpsError("The backup is of the other kind of database than TRAINYARD_DATABASE_URL names.")
+    if ours is dump:
+        command = [
+            "pg_restore",
+            "--clean",
+            "--if-exists",
+            "--no-owner",
+            f"--dbname={database['NAME']}",
+            str(dump),
+        ]
+        run_postgres(command, database)
+        dump.unlink()
+        return
+    target = Path(database["NAME"])
+    for leftover in (f"{target}-wal", f"{target}-shm"):  # they belong to the database that goes
+        Path(leftover).unlink(missing_ok=True)
+    lite.replace(target)
