@@ -1,4 +1,4 @@
-"""The known people of every test: who owns, works in, decides in and has no business in the project "yard"."""
+"""The known people of every test: who owns, works in, decides in or has no business in the project "yard"."""
 
 from dataclasses import dataclass
 

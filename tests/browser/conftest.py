@@ -1,0 +1,213 @@
+"""A real web server on the test database, and Chromium through Playwright.
+
+`open_as(user)` gives a page of a logged-in person, `shoot(page, name)` takes pictures in both themes and
+two widths, `axe(page)` looks for what keeps people out. A console or CSP error fails the test.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.db import connection
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from jobs.models import User
+from tests.people import People, browser_of, make_people
+
+# Playwright leaves an event loop running in this thread; Django would refuse to talk to the database.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENS = ROOT / "test-results" / "screens"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+REQUIRED = os.environ.get("TRAINYARD_REQUIRE_BROWSER") == "1"
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+SERIOUS = ("serious", "critical")
+START_SECONDS = 60
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None and not REQUIRED:
+                item.add_marker(
+                    pytest.mark.skip(reason="no Chromium on PATH (TRAINYARD_REQUIRE_BROWSER=1 forbids this)")
+                )
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def database_url() -> str:
+    """The test database as another process reaches it."""
+    given = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{given['NAME']}"
+    login = f"{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT'] or 5432}"
+    return f"postgresql://{login}/{given['NAME']}"
+
+
+@pytest.fixture(scope="session")
+def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
+    """The address of a web server on the test database."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
+        "TRAINYARD_TEST_HOME": str(settings.HOME),
+        "TRAINYARD_DATABASE_URL": database_url(),
+    }
+    log = (settings.HOME / "web-of-tests.log").open("wb")
+    flags = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "warning"]
+    process = subprocess.Popen([*command, *flags], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_up(address, process)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(timeout=15)
+        log.close()
+
+
+def wait_until_up(address: str, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, (settings.HOME / "web-of-tests.log").read_text()
+        try:
+            if httpx.get(f"{address}/healthz", trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise AssertionError(
+        f"no answer in {START_SECONDS} s: {(settings.HOME / 'web-of-tests.log').read_text()}"
+    )
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    assert CHROMIUM, "TRAINYARD_REQUIRE_BROWSER=1, but there is no Chromium on PATH"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def people(transactional_db: None) -> People:
+    """The known people, committed, so that the server sees them."""
+    return make_people()
+
+
+class Watch:
+    """Remembers what the console of a page complained about."""
+
+    def __init__(self) -> None:
+        self.complaints: list[str] = []
+
+    def follow(self, page: Page) -> None:
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def assert_quiet(self) -> None:
+        assert not self.complaints, "\n".join(self.complaints)
+
+    def forgive(self, text: str) -> None:
+        """Forget complaints that contain `text`: a refusal that the test provoked."""
+        self.complaints = [line for line in self.complaints if text not in line]
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def open_as(
+    server: str, chromium: Browser, watch: Watch, transactional_db: None
+) -> Iterator[Callable[..., Page]]:
+    """Open a page of a logged-in person (None: of nobody); relative addresses work in `goto`."""
+    contexts: list[BrowserContext] = []
+
+    def open_page(user: User | None, path: str = "/") -> Page:
+        context = chromium.new_context(base_url=server, viewport=WIDE, reduced_motion="reduce")
+        contexts.append(context)
+        if user is not None:
+            morsel = browser_of(user).cookies[settings.SESSION_COOKIE_NAME]
+            context.add_cookies(
+                [{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": server}]
+            )
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        watch.follow(page)
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    watch.assert_quiet()
+
+
+@pytest.fixture
+def shoot(watch: Watch) -> Callable[[Page, str], None]:
+    """Take pictures of a page: light and dark, wide and narrow."""
+
+    def take(page: Page, name: str) -> None:
+        SCREENS.mkdir(parents=True, exist_ok=True)
+        for width, size in (("wide", WIDE), ("narrow", NARROW)):
+            page.set_viewport_size(size)
+            for theme in ("light", "dark"):
+                page.evaluate(
+                    "theme => { document.documentElement.dataset.bsTheme = theme;"
+                    " document.dispatchEvent(new CustomEvent('ty:theme', {detail: theme})); }",
+                    theme,
+                )
+                page.screenshot(path=SCREENS / f"{name}-{width}-{theme}.png", full_page=True)
+            overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, f"{name} is {overflow} px wider than the {width} screen"
+        page.set_viewport_size(WIDE)
+        page.evaluate("document.documentElement.dataset.bsTheme = 'light'")
+        watch.assert_quiet()
+
+    return take
+
+
+@pytest.fixture
+def axe() -> Callable[[Page], None]:
+    """Fail on serious accessibility findings, in both themes."""
+
+    def check(page: Page) -> None:
+        for theme in ("light", "dark"):
+            page.evaluate("theme => { document.documentElement.dataset.bsTheme = theme; }", theme)
+            found = Axe().run(page).response["violations"]
+            serious = [violation for violation in found if violation["impact"] in SERIOUS]
+            told = [
+                f"{theme}: {item['id']} ({item['help']}): {node['target']} {node.get('failureSummary', '')}"
+                for item in serious
+                for node in item["nodes"][:4]
+            ]
+            assert not told, "\n".join(told)
+        page.evaluate("document.documentElement.dataset.bsTheme = 'light'")
+
+    return check
