@@ -82,6 +82,11 @@ class RunnerProcess:
                     raise AssertionError(f"runner ended or timed out; events {self.events[-3:]}\n{text}")
                 self._news.wait(left)
 
+    def wait_until_closed(self, timeout: float = PATIENCE) -> None:
+        """Wait until the pipe of a dead runner is read to its end."""
+        with self._news:
+            assert self._news.wait_for(lambda: self._closed, timeout)
+
     def of_type(self, kind: str) -> list[Any]:
         """Return the events of one type."""
         return [event for event in self.events if event.type == kind]

@@ -281,7 +281,7 @@ def predict(model: Any, x: Array, batch_size: int) -> Array:
 
 def values(variables: Any) -> list[Array]:
     """Copy variables to the host."""
-    return [np.array(variable) for variable in variables]
+    return [np.array(variable.value) for variable in variables]
 
 
 def assign(variables: Any, arrays: list[Array]) -> None:

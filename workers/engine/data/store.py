@@ -23,7 +23,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
             member = zipfile.ZipInfo(f"{name}.npy", date_time=EPOCH_OF_ZIP)
             with archive.open(member, "w", force_zip64=True) as file:
                 np.lib.format.write_array(
-                    file, np.ascontiguousarray(array), version=(2, 0), allow_pickle=False
+                    file, np.asarray(array, order="C"), version=(2, 0), allow_pickle=False
                 )
     return file_digest(path)
 

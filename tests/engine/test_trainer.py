@@ -1,0 +1,176 @@
+"""Training: batches, resume in the middle of an epoch, early stopping, yielding, failures."""
+
+import numpy as np
+import pytest
+
+from tests.engine.helpers import Memory, blobs, profiled, spec_of
+from workers.engine.data.batches import Batches, row_weights
+from workers.engine.errors import BadSpec, NanLoss
+
+BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}
+
+
+def dataset_file(tmp_path):
+    x, y = blobs()
+    np.savez(tmp_path / "blobs.npz", x=x, y=y)
+    return profiled(tmp_path / "profile", source="npz", path=str(tmp_path / "blobs.npz"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Let equal programs of this file's many trainings be compiled once."""
+    from workers.runner.environment import configure_jax
+
+    configure_jax(str(tmp_path_factory.mktemp("compiled")), "default")
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Return a function that trains on blobs; it returns the training, its outcome and its report."""
+    from workers.engine import trainer
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.keeper import Keeper
+    from workers.engine.setup import prepare
+    from workers.engine.stopping import Watch
+
+    file = dataset_file(tmp_path)
+
+    def run(*, wants=(), resume=None, patience=None, folder="c", batches=None, **parts):
+        spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
+        dataset = load_dataset(file, spec.data)
+        prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=spec.fit.seed)
+        report = Memory(tmp_path)
+        report.wants = list(wants)
+        stop = Watch("val_loss", "min", patience) if patience is not None else None
+        plan = trainer.Plan(
+            model=prepared.model, batches=prepared.batches,
+            validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
+            best=Watch("val_loss", "min"), stop=stop,
+            keeper=Keeper(tmp_path / folder, report, fence=1, interval=1e9),
+            report=report, pace=lambda done: report.progress(done),
+        )  # fmt: skip
+        training = trainer.Training(plan)
+        run.training, run.report = training, report
+        return training.run(resume)
+
+    return run
+
+
+def test_every_row_is_used_once_an_epoch_in_an_order_of_its_own():
+    x = np.arange(10)[:, None]
+    batches = Batches(x, x, np.ones(10, np.float32), size=4, seed=3, shuffle=True)
+    used = [np.concatenate([b[0][b[2] > 0, 0] for b in batches.draw(epoch)]) for epoch in (1, 2, 1)]
+    assert sorted(used[0]) == list(range(10))
+    assert not np.array_equal(used[0], used[1])
+    np.testing.assert_array_equal(used[0], used[2])
+    assert {len(b[0]) for b in batches.draw(1)} == {4}
+
+
+def test_balanced_weights_give_each_class_the_same_total():
+    y = np.array([0] * 9 + [1])
+    weights = row_weights(y, 2, "balanced", ("a", "b"))
+    assert weights[y == 0].sum() == pytest.approx(weights[y == 1].sum())
+
+
+def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
+    import keras
+
+    from jobs.spec.profile import Profile
+    from workers.engine.build import build, measure_scaling
+
+    outcome = train(fit={**BLOBS, "shuffle": False}, args={"units": 8})
+    batches, ours = train.training._plan.batches, train.training._model
+    assert len(batches.x) % batches.size
+    profile = Profile(
+        rows=90, kind="vector", task="multiclass", target="y", features=("x",), input_shape=(4,),
+        outputs=3, columns=(), preview=(),
+    )  # fmt: skip
+    scaling = measure_scaling(batches.x, batches.y, profile)
+    plain = build(spec_of("blobs", args={"units": 8}, fit=BLOBS), profile, scaling, name="t", seed=0)
+    plain.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy")
+    plain.fit(batches.x, batches.y, batch_size=16, epochs=outcome.best_epoch, shuffle=False, verbose=0)
+    for mine, theirs in zip(ours.variables, plain.variables, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-5)
+
+
+def final_state(tmp_path, folder):
+    from workers.engine import checkpoint
+
+    snapshot = checkpoint.read(checkpoint.standing(tmp_path / folder)[0])
+    return snapshot
+
+
+def assert_same(first, second):
+    for group, arrays in first.arrays.items():
+        for one, other in zip(arrays, second.arrays[group], strict=True):
+            assert one.tobytes() == other.tobytes(), group
+    strip = lambda state: {k: v for k, v in state.items() if k != "seconds"}  # noqa: E731
+    assert strip(first.state) == strip(second.state)
+
+
+@pytest.mark.parametrize("after", [1, 5])
+def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
+    from workers.engine import checkpoint, trainer
+    from workers.engine.report import Yielding
+
+    train(folder="unbroken")
+    monkeypatch.setattr(trainer, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
+    with pytest.raises(Yielding):
+        train(folder="broken", wants=[None] * after + ["pause"])
+    middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])
+    assert middle.state["batch"] > 0
+    train(folder="broken", resume=middle)
+    assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
+
+
+def test_a_finished_training_resumes_as_finished(train, tmp_path):
+    first = train()
+    again = train(resume=final_state(tmp_path, "c"))
+    assert (again.epochs, again.best_epoch, again.figures) == (first.epochs, first.best_epoch, first.figures)
+    assert not train.report.of("metric")
+
+
+def test_the_model_ends_with_the_weights_of_its_best_epoch(train):
+    from workers.engine.losses import measure
+    from workers.engine.trainer import predict
+
+    outcome = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
+    held = train.training._plan.validation
+    p = predict(train.training._model, held.x, held.batch_size)
+    found = measure(held.loss, held.metrics, held.y, p, held.scale)
+    assert found["loss"] == pytest.approx(outcome.figures["val_loss"], abs=1e-9)
+    assert outcome.figures["val_loss"] == min(epoch["val_loss"] for epoch in outcome.history)
+
+
+def test_patience_ends_a_training_early(train):
+    outcome = train(fit={**BLOBS, "epochs": 60, "learning_rate": 0.3}, patience=2)
+    assert outcome.epochs == outcome.best_epoch + 2 < 60
+
+
+def test_a_loss_that_is_not_finite_is_the_trainings_own_failure(train):
+    with pytest.raises(NanLoss, match="epoch 1"):
+        train(fit={**BLOBS, "optimizer": "sgd", "learning_rate": 1e38})
+
+
+def test_unknown_optimizer_arguments_and_class_names_are_refused(train):
+    with pytest.raises(BadSpec, match="optimizer adam refuses"):
+        train(fit={**BLOBS, "optimizer_args": {"nonsense": 1}})
+    with pytest.raises(BadSpec, match="class_weights names"):
+        train(fit={**BLOBS, "class_weights": {"x": 2.0}})
+
+
+def test_fused_steps_change_no_figure(train):
+    plain = train()
+    fused = train(fit={**BLOBS, "steps_per_execution": 3})
+    assert fused.figures == plain.figures
+
+
+def test_balanced_classes_and_clipping_train(train):
+    outcome = train(fit={**BLOBS, "class_weights": "balanced", "clipnorm": 1.0})
+    assert outcome.epochs == 4
+
+
+def test_a_checkpoint_that_is_asked_for_is_written_and_training_goes_on(train):
+    outcome = train(wants=["checkpoint"])
+    assert outcome.epochs == 4
+    assert [named["epoch"] for _, named in train.report.of("checkpoint")] == [1, 4]

@@ -1,0 +1,83 @@
+"""A training killed anywhere resumes from its last checkpoint and ends with the same bits."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.spec.task import CheckpointFolder
+from tests.runner.harness import runner
+from tests.runner.tasks import profiled, train_task
+from workers.engine import checkpoint
+from workers.engine.data.store import file_digest
+from workers.engine.keeper import INTERVAL
+from workers.engine.killpoint import VARIABLE
+
+SPEC = {
+    "args": {"units": 8, "dropout": 0.3, "batch_norm": True},
+    "fit": {"epochs": 6, "batch_size": 32, "learning_rate": 0.01},
+    "retrain": {"patience": 6, "epochs_cap": 6, "epochs_factor": 1.5},
+}
+EVERY_EPOCH = {INTERVAL: "0"}
+POINTS = (
+    "epoch:1",  # before any checkpoint stands
+    "batch:14",
+    "epoch:9",  # in the second phase
+    "checkpoint.begun:2",
+    "checkpoint.arrays:7",  # between the files of the second one
+    "checkpoint.state:3",
+    "checkpoint.manifest:3",  # all written, not renamed
+    "checkpoint.renamed:4",  # it stands, nobody has heard of it
+    "checkpoint.arrays:44",
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tmp_path_factory.mktemp("kill")
+
+
+@pytest.fixture(scope="module")
+def iris(base):
+    return profiled(base / "iris", bundled="iris")
+
+
+@pytest.fixture(scope="module")
+def unbroken(base, iris):
+    """What a run that nothing disturbed leaves behind."""
+    with runner(base / "unbroken-log", EVERY_EPOCH) as process:
+        events = process.run(train_task(base / "unbroken", iris, **SPEC))
+    assert events[-1].type == "result", events[-1]
+    return remains(base / "unbroken"), events[-1].result
+
+
+def remains(folder: Path) -> dict[str, str]:
+    """Digest everything that must be equal bit for bit: weights, optimizer, best weights, predictions."""
+    last = checkpoint.standing(folder / "checkpoints")[0]
+    return {
+        **{group: file_digest(last / f"{group}.npz") for group in ("model", "optimizer", "best")},
+        "predictions": file_digest(folder / "predictions.csv"),
+    }
+
+
+def heard_of(events) -> tuple[CheckpointFolder, ...]:
+    """Return the checkpoints that the supervisor knows of."""
+    return tuple(
+        CheckpointFolder(folder=e.folder, manifest=e.manifest, step=e.step)
+        for e in events
+        if e.type == "checkpoint"
+    )
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at(point, base, iris, unbroken):
+    folder = base / point.replace(":", "-")
+    with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: point}) as process:
+        process.start(train_task(folder, iris, **SPEC))
+        assert process.process.wait(120) == -9, process.log.read_text()
+        process.wait_until_closed()
+        known = heard_of(process.events)
+    with runner(folder / "second", EVERY_EPOCH) as process:
+        events = process.run(train_task(folder, iris, fence=2, resume=known, **SPEC))
+    assert events[-1].type == "result", events[-1]
+    assert (remains(folder), events[-1].result) == unbroken
+    assert not list((folder / "checkpoints").glob(".tmp-*"))

@@ -1,0 +1,234 @@
+"""A real runner process: what it says from start to end, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from jobs.spec.task import ProfileTask
+from tests.runner.harness import ROOT, profile_of, runner
+from tests.runner.tasks import profiled, train_task, trial_task
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tmp_path_factory.mktemp("runner")
+
+
+@pytest.fixture(scope="module")
+def iris(base):
+    return profiled(base / "iris", bundled="iris")
+
+
+@pytest.fixture(scope="module")
+def diabetes(base):
+    return profiled(base / "diabetes", bundled="diabetes")
+
+
+@pytest.fixture(scope="module")
+def warm(base):
+    """One runner for all tests that leave it alive."""
+    with runner(base / "warm") as process:
+        yield process
+
+
+def of(events, kind):
+    return [event for event in events if event.type == kind]
+
+
+def test_importing_the_runner_loads_no_web_no_queue_and_no_keras():
+    program = (
+        "import sys; import workers.runner.__main__;"
+        "print([m for m in ('django', 'celery', 'redis', 'channels', 'keras', 'jax') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_profile_starts_and_ends_without_devices(warm, base):
+    events = warm.run(ProfileTask(folder=str(base / "p"), source="bundled", bundled="wine"))
+    assert [e.type for e in events][0::7] == ["started", "result"]
+    assert events[0].record["devices"] == []
+    assert profile_of(base / "p", events)["profile"]["rows"] == 178
+
+
+def test_a_trial_of_a_classifier_scores_each_execution_at_its_best_epoch(warm, base, iris):
+    events = warm.run(trial_task(base / "trial", iris, seeds=(1, 2)))
+    result = events[-1].result
+    done = [e for e in of(events, "execution") if e.state == "completed"]
+    assert [e.execution for e in done] == [1, 2]
+    assert result["score"] == pytest.approx(np.mean([e.score for e in done]))
+    assert result["std"] == pytest.approx(np.std([e.score for e in done]))
+    for execution in done:
+        losses = {
+            point[1]: point[2]
+            for metric in of(events, "metric") if metric.execution == execution.execution
+            for point in metric.points if point[0] == "val_loss"
+        }  # fmt: skip
+        assert list(losses) == list(range(1, execution.epochs + 1))
+        assert losses[execution.best_epoch] == execution.score == min(losses.values())
+    assert of(events, "progress")[-1].done == of(events, "progress")[-1].total == 12
+
+
+def test_the_started_event_carries_the_reproducibility_record(warm, base, iris):
+    task = trial_task(base / "record", iris)
+    record = of(warm.run(task), "started")[0].record
+    assert record["packages"].keys() >= {"keras", "jax", "jaxlib", "numpy"}
+    assert record["devices"][0]["platform"] == "cpu"
+    assert (record["threads"], record["seed"]) == (1, 0)
+    assert (record["spec_digest"], record["dataset_digest"]) == (task.spec.digest(), iris.digest)
+
+
+def test_a_warm_runner_repeats_a_trial_bit_for_bit(warm, base, iris):
+    scores = [
+        warm.run(trial_task(base / f"again{i}", iris, args={"units": 8, "dropout": 0.2}))[-1].result["score"]
+        for i in range(2)
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_training_a_regression_ends_with_a_model_in_the_targets_own_unit(warm, base, diabetes):
+    folder = base / "train"
+    events = warm.run(train_task(folder, diabetes, args={"units": 16}))
+    result = events[-1].result
+    artifacts = {e.role: folder / e.path for e in of(events, "artifact")}
+    assert set(artifacts) == {"model", "summary", "evaluation", "predictions", "validation_predictions"}
+    assert result["metrics"]["test"].keys() >= {"rmse", "mae", "r2"}
+    assert result["metrics"]["validation"].keys() >= {"loss", "mse", "mae", "r2"}
+    assert result["epochs"] == int(result["best_epoch"] * 1.5)
+    assert result["test_rows"] == 88 and result["train_rows"] == 354
+    held = np.load(artifacts["validation_predictions"])
+    assert held["y_true"].shape == held["y_pred"].shape == (88, 1)
+    assert 50 < held["y_pred"].mean() < 250
+    assert json.loads(artifacts["summary"].read_text())["layers"]
+
+
+def test_training_without_a_second_phase_keeps_the_best_epoch(warm, base, iris):
+    fit = {"epochs": 8, "batch_size": 16, "learning_rate": 0.05, "early_stopping": {"patience": 2}}
+    events = warm.run(train_task(base / "single", iris, retrain=None, fit=fit))
+    result = events[-1].result
+    assert result["epochs"] == result["best_epoch"] <= 8
+    assert result["metrics"]["test"]["accuracy"] > 0.7
+    assert result["class_labels"] == ["setosa", "versicolor", "virginica"]
+
+
+def test_a_second_phase_that_adds_nothing_and_a_cap_that_was_reached_are_said(warm, base, iris):
+    retrain = {"patience": 3, "epochs_cap": 2, "epochs_factor": 1.2}
+    events = warm.run(train_task(base / "warned", iris, retrain=retrain))
+    assert {e.code for e in of(events, "warning")} == {"retrain_adds_nothing", "cap_reached"}
+
+
+def test_a_failing_trial_says_why_and_leaves_the_runner_alive(warm, base, iris):
+    fit = {"epochs": 3, "optimizer": "sgd", "learning_rate": 1e38}
+    failed = warm.run(trial_task(base / "nan", iris, fit=fit))[-1]
+    assert (failed.type, failed.code) == ("failed", "nan_loss")
+    assert "NanLoss" in failed.traceback
+    assert warm.run(trial_task(base / "after", iris))[-1].type == "result"
+
+
+def test_a_damaged_data_set_is_the_tasks_own_failure(warm, base, iris):
+    (base / "broken.npz").write_bytes(b"not an npz")
+    file = iris.model_copy(update={"path": str(base / "broken.npz")})
+    assert warm.run(trial_task(base / "bad", file))[-1].code == "bad_data"
+
+
+def test_a_task_for_another_environment_is_refused(warm, base, iris):
+    warm.run(trial_task(base / "first", iris))
+    mesh = {"shape": [2], "axis_names": ["data"], "simulate": 2}
+    assert warm.run(trial_task(base / "mesh", iris, mesh=mesh))[-1].code == "environment"
+    assert warm.run(trial_task(base / "threads", iris, threads=2))[-1].code == "environment"
+
+
+def test_a_file_that_is_no_task_is_a_failure_not_a_crash(warm, base):
+    from jobs.spec.control import Start
+
+    (base / "odd.json").write_text('{"kind": "nonsense"}')
+    before = len(warm.events)
+    warm.tell(Start(task=str(base / "odd.json")))
+    warm.wait_for(lambda events: len(events) > before)
+    assert warm.events[-1].type == "failed"
+
+
+LONG = {"fit": {"epochs": 100_000, "batch_size": 16}}
+
+
+def test_a_pause_writes_a_checkpoint_and_the_next_attempt_goes_on_from_it(warm, base, iris):
+    task = trial_task(base / "pause", iris, **LONG)
+    before = len(warm.events)
+    warm.start(task)
+    warm.wait_for(lambda events: len(of(events[before:], "metric")) > 3)
+    warm.yield_("pause")
+    warm.wait_for(lambda events: events[-1].type == "yielded")
+    events = warm.events[before:]
+    last = of(events, "checkpoint")[-1]
+    assert events[-1].why == "pause"
+    assert last.epoch == len(of(events, "metric"))
+
+    kept = {"folder": last.folder, "manifest": last.manifest, "step": last.step}
+    before = len(warm.events)
+    warm.start(trial_task(base / "pause", iris, fence=2, resume=(kept,), **LONG))
+    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.yield_("stop")
+    warm.wait_for(lambda events: events[-1].type == "yielded")
+    events = warm.events[before:]
+    assert of(events, "started")[0].resumed_from == last.step
+    assert of(events, "metric")[0].points[0][1] == last.epoch + 1
+
+
+def test_a_checkpoint_is_written_when_asked_for(warm, base, iris):
+    before = len(warm.events)
+    warm.start(trial_task(base / "asked", iris, **LONG))
+    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.checkpoint()
+    warm.wait_for(lambda events: of(events[before:], "checkpoint"))
+    warm.yield_("stop")
+    warm.wait_for(lambda events: events[-1].type == "yielded")
+
+
+def test_sigterm_is_a_stop_with_a_checkpoint_and_then_the_end(base, iris):
+    with runner(base / "sigterm") as process:
+        process.start(trial_task(base / "stopped", iris, **LONG))
+        process.wait_for(lambda events: of(events, "metric"))
+        process.process.send_signal(signal.SIGTERM)
+        process.wait_for(lambda events: events[-1].type == "yielded")
+        assert process.process.wait(20) == 0
+        assert process.events[-1].why == "stop"
+        assert process.events[-2].type == "checkpoint"
+
+
+def test_the_end_of_its_input_ends_an_idle_runner(base):
+    with runner(base / "idle") as process:
+        assert process.close() == 0
+
+
+def test_a_runner_dies_with_its_supervisor(base):
+    program = (
+        "import os, subprocess, sys, time; r, w = os.pipe();"
+        "p = subprocess.Popen([sys.executable, '-m', 'workers.runner', '--events-fd', str(w), '--parent',"
+        " str(os.getpid())], stdin=subprocess.PIPE, pass_fds=(w,), start_new_session=True);"
+        "print(p.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while _alive(child):
+        assert time.monotonic() < deadline, "the runner outlived its supervisor"
+        time.sleep(0.05)
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
