@@ -1,0 +1,160 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from jobs.spec.after import Ensemble, Quantize
+from jobs.spec.task import EnsembleTask, QuantizeTask
+from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from workers.engine import ensemble, quantize
+from workers.engine.int8 import NotQuantizable, compare_layers, quantize_file
+from workers.engine.modelfile import load_model
+from workers.engine.predict import Predictor
+from workers.engine.quantize import agreement, warnings
+
+X = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
+
+
+def head(x):
+    return keras.layers.Dense(3, activation="softmax", dtype="float32")(keras.layers.Flatten()(x))
+
+
+def dense(x, dtype=None):
+    hidden = keras.layers.Dense(64, activation="relu", dtype=dtype)
+    return head(hidden(keras.layers.Dense(128)(keras.layers.Flatten()(x))))
+
+
+def half(x):
+    return dense(x, "mixed_float16")
+
+
+def convolution(x):
+    x = keras.layers.Conv2D(4, 3)(keras.layers.Reshape((8, 8, 1))(x))
+    return head(keras.layers.BatchNormalization()(x))
+
+
+def attention(x):
+    x = keras.layers.MultiHeadAttention(2, 4)(x, x)
+    return head(keras.layers.EinsumDense("abc,cd->abd", output_shape=(8, 6), bias_axes="d")(x))
+
+
+def nested(x):
+    parts = []
+    for number, form in enumerate((dense, convolution)):
+        inner = keras.Input((8, 8))
+        member = keras.Model(inner, form(inner), name=f"member_{number}")
+        parts.append(keras.layers.Rescaling(0.5)(member(x)))
+    return keras.layers.Add()(parts)
+
+
+def stored(folder, form):
+    inputs = keras.Input((8, 8), name="input")
+    keras.Model(inputs, form(inputs)).save(folder / "m.keras")
+    return (folder / "m.keras").rename(folder / "digest")
+
+
+@pytest.mark.parametrize(
+    ("form", "quantized", "skipped"),
+    [(dense, 3, 0), (half, 3, 0), (convolution, 1, 1), (attention, 2, 4), (nested, 4, 1)],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_every_form_of_model_loads_again_as_it_was(tmp_path, form, quantized, skipped):
+    source = stored(tmp_path, form)
+    loaded = quantize_file(source, tmp_path / "q.keras", X)
+    original = load_model(source, tmp_path)
+    done, left = compare_layers(original, loaded)
+    assert (len(done), len(left)) == (quantized, skipped)
+    assert all(0 < layer["relative_error"] < 0.02 for layer in done)
+    again = keras.saving.load_model(tmp_path / "q.keras", safe_mode=True)
+    np.testing.assert_array_equal(Predictor(again)(X), Predictor(loaded)(X))
+    assert np.abs(Predictor(original)(X) - Predictor(loaded)(X)).max() < 0.03
+
+
+def test_a_layer_left_out_says_why(tmp_path):
+    source = stored(tmp_path, attention)
+    _, left = compare_layers(load_model(source, tmp_path), quantize_file(source, tmp_path / "q.keras", X))
+    assert {layer["reason"] for layer in left} == {"part of an attention layer, which would not load again"}
+
+
+def test_a_model_without_any_int8_form_is_refused(tmp_path):
+    source = stored(tmp_path, lambda x: keras.layers.Activation("tanh")(x))
+    with pytest.raises(NotQuantizable, match="no layer with an int8 form"):
+        quantize_file(source, tmp_path / "q.keras", X)
+
+
+@pytest.fixture(scope="module", params=["breast_cancer", "diabetes", "digits"])
+def done(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    spec, file = spec_for(request.param), dataset_file(folder, request.param)
+    member = train_member(folder, "m", spec, file, units=256, epochs=3)
+    listener = Listener(folder / "run")
+    task = QuantizeTask(
+        folder=listener.folder, spec=spec, quantize=Quantize(), dataset=file, model=member.model, threads=1
+    )
+    return quantize.run(task, listener), listener
+
+
+def test_the_report_sets_the_quantized_model_beside_the_original(done):
+    result, listener = done
+    report = json.loads(listener.artifacts["report"].read_text())
+    assert report["bytes"]["file"]["after"] < report["bytes"]["file"]["before"] < report["bytes"]["stored"]
+    assert report["bytes"]["weights"]["after"] < 0.5 * report["bytes"]["weights"]["before"]
+    assert set(report["latency"]["quantized"]) == {"1", "32"}
+    assert report["latency"]["original"]["1"]["p50_ms"] <= report["latency"]["original"]["1"]["p95_ms"]
+    assert "1 of " in report["hardware"]
+    assert len(report["layers"]) == 2
+    assert listener.steps[-1] == 1.0
+    json.dumps(result, allow_nan=False)
+
+
+def test_both_are_measured_on_the_same_test_rows(done):
+    result, listener = done
+    report = json.loads(listener.artifacts["report"].read_text())
+    rows = {m["rows"] for metrics in report["metrics"].values() for m in metrics.values()}
+    assert rows == {result["test_rows"]}
+    assert result["metrics"]["test"].keys() == result["original"]["test"].keys()
+
+
+def test_the_answers_stay_nearly_the_same(done):
+    found = done[0]["agreement"]
+    if "share" in found:
+        assert found["share"] >= 0.98
+    else:
+        assert found["mean_difference"] <= found["max_difference"] < 0.1
+
+
+def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16 + k, epochs=3) for k in range(2))
+    pooled = Listener(tmp_path / "pooled")
+    how = {"spec": spec, "dataset": file}
+    ensemble.run(
+        EnsembleTask(folder=pooled.folder, members=members, ensemble=Ensemble(method="mean"), **how), pooled
+    )
+    listener = Listener(tmp_path / "quantized")
+    model = str(pooled.artifacts["model"])
+    result = quantize.run(
+        QuantizeTask(folder=listener.folder, quantize=Quantize(), model=model, **how), listener
+    )
+    assert result["quantized_layers"] == 4
+    assert result["agreement"]["share"] >= 0.97
+
+
+def test_agreement_of_classes_is_a_share_and_of_targets_a_distance():
+    a, b = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.6, 0.4], [0.7, 0.3]])
+    assert agreement("multiclass", np.array([0, 1]), a, b) == {"share": 0.5}
+    truth = np.array([[0.0], [2.0]])
+    assert agreement("regression", truth, truth, truth + 0.5) == {
+        "max_difference": 0.5,
+        "mean_difference": 0.5,
+    }
+
+
+def test_a_form_that_is_larger_and_worse_says_both():
+    found = {
+        "task": "multiclass",
+        "bytes": {"file": {"before": 100, "after": 120}},
+        "metrics": {"original": {"accuracy": {"value": 0.9}}, "quantized": {"accuracy": {"value": 0.8}}},
+    }
+    assert [code for code, _ in warnings(found)] == ["quantized_not_smaller", "quantized_less_accurate"]

@@ -1,0 +1,148 @@
+"""Makes an int8 form of a trained model and sets it beside the original: size, answers, speed, layers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.spec.data import Task
+from jobs.spec.task import QuantizeTask
+from workers.engine.artifacts import summary_of, write_json, write_test_predictions
+from workers.engine.build import signature_of
+from workers.engine.classification import predicted_classes
+from workers.engine.data.dataset import load_dataset
+from workers.engine.data.table import Array
+from workers.engine.evaluate import evaluate, primary_metric, scores
+from workers.engine.int8 import compare_layers, quantize_file
+from workers.engine.latency import hardware, measure_latency
+from workers.engine.modelfile import load_model, save_model
+from workers.engine.predict import Predictor
+from workers.engine.regression import columns
+from workers.engine.report import Report
+from workers.engine.steps import Steps
+
+CHECKED_ROWS = 64
+FILE = "quantized.keras"
+
+
+def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
+    """Quantize, save, load again, compare with the original on the same test rows.
+
+    Raises:
+        NotQuantizable: no int8 form of this model survives saving.
+        BadData, BadSpec: the data set cannot be read as the spec says.
+    """
+    steps = Steps(report, 4)
+    folder, source = Path(task.folder), Path(task.model)
+    dataset = load_dataset(task.dataset, task.spec.data)
+    labels, seed = dataset.profile.class_labels, task.spec.data.split.seed
+    x, test = dataset.x, dataset.parts.test
+    x_test, y_test = x[test], dataset.y[test]
+
+    steps.begin("quantizing to int8")
+    original = load_model(source, folder)
+    quantized = quantize_file(source, folder / FILE, x[dataset.parts.train[:CHECKED_ROWS]])
+    layers, skipped = compare_layers(original, quantized)
+
+    steps.begin("comparing both on test data")
+    models = {"original": Predictor(original), "quantized": Predictor(quantized)}
+    predictions = {name: predict(x_test) for name, predict in models.items()}
+    evaluations = {
+        name: evaluate(dataset.task, y_test, y_pred, labels, seed) for name, y_pred in predictions.items()
+    }
+
+    steps.begin("measuring latency")
+    found = {
+        "mode": task.quantize.mode,
+        "task": dataset.task,
+        "test_rows": len(test),
+        "bytes": sizes(original, quantized, source, folder),
+        "metrics": {name: evaluation["metrics"] for name, evaluation in evaluations.items()},
+        "agreement": agreement(dataset.task, y_test, predictions["original"], predictions["quantized"]),
+        "latency": {name: measure_latency(predict, x_test) for name, predict in models.items()},
+        "hardware": hardware(task.threads),
+        "layers": layers,
+        "skipped": skipped,
+    }
+    for code, message in warnings(found):
+        report.warning(code, message)
+
+    steps.begin("writing the report")
+    report.artifact("model", FILE, name=FILE)
+    write_json(report, "report", "quantization.json", found)
+    write_json(report, "evaluation", "evaluation.json", evaluations["quantized"])
+    write_json(report, "summary", "summary.json", summary_of(quantized))
+    write_test_predictions(report, dataset.task, test, y_test, predictions["quantized"], labels)
+    steps.done()
+    return {
+        "metrics": {"test": scores(evaluations["quantized"])},
+        "original": {"test": scores(evaluations["original"])},
+        "bytes": found["bytes"],
+        "agreement": found["agreement"],
+        "latency": found["latency"],
+        "hardware": found["hardware"],
+        "quantized_layers": len(layers),
+        "skipped_layers": len(skipped),
+        "signature": signature_of(quantized).model_dump(mode="json"),
+        "class_labels": list(labels),
+        "parameters": int(original.count_params()),
+        "test_rows": len(test),
+    }
+
+
+def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> dict[str, Any]:
+    """Return bytes before and after, of files and of weights in memory.
+
+    A trained file also holds the optimizer's state; for a fair comparison the original is measured
+    as saved again without it. `stored` is the file as it was given.
+    """
+    bare = folder / "without-optimizer.keras"
+    save_model(original, bare)
+    before = bare.stat().st_size
+    bare.unlink()
+    after = (folder / FILE).stat().st_size
+    return {
+        "file": {"before": before, "after": after, "ratio": after / before},
+        "weights": {"before": summary_of(original)["bytes"], "after": summary_of(quantized)["bytes"]},
+        "stored": source.stat().st_size,
+    }
+
+
+def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> dict[str, float]:
+    """Say how alike the answers of two models are on the same rows.
+
+    Returns:
+        For classes `share`, of rows with the same answer; for regression `max_difference` and
+        `mean_difference`, absolute, in standard deviations of the target.
+    """
+    if task == "regression":
+        scale = columns(y_true).std(axis=0)
+        gap = np.abs(columns(original) - columns(quantized)) / np.where(scale > 0, scale, 1.0)
+        return {"max_difference": float(gap.max()), "mean_difference": float(gap.mean())}
+    if task == "multilabel":
+        return {"share": float(np.mean((original > 0.5) == (quantized > 0.5)))}
+    return {"share": float(np.mean(predicted_classes(original) == predicted_classes(quantized)))}
+
+
+def warnings(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what speaks against the quantized form: (code, sentence) each."""
+    said = []
+    size = found["bytes"]["file"]
+    if size["after"] >= size["before"]:
+        message = f"the file did not get smaller: {size['before']:,} bytes before, {size['after']:,} after"
+        said.append(("quantized_not_smaller", message))
+    metric, direction = primary_metric(found["task"])
+    before, after = (found["metrics"][name][metric]["value"] for name in ("original", "quantized"))
+    if None in (before, after) or worsened(direction, before, after):
+        message = (
+            f"test {metric} went from {before:.4g} to {after:.4g}"
+            if after is not None
+            else (f"the quantized model's test {metric} is undefined")
+        )
+        said.append(("quantized_less_accurate", message))
+    return said
+
+
+def worsened(direction: str, before: float, after: float) -> bool:
+    """Say whether a metric lost more than 0.01 (of a share), or 1 % (of an error)."""
+    return after < before - 0.01 if direction == "max" else after > before * 1.01
