@@ -1,32 +1,12 @@
-"""What the gates of a promotion say, read from the row, and what an approver must accept by name."""
+"""Takes in what a gate job found, and holds an approver to what was not evaluated."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from jobs.errors import GatesOpen
-from jobs.models import PromotionRequest
-
-GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"]
-
-
-class Gate(BaseModel):
-    """One check of a version before it may serve, with the numbers that it was judged by."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    name: str
-    state: GateState
-    value: float | str | bool | None = None
-    limit: float | str | bool | None = None
-    champion: float | str | bool | None = None
-    detail: str = ""
-
-
-def read(promotion: PromotionRequest) -> list[Gate]:
-    """Return the gates of a promotion, none while they run."""
-    return [Gate.model_validate(item) for item in promotion.gates]
+from jobs.queries.gates import Gate, must_accept
 
 
 def from_result(result: Mapping[str, Any]) -> list[Gate]:
@@ -54,12 +34,7 @@ def failed(gates: Iterable[Gate]) -> list[str]:
     return [gate.name for gate in gates if gate.state == "failed"]
 
 
-def must_accept(gates: Iterable[Gate]) -> list[str]:
-    """Return the names of the gates that were not evaluated: an approver answers for each of them."""
-    return [gate.name for gate in gates if gate.state == "not_evaluated"]
-
-
-def require_accepted(gates: Sequence[Gate], accept: Iterable[str]) -> list[str]:
+def require_accepted(gates: list[Gate], accept: Iterable[str]) -> list[str]:
     """Return the open gates that the approver accepts.
 
     Raises:

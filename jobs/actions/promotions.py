@@ -10,8 +10,11 @@ from django.utils import timezone
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, gates, releases, submit
-from jobs.errors import BadInput, Conflict, Forbidden, StaleState
+from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Decision, Endpoint, ModelVersion, PromotionRequest, User
+from jobs.queries import promotions as may
+from jobs.queries.gates import Gate
+from jobs.queries.gates import read as read_gates
 from jobs.spec.problems import Problem
 from jobs.store import sha256_of, store
 
@@ -101,7 +104,7 @@ def gate_failed(promotion_id: int, error: dict[str, Any]) -> None:
     _judge(promotion_id, [gates.broken(str(error.get("message", "the gate job failed")))])
 
 
-def _judge(promotion_id: int, found: Sequence[gates.Gate]) -> None:
+def _judge(promotion_id: int, found: Sequence[Gate]) -> None:
     failed = gates.failed(found)
     with transaction.atomic():
         changed = PromotionRequest.objects.filter(pk=promotion_id, state=State.GATING).update(
@@ -129,7 +132,7 @@ def approve(
         Conflict: the stored file is no longer what was judged.
     """
     _check_comment(comment)
-    _require_independent(promotion, by)
+    may.require_independent(promotion, by)
     _check_bytes(promotion.version)  # reads the whole file: before anything is locked
     with transaction.atomic():
         promotion, endpoint = _locked(promotion)
@@ -161,7 +164,7 @@ def _overtaken(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 def _release(
     promotion: PromotionRequest, endpoint: Endpoint, *, accept: Iterable[str], comment: str, by: User
 ) -> None:
-    accepted = gates.require_accepted(gates.read(promotion), accept)
+    accepted = gates.require_accepted(read_gates(promotion), accept)
     _decide(promotion, State.APPROVED, "approve", comment, by=by, accept=accepted)
     publish = releases.promote if promotion.stage == "production" else releases.stage
     promotion.generation = publish(endpoint, promotion, by=by).generation
@@ -178,28 +181,6 @@ def _check_bytes(version: ModelVersion) -> None:
         )
 
 
-def _require_independent(promotion: PromotionRequest, by: User) -> None:
-    """Raise unless `by` may decide: an approver of this moment, who neither asked nor made the version."""
-    access.require(by, promotion.model.project, Action.APPROVE)
-    if by.is_service:
-        raise Forbidden("A person decides, not the installation.")
-    if promotion.model.project.single_person:
-        return
-    if by.pk == promotion.requested_by_id:
-        raise Forbidden("You asked for this promotion: another person decides.", code="not_independent")
-    if by.pk == promotion.version.created_by_id:
-        raise Forbidden("You made this version: another person decides.", code="not_independent")
-
-
-def may_decide(promotion: PromotionRequest, by: User) -> bool:
-    """Say whether `by` may approve or reject, so that a page shows the buttons or says why not."""
-    try:
-        _require_independent(promotion, by)
-    except Forbidden:
-        return False
-    return True
-
-
 def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> PromotionRequest:
     """Turn a request down.
 
@@ -208,7 +189,7 @@ def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> Promo
         StaleState: it is not open (any more).
     """
     _check_comment(comment)
-    _require_independent(promotion, by)
+    may.require_independent(promotion, by)
     with transaction.atomic():
         promotion, _ = _locked(promotion)
         _decide(promotion, State.REJECTED, "reject", comment, by=by)
@@ -298,7 +279,7 @@ def _decide(
         by=by,
         digest=promotion.version.artifact_id,
         accept=list(accept),
-        gates={gate.name: gate.state for gate in gates.read(promotion)},
+        gates={gate.name: gate.state for gate in read_gates(promotion)},
         baseline_generation=promotion.baseline_generation,
     )
 

@@ -1,7 +1,6 @@
 """What an endpoint serves changes here: a signed record, one generation higher, by compare-and-set."""
 
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from django.db import transaction
 from django.db.models import Min
@@ -12,13 +11,11 @@ from jobs.access import Action
 from jobs.actions import audit
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, Replica, User
-from jobs.queries import history
+from jobs.queries import history, registry
 from jobs.spec.problems import Problem
 from jobs.spec.release import Release, ReleasedVersion, ReplicaReport
 
 Kind = Literal["promote", "rollback", "stage"]
-LIVE = timedelta(seconds=15)
-"""A replica that has been silent for longer is not waited for."""
 
 
 def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
@@ -210,14 +207,9 @@ def _reported_endpoint(name: str, by: User) -> Endpoint:
     return endpoint
 
 
-def live_replicas(endpoint: Endpoint) -> Any:
-    """Return the replicas heard of within the last seconds."""
-    return Replica.objects.filter(endpoint=endpoint, seen__gte=timezone.now() - LIVE)
-
-
 def _complete(endpoint: Endpoint) -> None:
     """Mark approved promotions as released once every live replica serves their generation."""
-    everywhere = live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
+    everywhere = registry.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
     waiting = PromotionRequest.objects.filter(
         model=endpoint.model_id, state=PromotionRequest.State.APPROVED, generation__lte=everywhere or 0
     )

@@ -5,8 +5,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from jobs import access
-from jobs.actions import gates
+from jobs.access import Action
+from jobs.errors import Forbidden
 from jobs.models import Decision, PromotionRequest, User
+from jobs.queries import gates
 
 Shown = dict[str, Any]
 OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
@@ -20,10 +22,41 @@ def for_lists(user: User) -> QuerySet[PromotionRequest]:
 
 def waiting_for(user: User) -> list[PromotionRequest]:
     """Return the pending requests that `user` may decide, the oldest first: their inbox."""
-    from jobs.actions.promotions import may_decide
-
     pending = for_lists(user).filter(state=PromotionRequest.State.PENDING).order_by("created")
     return [promotion for promotion in pending if may_decide(promotion, user)]
+
+
+def require_independent(promotion: PromotionRequest, user: User) -> None:
+    """Return if `user` may decide: an approver of this moment, who neither asked nor made the version.
+
+    Raises:
+        NotFound: `user` may not see the request.
+        Forbidden: `user` is no approver, or not independent.
+    """
+    project = promotion.model.project
+    access.require(user, project, Action.APPROVE)
+    if user.is_service:
+        raise Forbidden("A person decides, not the installation.")
+    if project.single_person:
+        return
+    if user.pk == promotion.requested_by_id:
+        raise Forbidden("You asked for this promotion: another person decides.", code="not_independent")
+    if user.pk == promotion.version.created_by_id:
+        raise Forbidden("You made this version: another person decides.", code="not_independent")
+
+
+def may_decide(promotion: PromotionRequest, user: User) -> bool:
+    """Say whether `user` may approve or reject."""
+    return why_not(promotion, user) is None
+
+
+def why_not(promotion: PromotionRequest, user: User) -> str | None:
+    """Return why `user` may not decide, for the page to say it in place of the buttons."""
+    try:
+        require_independent(promotion, user)
+    except Forbidden as refusal:
+        return refusal.message
+    return None
 
 
 def thread(promotion: PromotionRequest) -> QuerySet[Decision]:

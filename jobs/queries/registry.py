@@ -1,18 +1,19 @@
 """Registered models, versions and endpoints as the API and the pages show them."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from jobs import access
-from jobs.actions.releases import LIVE
 from jobs.models import Endpoint, ModelVersion, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import history
 from jobs.spec.release import ReplicaReport
 
 Shown = dict[str, Any]
+LIVE = timedelta(seconds=15)
+"""A replica that has been silent for longer is not waited for."""
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
@@ -114,6 +115,11 @@ def shown_endpoint(endpoint: Endpoint) -> Shown:
 def replicas_of(endpoint: Endpoint) -> list[Replica]:
     """Return the endpoint's replicas, those heard of last first."""
     return list(endpoint.replicas.order_by("-seen")[:50])
+
+
+def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
+    """Return the replicas heard of within the last seconds."""
+    return endpoint.replicas.filter(seen__gte=timezone.now() - LIVE)
 
 
 def shown_replica(replica: Replica, now: datetime | None = None) -> Shown:

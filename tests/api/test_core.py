@@ -1,5 +1,14 @@
+import io
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from jobs.models import IdempotencyKey, RegisteredModel
+from tests.people import PASSWORD, People, browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -9,6 +18,52 @@ def test_a_call_without_credentials_is_401(client: Client) -> None:
     assert answer.status_code == 401
     assert answer["Content-Type"] == "application/problem+json"
     assert answer["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("header", ["Bearer ty_wrong", "Bearer", "Basic abc", "", "Bearer \udcff"])
+def test_bad_credentials_are_401(client: Client, header: str) -> None:
+    assert client.get("/api/v1/me", headers={"Authorization": header}).status_code == 401
+
+
+def test_an_expired_token_is_401(people: People, call: Any) -> None:
+    caller = call(people.member)
+    caller.token.expires = timezone.now() - timedelta(seconds=1)
+    caller.token.save()
+    assert caller.get("/me").status_code == 401
+
+
+def test_a_token_of_somebody_who_was_deactivated_is_401(people: People, call: Any) -> None:
+    people.member.is_active = False
+    people.member.save()
+    assert call(people.member).get("/me").status_code == 401
+
+
+def test_a_session_may_read_but_needs_csrf_to_write(people: People) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(people.member)
+    body = {"name": "digits", "project": "yard"}
+    assert browser.get("/api/v1/me").json()["user"] == "member"
+    refused = browser.post("/api/v1/models", body, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (401, "csrf_failed")
+
+
+def test_a_session_with_csrf_may_write(people: People) -> None:
+    browser = browser_of(people.member)
+    answer = browser.post("/api/v1/models", {"name": "digits", "project": "yard"}, "application/json")
+    assert answer.status_code == 201
+    assert PASSWORD not in answer.content.decode()
+
+
+@pytest.mark.parametrize(("scopes", "status"), [(("read",), 403), (("write",), 201)])
+def test_writing_needs_its_scope(people: People, call: Any, scopes: tuple[str, ...], status: int) -> None:
+    answer = call(people.member, *scopes).post("/models", {"name": "digits", "project": "yard"})
+    assert answer.status_code == status
+
+
+def test_a_missing_scope_says_which(people: People, call: Any) -> None:
+    answer = call(people.member, "write").get("/models")
+    assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
+    assert "read" in answer.json()["detail"]
 
 
 def test_an_unknown_address_is_a_problem_document(client: Client) -> None:
@@ -23,6 +78,142 @@ def test_a_method_that_is_not_known_is_405_and_names_those_that_are(client: Clie
     assert answer.json()["code"] == "method_not_allowed"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"", b"nonsense", b'{"name": NaN}', b'{"a": "\\ud800"}', b'"\\u0000"', b"[" * 5000, b"\xff"],
+)
+def test_what_is_not_json_is_400(people: People, call: Any, content: bytes) -> None:
+    answer = call(people.member).raw("POST", "/models", content, "application/json")
+    assert answer.status_code == (422 if content == b"" else 400)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "text/html"])
+def test_a_body_of_another_type_is_415(people: People, call: Any, kind: str) -> None:
+    answer = call(people.member).raw("POST", "/models", b'{"name": "a", "project": "yard"}', kind)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
+def test_a_body_that_is_too_large_is_413(people: People, call: Any) -> None:
+    body = b'{"name": "' + b"a" * 3_000_000 + b'"}'
+    assert call(people.member).raw("POST", "/models", body, "application/json").status_code == 413
+
+
+def test_problems_point_into_the_sent_body(people: People, call: Any) -> None:
+    answer = call(people.member).post("/models", {"name": "No Slug", "colour": 1})
+    pointers = {error["pointer"] for error in answer.json()["errors"]}
+    assert answer.status_code == 422
+    assert pointers == {"/name", "/project", "/colour"}
+
+
+def test_a_body_that_is_no_object_is_pointed_at_as_a_whole(people: People, call: Any) -> None:
+    assert call(people.member).post("/models", [1]).json()["errors"][0]["pointer"] == ""
+
+
+def test_lists_are_cut_by_key(people: People, call: Any) -> None:
+    caller = call(people.member)
+    for name in "cab":
+        assert caller.post("/models", {"name": name, "project": "yard"}).status_code == 201
+    first = caller.get("/models", limit=2).json()
+    second = caller.get("/models", limit=2, cursor=first["next"]).json()
+    assert [model["name"] for model in first["items"] + second["items"]] == ["a", "b", "c"]
+    assert second["next"] is None
+
+
+def test_lists_can_be_turned_round(people: People, call: Any) -> None:
+    caller = call(people.member)
+    for name in "ab":
+        caller.post("/models", {"name": name, "project": "yard"})
+    page = caller.get("/models", limit=1, sort="-name").json()
+    rest = caller.get("/models", limit=1, sort="-name", cursor=page["next"]).json()
+    assert [page["items"][0]["name"], rest["items"][0]["name"]] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 201},
+        {"limit": 0},
+        {"sort": "project__created_by__password"},
+        {"cursor": "x"},
+        {"cursor": "W10"},
+    ],
+)
+def test_a_page_that_cannot_be_is_422(people: People, call: Any, query: dict[str, Any]) -> None:
+    assert call(people.member).get("/models", **query).status_code == 422
+
+
+def test_a_cursor_belongs_to_its_order(people: People, call: Any) -> None:
+    caller = call(people.member)
+    for name in "ab":
+        caller.post("/models", {"name": name, "project": "yard"})
+    cursor = caller.get("/models", limit=1).json()["next"]
+    assert caller.get("/models", cursor=cursor, sort="created").status_code == 422
+
+
+def test_a_repeated_post_does_its_work_once(people: People, call: Any) -> None:
+    caller, body = call(people.member), {"name": "digits", "project": "yard"}
+    first = caller.post("/models", body, **{"Idempotency-Key": "k1"})
+    second = caller.post("/models", body, **{"Idempotency-Key": "k1"})
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json()
+    assert second["Idempotency-Replayed"] == "true"
+    assert RegisteredModel.objects.count() == 1
+
+
+def test_a_key_with_another_body_is_422(people: People, call: Any) -> None:
+    caller = call(people.member)
+    caller.post("/models", {"name": "a", "project": "yard"}, **{"Idempotency-Key": "k1"})
+    other = caller.post("/models", {"name": "b", "project": "yard"}, **{"Idempotency-Key": "k1"})
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+
+
+def test_a_key_whose_first_request_still_runs_is_409(people: People, call: Any) -> None:
+    caller, body = call(people.member), {"name": "a", "project": "yard"}
+    caller.post("/models", body, **{"Idempotency-Key": "k1"})
+    IdempotencyKey.objects.update(status=None)
+    answer = caller.post("/models", body, **{"Idempotency-Key": "k1"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
+
+
+def test_a_request_that_was_refused_may_use_its_key_again(people: People, call: Any) -> None:
+    caller = call(people.member)
+    refused = caller.post("/models", {"name": "a", "project": "nowhere"}, **{"Idempotency-Key": "k1"})
+    assert refused.status_code == 404
+    assert not IdempotencyKey.objects.exists()
+
+
+def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
+    for user, name in ((people.member, "a"), (people.trainer, "b")):
+        answer = call(user).post("/models", {"name": name, "project": "yard"}, **{"Idempotency-Key": "k1"})
+        assert answer.status_code == 201
+
+
+def test_too_many_requests_are_429_and_say_when_to_come_back(
+    people: People, call: Any, settings: Settings
+) -> None:
+    settings.TRAINYARD_API_BURST = 3.0
+    settings.TRAINYARD_API_RATE = 0.1
+    caller = call(people.member)
+    answers = [caller.get("/me") for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert 1 <= int(answers[-1]["Retry-After"]) <= 10
+
+
+def test_a_nul_in_the_address_is_400(people: People, call: Any) -> None:
+    caller = call(people.member)
+    assert caller.get("/models/a%00b").status_code == 400
+    assert caller.get("/models", project="a\0b").status_code == 400
+
+
+def test_credentials_cost_two_queries(
+    people: People, call: Any, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    caller = call(people.member)
+    caller.get("/me")
+    with django_assert_max_num_queries(2):
+        caller.get("/me")
+
+
 def test_the_document_is_public_and_declares_problems(client: Client) -> None:
     document = client.get("/api/v1/openapi.json").json()
     assert document["openapi"].startswith("3.1")
@@ -34,3 +225,28 @@ def test_the_docs_page_loads_nothing_from_elsewhere(client: Client) -> None:
     assert "swagger-ui-bundle.js" in page
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_a_file_sent_twice_under_one_key_is_one_version(yard: Any, call: Any) -> None:
+    caller = call(yard.member)
+
+    def send() -> Any:
+        file = io.BytesIO(keras_archive())
+        file.name = "m.keras"
+        headers = {"Authorization": f"Bearer {caller.secret}", "Idempotency-Key": "k1"}
+        return Client().post("/api/v1/models/digits/versions", {"file": file}, headers=headers)
+
+    first, second = send(), send()
+    assert first.status_code == 201, first.content
+    assert first.json() == second.json()
+    assert yard.model.versions.count() == 1
+
+
+def keras_archive() -> bytes:
+    import zipfile
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("config.json", "metadata.json", "model.weights.h5"):
+            archive.writestr(zipfile.ZipInfo(name), "{}")
+    return buffer.getvalue()

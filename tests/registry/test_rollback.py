@@ -1,6 +1,7 @@
+from pathlib import Path
+
 import pytest
 from django.conf import settings
-from pathlib import Path
 
 from jobs import signing
 from jobs.actions import promotions, releases

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -102,7 +101,7 @@ def _body_digest(request: HttpRequest) -> str:
     return digest.hexdigest()
 
 
-def _hash_file(digest: Any, file: UploadedFile) -> None:
+def _hash_file(digest: Any, file: Any) -> None:
     for chunk in file.chunks():
         digest.update(chunk)
     file.seek(0)

@@ -90,12 +90,16 @@ def _handle_errors(api: Api) -> None:
     api.add_exception_handler(ValidationError, _invalid)
     api.add_exception_handler(HttpError, _http_error)
     api.add_exception_handler(Http404, lambda _, __: problem(404, SENTENCES[404]))
-    api.add_exception_handler(DjangoValidationError, lambda _, e: problem(422, "; ".join(e.messages)))  # type: ignore[attr-defined]
+    api.add_exception_handler(DjangoValidationError, _django_invalid)
     for broken in (SuspiciousOperation, UnreadablePostError, MultiPartParserError):
         api.add_exception_handler(broken, lambda _, __: problem(400, SENTENCES[400]))
     for large in (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
         api.add_exception_handler(large, too_large)
     api.add_exception_handler(OperationalError, _database_away)
+
+
+def _django_invalid(_: HttpRequest, error: Any) -> HttpResponse:
+    return problem(422, "; ".join(error.messages))
 
 
 def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
@@ -125,7 +129,8 @@ def _sent(request: HttpRequest, source: str) -> Any:
         return JsonParser().parse_body(request) if request.body else None
     if source == "path":
         return dict(request.resolver_match.kwargs) if request.resolver_match else {}
-    return {"query": request.GET, "form": request.POST, "file": request.FILES}.get(source, {}).copy()
+    sent: dict[str, Any] = {"query": request.GET, "form": request.POST, "file": request.FILES}
+    return dict(sent.get(source, {}))
 
 
 def _summary(found: Sequence[Problem]) -> str:

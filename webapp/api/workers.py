@@ -1,0 +1,105 @@
+"""The nodes that run jobs: what they have, what they do, and taking them out of use."""
+
+from typing import Any
+
+from django.db.models import QuerySet, Sum
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from ninja.responses import Status
+
+from jobs import access
+from jobs.actions import workers
+from jobs.errors import NotFound
+from jobs.models import Attempt, Worker
+from jobs.states import AttemptState
+from webapp.api.auth import actor, needs
+from webapp.api.pages import Page, Paging, cut
+from webapp.api.shapes import Id, Json, Time
+
+router = Router()
+
+
+class WorkerOut(Schema):
+    """A worker with its slots and devices."""
+
+    id: int
+    name: str
+    host: str
+    pool: str
+    state: str
+    slots: int
+    slots_busy: int
+    devices: list[Any]
+    info: Json
+    started: Time
+    seen_until: Time
+
+
+class WorkerFilter(Schema):
+    """`?pool=&state=`; workers that are gone are listed only when asked for."""
+
+    pool: str | None = None
+    state: str | None = None
+
+
+def _shown(worker: Worker) -> Json:
+    busy = Attempt.objects.filter(worker=worker).exclude(state=AttemptState.ENDED)
+    return {
+        "id": worker.pk,
+        "name": worker.name,
+        "host": worker.host,
+        "pool": worker.pool,
+        "state": worker.state,
+        "slots": worker.slots,
+        "slots_busy": busy.aggregate(total=Sum("slots"))["total"] or 0,
+        "devices": worker.devices,
+        "info": worker.info,
+        "started": worker.started,
+        "seen_until": worker.lease_until,
+    }
+
+
+@router.get("/workers", response=Page[WorkerOut], auth=needs("read", "admin"))
+def list_workers(
+    request: HttpRequest,  # noqa: ARG001
+    paging: Query[Paging],
+    wanted: Query[WorkerFilter],
+) -> Page[Json]:
+    """List the workers; everyone may see what there is to run on."""
+    return cut(_rows(wanted), paging, _shown)
+
+
+def _rows(wanted: WorkerFilter) -> QuerySet[Worker]:
+    rows = Worker.objects.all()
+    if wanted.pool is not None:
+        rows = rows.filter(pool=wanted.pool)
+    if wanted.state is not None:
+        return rows.filter(state=wanted.state)
+    return rows.exclude(state__in=(Worker.State.GONE, Worker.State.LOST))
+
+
+@router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))
+def get_worker(request: HttpRequest, worker_id: Id) -> Json:  # noqa: ARG001
+    """Return one worker."""
+    return _shown(_worker(worker_id))
+
+
+def _worker(worker_id: int) -> Worker:
+    worker = Worker.objects.filter(pk=worker_id).first()
+    if worker is None:
+        raise NotFound(f"There is no worker {worker_id}.")
+    return worker
+
+
+@router.post("/workers/{worker_id}/drain", response={202: WorkerOut}, auth=needs("admin"))
+def drain(request: HttpRequest, worker_id: Id) -> Status[Any]:
+    """Let a worker finish what it runs and take nothing new."""
+    access.require_admin(actor(request))
+    return Status(202, _shown(workers.drain(_worker(worker_id), by=actor(request))))
+
+
+@router.post("/workers/{worker_id}/enable", response={202: WorkerOut}, auth=needs("admin"))
+def enable(request: HttpRequest, worker_id: Id) -> Status[Any]:
+    """Let a draining worker take work again."""
+    access.require_admin(actor(request))
+    return Status(202, _shown(workers.enable(_worker(worker_id), by=actor(request))))
