@@ -55,7 +55,7 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "builtins": ["django.templatetags.static", "webapp.templatetags.trainyard"],
+            "builtins": ["django.templatetags.static", "webapp.templatetags.trainyard", "webapp.templatetags.evaluation"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -157,6 +157,7 @@ TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
+TRAINYARD_MAX_UPLOAD_BYTES = env.byte_count("TRAINYARD_MAX_UPLOAD_BYTES", 2**30)
 
 # A caller of the REST API may send this many requests a second for long, and so many at once.
 TRAINYARD_API_RATE = 50.0

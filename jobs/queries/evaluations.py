@@ -1,0 +1,63 @@
+"""Evaluations: what a job's `evaluation` artifact says, ready for a page."""
+
+import json
+from typing import Any, NamedTuple
+
+from django.core.cache import cache
+
+from jobs.models import Job, JobArtifact
+from jobs.store import store
+
+Report = dict[str, Any]
+
+
+class Evaluation(NamedTuple):
+    """An evaluation of a candidate on the test part."""
+
+    job: Job
+    artifact: JobArtifact
+    label: str
+
+
+def of_job(job: Job) -> list[Evaluation]:
+    """List the evaluations of a job and its children, newest attempt of each, in the order of the steps."""
+    family = {member.pk: member for member in (job, *job.children.all())}
+    found: dict[int, Evaluation] = {}
+    rows = JobArtifact.objects.filter(job__in=family, role="evaluation").order_by("attempt", "pk")
+    for row in rows:
+        member = family[row.job_id]
+        found[row.job_id] = Evaluation(member, row, member.title or member.kind)
+    return [found[pk] for pk in sorted(found)]
+
+
+def load(evaluation: Evaluation) -> Report:
+    """Return the report, read once from the store."""
+    return load_digest(evaluation.artifact.artifact_id)
+
+
+def load_digest(digest: str) -> Report:
+    """Return the JSON report stored under a digest; immutable, so it is kept in the cache."""
+    key = f"evaluation:{digest}"
+    report: Report | None = cache.get(key)
+    if report is None:
+        report = json.loads(store().path(digest).read_bytes())
+        cache.set(key, report, timeout=3600)
+    return report or {}
+
+
+def summary(job: Job) -> Report | None:
+    """Return a candidate's headline metrics: label, test and validation metrics; None without any."""
+    metrics = job.results.get("metrics")
+    if not isinstance(metrics, dict) or not metrics.get("test"):
+        return None
+    return {
+        "job": job,
+        "label": job.title or job.kind,
+        "test": {name: _value(m) for name, m in metrics["test"].items()},
+        "validation": {name: _value(m) for name, m in metrics.get("validation", {}).items()},
+        "rows": job.results.get("test_rows"),
+    }
+
+
+def _value(metric: Any) -> Any:
+    return metric.get("value") if isinstance(metric, dict) else metric

@@ -1,0 +1,79 @@
+// <ty-log job [trial] cursor>: the log, followed live, searched and filtered on the server.
+import { follow } from "./live.js";
+
+const KEPT = 5000;
+const BACK = 3000;
+
+class Log extends HTMLElement {
+  connectedCallback() {
+    this.job = Number(this.getAttribute("job"));
+    this.trial = this.getAttribute("trial");
+    this.head = Number(this.getAttribute("cursor"));
+    this.innerHTML = `<form class="ty-log-bar">
+      <input class="form-control" type="search" name="q" placeholder="Search the log" aria-label="Search the log">
+      <select class="form-select" name="level" aria-label="Level"><option value="">every level</option><option>debug</option><option>info</option><option>warning</option><option>error</option></select>
+      <label class="form-check"><input class="form-check-input" type="checkbox" name="tail" checked> <span class="form-check-label">follow</span></label>
+      <span class="text-secondary ty-small" data-count></span></form>
+      <div class="ty-log-lines" tabindex="0" role="log" aria-label="Log"></div>`;
+    this.form = this.querySelector("form");
+    this.lines = this.querySelector(".ty-log-lines");
+    this.form.addEventListener("submit", (event) => event.preventDefault());
+    this.form.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.load(), 250);
+    });
+    this.shown = 0;
+    this.stop = follow(this.job, this.head, (events) => this.add(events));
+    this.load();
+  }
+
+  disconnectedCallback() {
+    this.stop?.();
+    clearTimeout(this.timer);
+  }
+
+  async load() {
+    const { q, level } = Object.fromEntries(new FormData(this.form));
+    const after = q || level ? 0 : Math.max(0, this.head - BACK);
+    const query = new URLSearchParams({ after, q, level, limit: 2000 });
+    if (this.trial) query.set("trial", this.trial);
+    const answer = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
+    if (!answer.ok) return;
+    this.lines.replaceChildren();
+    this.shown = this.shown0 = 0;
+    this.last = 0;
+    this.add((await answer.json()).items);
+    if (!this.shown) this.querySelector("[data-count]").textContent = "No line fits.";
+  }
+
+  add(events) {
+    const { q, level } = Object.fromEntries(new FormData(this.form));
+    const wanted = events.filter(
+      (event) =>
+        event.type === "log" &&
+        event.cursor > (this.last ?? 0) &&
+        (!this.trial || String(event.trial) === this.trial) &&
+        (!level || event.level === level) &&
+        (!q || event.line.toLowerCase().includes(q.toLowerCase())),
+    );
+    if (!wanted.length) return;
+    this.last = wanted.at(-1).cursor;
+    this.lines.append(...wanted.map(row));
+    this.shown += wanted.length;
+    while (this.lines.childElementCount > KEPT) this.lines.firstElementChild.remove();
+    this.querySelector("[data-count]").textContent = `${this.shown.toLocaleString("en")} lines`;
+    if (this.form.tail.checked) this.lines.scrollTop = this.lines.scrollHeight;
+  }
+}
+
+function row(event) {
+  const line = document.createElement("div");
+  line.dataset.level = event.level;
+  const time = Object.assign(document.createElement("span"), { textContent: new Date(event.time * 1000).toISOString().slice(11, 19) });
+  const source = Object.assign(document.createElement("span"), { textContent: event.trial ? `trial ${event.trial}` : event.source });
+  const text = Object.assign(document.createElement("b"), { textContent: event.line });
+  line.append(time, source, text);
+  return line;
+}
+
+customElements.define("ty-log", Log);

@@ -1,0 +1,63 @@
+// A job's or trial's page: its head and tables are asked for anew when something about them changed.
+import "./curves.js";
+import "./history.js";
+import "./log.js";
+import { follow } from "./live.js";
+import { refresh } from "../time.js";
+
+const QUIET = 600; // one refresh for a burst of events
+const STEADY = 5000; // time left moves even when nothing happens
+const TELLING = new Set(["state", "trial", "execution", "progress", "attempt", "artifact", "warning", "checkpoint"]);
+const LIVE_TABS = new Set(["overview", "trials", "artifacts", "attempts"]);
+
+const head = document.getElementById("job-head");
+const body = document.getElementById("job-body");
+let timer = null;
+let structural = false;
+
+async function piece(element, address) {
+  const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+  if (!answer.ok) return;
+  const fresh = document.createElement("template");
+  fresh.innerHTML = await answer.text();
+  keepCharts(element, fresh.content);
+  element.replaceChildren(fresh.content);
+  refresh(element);
+}
+
+// Charts follow the job by themselves: the ones on the page stay, with their zoom and their points.
+function keepCharts(element, fresh) {
+  for (const chart of element.querySelectorAll("ty-curves, ty-history")) {
+    const key = `${chart.localName}[job="${chart.getAttribute("job")}"]${chart.hasAttribute("names") ? `[names="${CSS.escape(chart.getAttribute("names"))}"]` : ""}`;
+    fresh.querySelector(key)?.replaceWith(chart);
+  }
+}
+
+async function renew() {
+  timer = null;
+  if (document.querySelector("dialog[open]") || head.contains(document.activeElement)) return schedule();
+  const changed = structural;
+  structural = false;
+  await piece(head, head.dataset.live);
+  if (changed && body && LIVE_TABS.has(body.dataset.tab) && !body.contains(document.activeElement)) {
+    await piece(body, body.dataset.liveBody);
+  }
+  return undefined;
+}
+
+function schedule(delay = QUIET) {
+  if (!timer) timer = setTimeout(renew, delay);
+}
+
+if (head) {
+  follow(Number(head.dataset.job), Number(head.dataset.cursor), (events) => {
+    if (!events.some((event) => TELLING.has(event.type))) return;
+    structural ||= events.some((event) => event.type !== "progress");
+    schedule();
+  });
+  if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(0), STEADY);
+}
+for (const target of document.querySelectorAll("[data-json]")) {
+  const source = document.getElementById(target.dataset.json);
+  target.textContent = JSON.stringify(JSON.parse(source.textContent), null, 2);
+}
