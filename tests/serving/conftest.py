@@ -67,6 +67,7 @@ def server(
     with running(tmp_path_factory.mktemp("server"), dashboard) as process:
         dashboard.serves("telling", 1)
         dashboard.serves("two-sided", 1)
+        dashboard.is_warm("telling", 1, 2)
         yield process
 
 

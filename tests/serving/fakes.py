@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -100,6 +101,11 @@ class FakeDashboard:
         """Wait until a report says that the generation answers."""
         until(lambda: self.last_report(model).get("generation") == generation, seconds)
 
+    def is_warm(self, model: str, *numbers: int) -> None:
+        """Wait until reports say that these versions, and no others, are there and available."""
+        wanted = {str(number): "AVAILABLE" for number in numbers}
+        until(lambda: self.last_report(model).get("versions") == wanted)
+
 
 def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
@@ -164,6 +170,13 @@ class ServerProcess:
 
     def children(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children()
+
+    def child_of(self, model: str) -> psutil.Process | None:
+        """Return the process that answers for a model's only version."""
+        text = httpx.get(f"{self.url}/monitoring/prometheus/metrics").text
+        start = f'trainyard_serving_child_pid{{model_name="{model}",'
+        pids = [int(line.split()[-1]) for line in text.splitlines() if line.startswith(start)]
+        return psutil.Process(pids[0]) if pids and psutil.pid_exists(pids[0]) else None
 
     def kill(self) -> None:
         self.process.kill()

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def stream() -> bytes:
 def test_a_stream_cut_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
     whole, decoder = stream(), Decoder()
     edges = [0, *sorted(cuts), len(whole)]
-    chunks = [whole[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [whole[a:b] for a, b in pairwise(edges)]
     frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
     assert [frame.header for frame in frames] == [{"id": 1}, {"id": 2}]
     for sent, received in zip(TENSORS, frames[0].tensors, strict=True):

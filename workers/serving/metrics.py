@@ -36,7 +36,7 @@ class Counter:
     def lines(self) -> Iterator[str]:
         """Yield the samples."""
         for labels, value in self._values.items():
-            yield f"{self.name}{_braces(labels)} {value:g}"
+            yield f"{self.name}{_braces(labels)} {value:.15g}"
 
 
 class Gauge:
@@ -50,7 +50,7 @@ class Gauge:
     def lines(self) -> Iterator[str]:
         """Yield the samples."""
         for labels, value in self._read():
-            yield f"{self.name}{_braces(labels)} {value:g}"
+            yield f"{self.name}{_braces(labels)} {value:.15g}"
 
 
 class Histogram:

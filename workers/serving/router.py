@@ -54,6 +54,7 @@ class Router:
             changed=self._reporter.changed,
         )
         metrics.add_gauge("trainyard_serving_queue_rows", "Rows that wait.", self._queue_rows)
+        metrics.add_gauge("trainyard_serving_child_pid", "Process that answers for a version.", self._pids)
         metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
         gate = TokenGate(self._dashboard) if settings.needs_token else None
         self.app = ServingApp(self._catalog, metrics, limits, gate)
@@ -78,8 +79,14 @@ class Router:
         await self._dashboard.close()
 
     def _queue_rows(self) -> list[tuple[Labels, float]]:
+        return [(labels, version.waiting_rows) for labels, version in self._versions()]
+
+    def _pids(self) -> list[tuple[Labels, float]]:
+        return [(labels, version.child_pid) for labels, version in self._versions() if version.child_pid]
+
+    def _versions(self) -> list[tuple[Labels, LoadedVersion]]:
         return [
-            ((("model_name", model), ("version", str(version.approved.number))), version.waiting_rows)
+            ((("model_name", model), ("version", str(version.approved.number))), version)
             for model, endpoint in self._catalog.endpoints.items()
             for version in endpoint.available()
         ]

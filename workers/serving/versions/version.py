@@ -87,6 +87,11 @@ class LoadedVersion:
         return VersionStatus(self.approved.number, self.state, self.error)
 
     @property
+    def child_pid(self) -> int | None:
+        """Process id of the child that answers; None while there is none."""
+        return self._link.pid if self._link else None
+
+    @property
     def waiting_rows(self) -> int:
         """Rows in the queue."""
         return self._batcher.waiting_rows

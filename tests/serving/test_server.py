@@ -1,0 +1,242 @@
+"""The whole server over HTTP: router, children, tiny models."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+
+import httpx
+import numpy as np
+import pytest
+
+from jobs.spec.release import Release, ReleasedVersion
+
+from .fakes import FakeDashboard, ServerProcess, running, until
+
+PREDICT = "/v1/models/telling:predict"
+
+
+def test_the_router_imports_neither_keras_nor_jax_nor_django() -> None:
+    code = (
+        "import sys, workers.serving.__main__;"
+        "print([m for m in ('keras', 'jax', 'django', 'celery', 'redis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_rows_and_columns_are_answered_and_say_by_whom(
+    client: httpx.Client, telling: dict[int, ReleasedVersion]
+) -> None:
+    rows = client.post(PREDICT, content=b'{"instances": [[1, 2, 3, 4], [0.5, 0, 0, 0]]}')
+    assert rows.json() == {"predictions": [[20.0, 2.0], [1.0, 2.0]]}
+    assert rows.headers["content-type"] == "application/json"
+    assert rows.headers["x-trainyard-model-version"] == "2"
+    assert rows.headers["x-trainyard-digest"] == telling[2].digest
+    assert rows.headers["x-trainyard-variant"] == "production"
+    columns = client.post(PREDICT, content=b'{"inputs": {"x": [[1, 1, 1, 1]]}}')
+    assert columns.json() == {"outputs": [[8.0, 2.0]]}
+
+
+def test_versions_and_labels_are_answered_by_what_they_name(client: httpx.Client) -> None:
+    body = b'{"instances": [[1, 1, 1, 1]]}'
+    for path, number, variant in (
+        ("versions/1", 1, "standby"),
+        ("versions/2", 2, "production"),
+        ("labels/production", 2, "production"),
+        ("labels/old", 1, "old"),
+    ):
+        answer = client.post(f"/v1/models/telling/{path}:predict", content=body)
+        assert answer.json()["predictions"] == [[4.0 * number, number]]
+        assert answer.headers["x-trainyard-variant"] == variant
+
+
+def test_several_inputs_and_outputs_have_names(client: httpx.Client) -> None:
+    path = "/v1/models/two-sided:predict"
+    rows = client.post(path, content=b'{"instances": [{"a": [1, 2], "b": 5}]}')
+    assert rows.json() == {"predictions": [{"ten_a": [10.0, 20.0], "next_b": 6.0}]}
+    columns = client.post(path, content=b'{"inputs": {"a": [[1, 2]], "b": [5]}}')
+    assert columns.json() == {"outputs": {"ten_a": [[10.0, 20.0]], "next_b": [6.0]}}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 64, 65, 200])
+def test_any_number_of_rows_comes_back_in_order(client: httpx.Client, rows: int) -> None:
+    answer = client.post(PREDICT, json={"instances": [[row, 0, 0, 0] for row in range(rows)]})
+    assert [first for first, _ in answer.json()["predictions"]] == [2.0 * row for row in range(rows)]
+
+
+def test_nan_goes_in_and_comes_out(client: httpx.Client) -> None:
+    answer = client.post(PREDICT, content=b'{"instances": [[NaN, 0, 0, 0]]}')
+    assert answer.text == '{"predictions":[[NaN,NaN]]}'
+
+
+def test_status_of_all_of_one_and_of_a_label(client: httpx.Client) -> None:
+    def versions(path: str) -> list[tuple[str, str]]:
+        statuses = client.get(f"/v1/models/telling{path}").json()["model_version_status"]
+        return [(status["version"], status["state"]) for status in statuses]
+
+    assert versions("") == [("2", "AVAILABLE"), ("1", "AVAILABLE")]
+    assert versions("/versions/1") == [("1", "AVAILABLE")]
+    assert versions("/labels/production") == [("2", "AVAILABLE")]
+
+
+def test_metadata_gives_the_signature(client: httpx.Client) -> None:
+    body = client.get("/v1/models/telling/versions/1/metadata").json()
+    assert body["model_spec"]["version"] == "1"
+    definition = body["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert definition["inputs"]["x"]["dtype"] == "DT_FLOAT"
+    assert [dim["size"] for dim in definition["outputs"]["y"]["tensor_shape"]["dim"]] == ["-1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "error"),
+    [
+        ("POST", "/v1/models/nobody:predict", "{}", 404, "Servable not found for request: Latest(nobody)"),
+        ("POST", "/v1/models/telling/versions/7:predict", "{}", 404,
+         "Servable not found for request: Specific(telling, 7)"),
+        ("POST", "/v1/models/telling/labels/l:predict", "{}", 400, "Unrecognized servable version label: l"),
+        ("GET", "/v1/models/nobody", "", 404, "Could not find any versions of model nobody"),
+        ("GET", "/v1/models/telling/versions/7", "", 404, "Could not find version 7 of model telling"),
+        ("GET", "/v1/models", "", 400, "Missing model name in request."),
+        ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
+        ("POST", PREDICT, '{"instances": []}', 400, "No values in 'instances' array."),
+        ("GET", "/", "", 404, "Not found"),
+        ("POST", "/v2/repository/models/telling/unload", "", 403, "The dashboard decides what is loaded"),
+        ("GET", "/v2/models/nobody", "", 404, "Servable not found for request: Latest(nobody)"),
+    ],
+)  # fmt: skip
+def test_refusals_are_objects_with_one_error(
+    client: httpx.Client, method: str, path: str, body: str, status: int, error: str
+) -> None:
+    answer = client.request(method, path, content=body.encode())
+    assert (answer.status_code, answer.json()) == (status, {"error": error})
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_no_content_type_is_demanded(server: ServerProcess) -> None:
+    address = httpx.URL(server.url)
+    body = b'{"instances": [[1, 1, 1, 1]]}'
+    with socket.create_connection((address.host, address.port or 0)) as raw:
+        raw.sendall(b"POST %b HTTP/1.0\r\nContent-Length: %d\r\n\r\n%b" % (PREDICT.encode(), len(body), body))
+        assert b'{"predictions":[[8.0,2.0]]}' in raw.makefile("rb").read()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_the_open_inference_protocol(client: httpx.Client, binary: bool) -> None:
+    x = np.float32([[1, 2, 3, 4]])
+    tensor: dict[str, object] = {"name": "x", "shape": [1, 4], "datatype": "FP32"}
+    if not binary:
+        content = json.dumps({"id": "i", "inputs": [tensor | {"data": x.tolist()}]}).encode()
+        answer = client.post("/v2/models/telling/infer", content=content).json()
+        assert answer["outputs"] == [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [20.0, 2.0]}]
+        assert (answer["id"], answer["model_version"]) == ("i", "2")
+        return
+    tensor["parameters"] = {"binary_data_size": x.nbytes}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    raw = client.post(
+        "/v2/models/telling/versions/1/infer",
+        content=head + x.tobytes(),
+        headers={"Inference-Header-Content-Length": str(len(head))},
+    )
+    length = int(raw.headers["inference-header-content-length"])
+    assert raw.headers["content-type"] == "application/octet-stream"
+    assert np.frombuffer(raw.content[length:], "<f4").tolist() == [10.0, 1.0]
+
+
+def test_health_metadata_and_index_of_the_open_inference_protocol(client: httpx.Client) -> None:
+    assert "binary_tensor_data" in client.get("/v2").json()["extensions"]
+    for path in (
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/v2/models/telling/ready",
+        "/v2/models/telling/versions/1/ready",
+    ):
+        assert client.get(path).status_code == 200
+    assert client.get("/v2/models/telling").json()["versions"] == ["1", "2"]
+    index = client.post("/v2/repository/index").json()
+    assert {"name": "telling", "version": "1", "state": "AVAILABLE", "reason": ""} in index
+
+
+def test_metrics_count_requests(client: httpx.Client) -> None:
+    def count() -> float:
+        text = client.get("/monitoring/prometheus/metrics").text
+        line = next(line for line in text.splitlines() if line.startswith(
+            ':tensorflow:serving:request_count{model_name="two-sided",status="OK"}'))  # fmt: skip
+        return float(line.split()[-1])
+
+    body = b'{"inputs": {"a": [[1, 2]], "b": [5]}}'
+    client.post("/v1/models/two-sided:predict", content=body)
+    before = count()
+    client.post("/v1/models/two-sided:predict", content=body)
+    assert count() == before + 1
+
+
+def test_a_deadline_that_cannot_be_met_is_504_and_a_senseless_one_400(client: httpx.Client) -> None:
+    instances = [[0, 0, 0, 0]] * 4000  # tens of batches
+    late = client.post(PREDICT, json={"instances": instances}, headers={"X-Request-Timeout-Ms": "0.01"})
+    assert (late.status_code, late.json()) == (504, {"error": "Deadline exceeded"})
+    odd = client.post(PREDICT, json={"instances": instances}, headers={"X-Request-Timeout-Ms": "soon"})
+    assert odd.status_code == 400
+
+
+def test_more_rows_than_the_queue_holds_are_413(client: httpx.Client) -> None:
+    answer = client.post(PREDICT, json={"instances": [[0, 0, 0, 0]] * 4097})
+    assert (answer.status_code, answer.json()["error"]) == (
+        413,
+        "The request has 4097 rows; the limit is 4096",
+    )
+
+
+async def test_a_full_queue_is_429_and_says_when_to_return(server: ServerProcess) -> None:
+    body = json.dumps({"instances": [[0, 0, 0, 0]] * 1500}).encode()
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        answers = await asyncio.gather(*(client.post(PREDICT, content=body) for _ in range(12)))
+    codes = [answer.status_code for answer in answers]
+    assert set(codes) <= {200, 429}
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_a_release_whose_bytes_are_altered_is_refused_and_reported(
+    dashboard: FakeDashboard, server: ServerProcess, client: httpx.Client, model_files: dict[str, bytes]
+) -> None:
+    good = dashboard.add(1, model_files["telling-1"])
+    altered = dashboard.add(2, b"another file, never served before")
+    dashboard.files[altered.digest] = model_files["telling-2"]
+    release = Release(model="altered", generation=1, production=1, versions=(good,), issued_at="x")
+    dashboard.publish(release)
+    dashboard.serves("altered", 1)
+    dashboard.publish(release.model_copy(update={"generation": 2, "production": 2, "versions": (altered,)}))
+    report = until(lambda: (last := dashboard.last_report("altered"))["error"] and last)
+    assert (report["generation"], report["loading"]) == (1, 2)
+    assert "longer than the approved" in report["error"]
+    answer = client.post("/v1/models/altered:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
+    assert answer.json()["predictions"] == [[4.0, 1.0]]
+    dashboard.publish(release.model_copy(update={"generation": 3, "production": None, "versions": ()}))
+    dashboard.serves("altered", 3)
+
+
+def test_beyond_loopback_a_token_is_asked_for(
+    dashboard: FakeDashboard, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    dashboard.tokens["ty_read"] = ["read"]
+    with (
+        running(
+            tmp_path_factory.mktemp("open"), dashboard, "--host", "0.0.0.0", "--body-limit", "100"
+        ) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+
+        def status(token: str | None, content: bytes = b"{}") -> int:
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            return client.post("/v1/models/nobody:predict", content=content, headers=headers).status_code
+
+        assert [status(None), status("ty_unknown"), status("ty_read"), status("ty_own")] == [
+            401,
+            401,
+            403,
+            404,
+        ]
+        assert status("ty_own", b"x" * 101) == 413
+        assert client.get("/v2/health/live").status_code == 200

@@ -1,0 +1,65 @@
+"""Versions swap under load: no request fails, none is answered by another than its header says."""
+
+import asyncio
+import time
+
+import httpx
+
+from jobs.spec.release import Release, ReleasedVersion
+
+from .fakes import FakeDashboard, ServerProcess
+from .load import Load
+
+def release(
+    telling: dict[int, ReleasedVersion], model: str, generation: int, production: int, *standby: int
+) -> Release:
+    versions = tuple(telling[number] for number in sorted({production, *standby}))
+    return Release(
+        model=model,
+        generation=generation,
+        production=production,
+        standby=standby,
+        versions=versions,
+        issued_at="x",
+    )
+
+
+async def test_ten_thousand_requests_from_sixteen_clients_over_ten_swaps(
+    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+) -> None:
+    dashboard.publish(release(telling, "swapped", 1, 1))
+    await asyncio.to_thread(dashboard.serves, "swapped", 1)
+    load = Load(server.url, "swapped", clients=16)
+
+    async def swap_ten_times() -> None:
+        for generation in range(2, 12):
+            production = 2 - generation % 2
+            # now and then the old version is dropped: the next swap loads and warms it again, under load
+            standby = () if generation in (4, 7) else (3 - production,)
+            dashboard.publish(release(telling, "swapped", generation, production, *standby))
+            await asyncio.to_thread(dashboard.serves, "swapped", generation)
+            await asyncio.sleep(0.1)  # some answers of each
+
+    await load.during(swap_ten_times, at_least=10_000)
+    assert load.wrong == []
+    assert len(load.answers) >= 10_000
+    assert len(load.versions_in_order) >= 11
+    dashboard.publish(Release(model="swapped", generation=12, production=None, versions=(), issued_at="x"))
+    await asyncio.to_thread(dashboard.serves, "swapped", 12)
+
+
+def test_a_rollback_is_seen_in_answers_within_a_second(
+    dashboard: FakeDashboard, telling: dict[int, ReleasedVersion], client: httpx.Client
+) -> None:
+    body = b'{"instances": [[1, 1, 1, 1]]}'
+
+    def answering_version() -> int:
+        (one,) = client.post("/v1/models/telling:predict", content=body).json()["predictions"]
+        return int(one[1])
+
+    assert answering_version() == 2
+    for generation, production, standby in ((2, 1, 2), (3, 2, 1)):
+        began = time.monotonic()
+        dashboard.publish(release(telling, "telling", generation, production, standby))
+        while answering_version() != production:
+            assert time.monotonic() < began + 1
