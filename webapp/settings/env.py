@@ -92,6 +92,14 @@ def artifacts(home_folder: Path) -> str:
     return os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
 
 
+def byte_count(name: str, default: int) -> int:
+    """Return a whole number of bytes above 0."""
+    text = os.environ.get(name) or str(default)
+    if not text.isdigit() or int(text) == 0:
+        raise ImproperlyConfigured(f"{name}={text!r}: give a number of bytes, such as {default}")
+    return int(text)
+
+
 def public_url() -> str:
     """Return the address people use (`https://host[:port]`), or nothing on a machine of one's own."""
     url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")

@@ -33,7 +33,9 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
     )
-    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    processors: list[structlog.typing.Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    ]
     if as_json:
         processors.append(structlog.processors.format_exc_info)
     return {

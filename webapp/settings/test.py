@@ -18,6 +18,6 @@ from webapp.settings.main import DATABASES, HOME
 
 # A file, not memory: web, workers and scheduler of the flow tests open the same database.
 DATABASES["default"].setdefault("TEST", {})  # type: ignore[attr-defined]
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # type: ignore[attr-defined]
+if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(Path(HOME) / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,197 @@
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from jobs.actions import people as actions
+from jobs.actions import tokens
+from jobs.errors import BadInput, Conflict, Forbidden, NotFound
+from jobs.models import ApiToken, AuditEvent, Job, LoginLink, Membership, Project, Role, User
+from tests.factories import make_experiment, make_job, make_model
+from tests.people import People, browser_of
+
+
+def secret_of(path: str) -> str:
+    return path.removeprefix(actions.LINK_PATH)
+
+
+class TestLoginLinks:
+    def test_work_once(self, people: People) -> None:
+        secret = secret_of(actions.create_login_link(people.member, by=people.administrator))
+        assert actions.use_login_link(secret) == people.member
+        with pytest.raises(NotFound):
+            actions.use_login_link(secret)
+
+    def test_are_kept_only_as_a_hash(self, people: People) -> None:
+        secret = secret_of(actions.create_login_link(people.member, by=None))
+        assert secret not in str(LoginLink.objects.values())
+        assert secret not in str(AuditEvent.objects.values())
+
+    def test_end(self, people: People) -> None:
+        link = actions.create_login_link(people.member, by=None, ttl=timedelta(seconds=-1))
+        with pytest.raises(NotFound):
+            actions.use_login_link(secret_of(link))
+
+    def test_of_a_disabled_person_are_worth_nothing(self, people: People) -> None:
+        secret = secret_of(actions.create_login_link(people.member, by=None))
+        actions.set_active(people.member, False, by=people.administrator)
+        with pytest.raises(NotFound):
+            actions.use_login_link(secret)
+
+    def test_are_made_by_administrators(self, people: People) -> None:
+        with pytest.raises(Forbidden):
+            actions.create_login_link(people.administrator, by=people.owner)
+
+
+class TestPeople:
+    def test_a_name_is_taken_once(self, people: People) -> None:
+        with pytest.raises(Conflict):
+            actions.add_person("owner", by=people.administrator)
+
+    @pytest.mark.parametrize("name", ["", "a b", "a/b", "<i>", "x" * 151])
+    def test_odd_names_are_refused(self, db: None, name: str) -> None:
+        with pytest.raises(BadInput):
+            actions.add_person(name, by=None)
+
+    def test_disabling_ends_sessions_and_tokens_at_once(self, people: People) -> None:
+        browser = browser_of(people.member)
+        _, raw = tokens.create(people.member, by=people.member, scopes=["read"])
+        actions.set_active(people.member, False, by=people.administrator)
+        assert browser.get("/").status_code == 302
+        assert tokens.authenticate(raw) is None
+
+    def test_nobody_locks_themselves_out(self, people: People) -> None:
+        with pytest.raises(Conflict):
+            actions.set_active(people.administrator, False, by=people.administrator)
+        with pytest.raises(Conflict):
+            actions.set_admin(people.administrator, False, by=people.administrator)
+
+
+class TestProjects:
+    def test_whoever_makes_one_becomes_its_admin(self, people: People) -> None:
+        project = actions.create_project("trains", "Trains", by=people.stranger)
+        assert Membership.objects.get(project=project).role == Role.ADMIN
+
+    @pytest.mark.parametrize("slug", ["", "Trains", "-x", "x-", "a_b", "ü", "x" * 64])
+    def test_bad_slugs_are_refused(self, people: People, slug: str) -> None:
+        with pytest.raises(BadInput) as refused:
+            actions.create_project(slug, "Trains", by=people.member)
+        assert refused.value.problems[0].pointer == "/slug"
+
+    def test_members_do_not_manage(self, people: People) -> None:
+        with pytest.raises(Forbidden):
+            actions.set_role(people.project, people.stranger, Role.VIEWER, by=people.member)
+
+    def test_the_last_admin_stays(self, people: People) -> None:
+        with pytest.raises(Conflict):
+            actions.remove_member(people.project, people.owner, by=people.owner)
+        with pytest.raises(Conflict):
+            actions.set_role(people.project, people.owner, Role.VIEWER, by=people.administrator)
+        actions.set_role(people.project, people.member, Role.ADMIN, by=people.owner)
+        actions.remove_member(people.project, people.owner, by=people.owner)
+
+    def test_single_person_mode_leaves_an_audit_row(self, people: People) -> None:
+        actions.change_project(people.project, by=people.owner, single_person=True)
+        event = AuditEvent.objects.latest("pk")
+        assert (event.action, event.detail["single_person"]) == ("project.change", True)
+
+    def test_deleting_one_takes_its_jobs_along(self, people: People) -> None:
+        experiment = make_experiment(project=people.project, by=people.member)
+        job = make_job(by=people.member, experiment=experiment, state="completed")
+        make_job(by=people.member, project=people.project, parent=job, kind="train", state="completed")
+        actions.delete_project(people.project, by=people.owner)
+        assert not Project.objects.filter(slug="yard").exists()
+        assert not Job.objects.exists()
+
+    def test_one_with_models_or_open_jobs_stays(self, people: People) -> None:
+        job = make_job(by=people.member, project=people.project)
+        with pytest.raises(Conflict, match="Jobs"):
+            actions.delete_project(people.project, by=people.owner)
+        job.delete()
+        make_model(project=people.project, by=people.member)
+        with pytest.raises(Conflict, match="models"):
+            actions.delete_project(people.project, by=people.owner)
+
+
+class TestTokens:
+    def test_authenticate_until_revoked(self, people: People) -> None:
+        token, raw = tokens.create(people.member, by=people.member, scopes=["write", "read"])
+        assert raw.startswith("ty_")
+        assert raw not in str(ApiToken.objects.values())
+        found = tokens.authenticate(raw)
+        assert found == token
+        assert found is not None
+        assert (found.user, found.scopes) == (people.member, ["read", "write"])
+        tokens.revoke(token, by=people.member)
+        assert tokens.authenticate(raw) is None
+
+    def test_end(self, people: People) -> None:
+        soon = timezone.now() + timedelta(minutes=1)
+        token, raw = tokens.create(people.member, by=people.member, scopes=["read"], expires=soon)
+        assert tokens.authenticate(raw)
+        ApiToken.objects.filter(pk=token.pk).update(expires=timezone.now())
+        assert tokens.authenticate(raw) is None
+
+    def test_note_their_use_at_most_once_a_minute(
+        self, people: People, django_assert_num_queries: object
+    ) -> None:
+        _, raw = tokens.create(people.member, by=people.member, scopes=["read"])
+        with django_assert_num_queries(2):  # type: ignore[operator]
+            tokens.authenticate(raw)
+        with django_assert_num_queries(1):  # type: ignore[operator]
+            tokens.authenticate(raw)
+
+    def test_reach_no_further_than_their_owner(self, people: People) -> None:
+        with pytest.raises(Forbidden):
+            tokens.create(people.owner, by=people.owner, scopes=["admin"])
+        with pytest.raises(BadInput):
+            tokens.create(people.owner, by=people.owner, scopes=["everything"])
+        with pytest.raises(Forbidden):
+            tokens.create(people.owner, by=people.member, scopes=["read"])
+
+    def test_of_others_cannot_be_revoked(self, people: People) -> None:
+        token, _ = tokens.create(people.owner, by=people.owner, scopes=["read"])
+        with pytest.raises(NotFound):
+            tokens.revoke(token, by=people.member)
+
+    def test_of_the_installation_belong_to_no_person(self, db: None) -> None:
+        first = tokens.service_token("serve")
+        second = tokens.service_token("serve")
+        assert tokens.authenticate(first) is None
+        found = tokens.authenticate(second)
+        assert found is not None
+        assert found.user.is_service
+        assert not found.user.has_usable_password()
+
+
+class TestCommands:
+    def test_adduser_prints_a_link_that_works(self, db: None, capsys: pytest.CaptureFixture[str]) -> None:
+        call_command("adduser", "ada", "--admin")
+        link = capsys.readouterr().out.strip()
+        user = actions.use_login_link(link.rsplit("/", 1)[1])
+        assert user.username == "ada"
+        assert user.is_superuser
+
+    def test_token_prints_the_token_and_nothing_else(
+        self, people: People, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        call_command("token", "member", "--scopes", "read,write", "--expires", "30d")
+        token = tokens.authenticate(capsys.readouterr().out.removesuffix("\n"))
+        assert token is not None
+        assert token.expires is not None
+        assert timedelta(days=29) < token.expires - timezone.now() <= timedelta(days=30)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("nobody", "--scopes", "read"),
+            ("member", "--scopes", "all"),
+            ("member", "--scopes", "read", "--expires", "soon"),
+        ],
+    )
+    def test_token_says_what_is_wrong(self, people: People, arguments: tuple[str, ...]) -> None:
+        with pytest.raises(CommandError):
+            call_command("token", *arguments)
+        assert not ApiToken.objects.exists()
+        assert User.objects.filter(is_service=True).count() == 0

@@ -1,0 +1,42 @@
+import json
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from jobs.actions import people
+from jobs.errors import TrainyardError
+from jobs.models import User
+from webapp.ops.home import Home
+
+
+class Command(BaseCommand):
+    help = "Make a person, or a new way in for one who is there, and print a one-time login link."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user")
+        parser.add_argument("--admin", action="store_true", help="an administrator of the installation")
+
+    def handle(self, *, user: str, admin: bool, **options: object) -> None:
+        try:
+            person = self._existing(user) or people.add_person(user, by=None, admin=admin)
+            link = people.create_login_link(person, by=None)
+        except TrainyardError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(f"{address()}{link}")
+
+    def _existing(self, username: str) -> User | None:
+        """Find somebody who lost the way in: without e-mail the terminal is the last road."""
+        person = User.objects.filter(username=username, is_service=False).first()
+        if person is not None:
+            self.stderr.write(f"{username} is there already; this is a new way in.")
+        return person
+
+
+def address() -> str:
+    """Return where the dashboard is: the public address, or what a running `up` has written down."""
+    if settings.TRAINYARD_PUBLIC_URL:
+        return str(settings.TRAINYARD_PUBLIC_URL)
+    try:
+        return str(json.loads(Home(settings.TRAINYARD_HOME).urls_file.read_text())["web"])
+    except (OSError, ValueError, KeyError):
+        return "http://127.0.0.1:8000"
