@@ -135,7 +135,8 @@ def test_an_artifact_of_others_is_404(yard: Yard, call: Any) -> None:
 
 
 def test_an_upload_must_be_a_keras_archive(yard: Yard, call: Any) -> None:
-    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="m.keras"\r\n\r\nnot a zip\r\n--b--\r\n'
+    head = b'Content-Disposition: form-data; name="file"; filename="m.keras"'
+    body = b"--b\r\n" + head + b"\r\n\r\nnot a zip\r\n--b--\r\n"
     answer = call(yard.member).raw("POST", "/models/digits/versions", body, "multipart/form-data; boundary=b")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/file")
     assert keras_archive()[:2] == b"PK"

@@ -1,22 +1,18 @@
 """Who calls: a Bearer token or a browser session with CSRF. Whatever is missing or bad is a 401."""
 
-import hashlib
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import cast
 
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
+from jobs.actions import tokens
 from jobs.errors import Forbidden
 from jobs.models import ApiToken, User
 from webapp.api import throttle
 from webapp.api.problems import Unauthenticated
 
-ALL_SCOPES = ("read", "write", "approve", "serve", "admin", "worker")
-USE_NOTED_EVERY = timedelta(minutes=1)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -30,7 +26,7 @@ class Caller:
     @property
     def scopes(self) -> tuple[str, ...]:
         """Return the scopes that the caller holds."""
-        return ALL_SCOPES if self.token is None else tuple(self.token.scopes)
+        return tokens.SCOPES if self.token is None else tuple(self.token.scopes)
 
 
 def actor(request: HttpRequest) -> User:
@@ -56,22 +52,11 @@ def _by_token(request: HttpRequest) -> Caller | None:
     if header is None:
         return None
     scheme, _, secret = header.partition(" ")
-    token = _find(secret.strip()) if scheme.lower() == "bearer" else None
+    token = tokens.authenticate(secret.strip()) if scheme.lower() == "bearer" else None
     if token is None:
         raise Unauthenticated("The token is unknown, expired or revoked: send Authorization: Bearer ty_…")
     request.user = token.user
     return Caller(token.user, token)
-
-
-def _find(secret: str) -> ApiToken | None:
-    now = timezone.now()
-    digest = hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
-    token = ApiToken.objects.select_related("user").filter(digest=digest, user__is_active=True).first()
-    if token is None or (token.expires is not None and token.expires <= now):
-        return None
-    if token.last_used is None or now - token.last_used > USE_NOTED_EVERY:
-        ApiToken.objects.filter(pk=token.pk).update(last_used=now)
-    return token
 
 
 def _by_session(request: HttpRequest) -> Caller:

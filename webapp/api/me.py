@@ -3,8 +3,9 @@
 from django.http import HttpRequest
 from ninja import Router, Schema
 
+from jobs.actions.tokens import SCOPES
 from jobs.models import Membership
-from webapp.api.auth import ALL_SCOPES, caller, needs
+from webapp.api.auth import caller, needs
 
 router = Router()
 
@@ -25,7 +26,7 @@ class Me(Schema):
     scopes: list[str]
 
 
-@router.get("/me", response=Me, auth=needs(*ALL_SCOPES))
+@router.get("/me", response=Me, auth=needs(*SCOPES))
 def me(request: HttpRequest) -> Me:
     """Return who the credentials belong to; any scope will do."""
     who = caller(request)

@@ -23,6 +23,8 @@ from webapp.api.problems import SENTENCES, TooLarge, Unavailable, problem, refus
 # One module a resource; each has a `router`. Keep the order of contract.md.
 RESOURCES = (
     "me",
+    "users",
+    "projects",
     "datasets",
     "experiments",
     "jobs",
@@ -32,6 +34,7 @@ RESOURCES = (
     "endpoints",
     "serving",
     "workers",
+    "tokens",
     "audit",
 )
 
