@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from jobs import access
@@ -40,7 +40,7 @@ def listed(
     rows = access.visible_experiments(user).select_related("project", "created_by")
     rows = rows.annotate(
         last_job=Subquery(roots.values("pk")[:1]),
-        last_state=Coalesce(Subquery(roots.values("state")[:1]), ""),
+        last_state=Coalesce(Subquery(roots.values("state")[:1]), Value("")),
         revision_number=Coalesce(Max("revisions__number"), 0),
     )
     if project is not None:

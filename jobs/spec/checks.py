@@ -6,6 +6,7 @@ a reader wants before pressing the button. Both point into the spec.
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from pydantic import ValidationError
 
@@ -53,8 +54,13 @@ def _of_roles(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
                 yield Problem(pointer, f"no column {column!r}; there are {', '.join(names[:20])}")
 
 
+def fits(spec: ExperimentSpec, profile: Profile) -> bool:
+    """Say whether the template can be built on these data at all."""
+    return spec.model.template != "cnn" or profile.kind == "image"
+
+
 def _of_model(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    if spec.model.template == "cnn" and profile.kind != "image":
+    if not fits(spec, profile):
         yield Problem("/model/template", "cnn takes images; these data are vectors: use mlp or linear")
 
 
@@ -85,9 +91,10 @@ def extremes(parameter: Parameter) -> Sequence[Value]:
 
 
 def _of_space(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Try each hyperparameter's extremes in the place they go to."""
+    """Try each hyperparameter's extremes in the place they go to; of batch sizes all, for the mesh."""
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
-        for value in extremes(parameter)[:LOOKED_AT]:
+        tried = parameter.grid() if parameter.name == "batch_size" else extremes(parameter)
+        for value in tried[:LOOKED_AT]:
             try:
                 apply_values(spec, {parameter.name: value})
             except ValidationError as error:
@@ -108,8 +115,7 @@ def _of_layout(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         of_model = variables(tried.model, profile)
         for problem in check_layout(spec.mesh, of_model, tried.fit.batch_size):
             where = f"with {name} = {value!r}: " if name else ""
-            if problem not in found:
-                found[Problem(problem.pointer, where + problem.message)] = None
+            found.setdefault(Problem(problem.pointer, where + problem.message))
     return _first_of_each_pointer(found)
 
 
@@ -117,14 +123,18 @@ def _first_of_each_pointer(found: dict[Problem, None]) -> list[Problem]:
     return list({problem.pointer: problem for problem in reversed(found)}.values())[::-1]
 
 
+SHAPING = frozenset({"units", "layers", "filters", "kernel", "batch_norm"})
+"""Hyperparameters that change which variables there are, or their shapes."""
+
+
 def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec]]:
     searched = spec.search.space if spec.search is not None else ()
-    names = {parameter.name for parameter in searched}
-    if not names & {"units", "layers", "filters", "kernel", "batch_norm"}:
+    shaping = [parameter for parameter in searched if parameter.name in SHAPING]
+    if not shaping:
         yield "", "", spec
-    for parameter in searched:
-        if parameter.name in ("units", "layers", "filters", "kernel", "batch_norm", "batch_size"):
-            for value in parameter.grid()[:LOOKED_AT]:
+    for parameter in shaping:
+        for value in parameter.grid()[:LOOKED_AT]:
+            with suppress(ValidationError):  # `_of_space` has said so
                 yield parameter.name, value, apply_values(spec, {parameter.name: value})
 
 

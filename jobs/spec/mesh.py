@@ -2,9 +2,9 @@
 
 import math
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from jobs.spec.base import Frozen
 
@@ -59,6 +59,11 @@ class MeshSpec(Frozen):
                     f"layout rule {rule.match!r} names {sorted(unknown)}, not among {list(self.axis_names)}"
                 )
         return self
+
+    @model_serializer(mode="wrap")
+    def _keeps_its_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `batch_axis` even when null: left out, it would be read back as the default."""
+        return {**handler(self), "batch_axis": self.batch_axis}
 
     def size(self) -> int:
         """Return the number of devices."""

@@ -56,7 +56,7 @@ class TemplateModel(Frozen):
             where = ".".join(str(part) for part in first["loc"])
             known = ", ".join(TEMPLATES[self.template].model_fields)
             raise ValueError(
-                f"{where}: {first['msg']} (got {first.get('input')!r}); {self.template} takes {known}"
+                f"args.{where}: {first['msg']} (got {first.get('input')!r}); {self.template} takes {known}"
             ) from error
         return self
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from jobs.spec.base import Frozen
-from jobs.spec.checks import extremes, roles_differ, warnings
+from jobs.spec.checks import extremes, fits, roles_differ, warnings
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.mesh import MeshSpec
 from jobs.spec.problems import Problem
@@ -106,7 +106,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
     executions = trials * (spec.search.executions_per_trial if spec.search is not None else 1)
     space: Space = spec.search.space if spec.search is not None else ()
     size = grid_size(space, COUNTED)
-    known = profile if profile is not None and not roles_differ(spec, profile) else None
+    known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
     epochs = _epochs(spec, executions)
     hours, estimate = _estimate(spec, epochs, now)
@@ -138,6 +138,11 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
         warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, size, now)]),
     )
+
+
+def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
+    """Say whether the variables can be listed before anything is built."""
+    return fits(spec, profile) and not roles_differ(spec, profile)
 
 
 def _as_json(warning: Problem) -> dict[str, str]:

@@ -33,5 +33,5 @@ class PrecisionSpec(Frozen):
     @model_validator(mode="after")
     def _trains(self) -> Self:
         if reason := WILL_NOT_TRAIN.get(self.policy):
-            raise ValueError(f"{self.policy}: {reason}")
+            raise ValueError(f"policy {self.policy}: {reason}")
         return self

@@ -5,29 +5,15 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+PLAIN = ("missing", "value_error", "extra_forbidden")
+"""Kinds of error whose message says all; to the others what came in is added."""
+
 
 class Problem(NamedTuple):
     """One thing wrong with an input, and where."""
 
     pointer: str
     message: str
-
-
-def _pointer(body: Any, loc: tuple[int | str, ...]) -> str:
-    """Follow `loc` through `body`, leaving out the union tags that pydantic puts into it."""
-    parts: list[str] = []
-    here = body
-    for index, part in enumerate(loc):
-        is_last = index == len(loc) - 1
-        if isinstance(here, dict) and isinstance(part, str):
-            if part not in here and not is_last:
-                continue  # a union's tag or the name of a union's member
-            parts.append(part)
-            here = here.get(part)
-        elif isinstance(here, list) and isinstance(part, int):
-            parts.append(str(part))
-            here = here[part] if part < len(here) else None
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Problem]:
@@ -37,10 +23,57 @@ def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Proble
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
     """Do the same for pydantic's error items, whose `loc` lies in `body`."""
-    found = []
-    for item in items:
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] not in ("missing", "value_error", "extra_forbidden"):
-            message = f"{message} (got {item.get('input')!r})"[:500]
-        found.append(Problem(prefix + _pointer(body, item["loc"]), message))
-    return found
+    items = list(items)
+    return [_problem(item, body, prefix) for item in items if not _follows_from_another(item, items)]
+
+
+def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]]) -> bool:
+    """Say whether a list is "too short" only because its own items were refused."""
+    loc = item["loc"]
+    return item["type"] == "too_short" and any(
+        len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in items
+    )
+
+
+def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
+    message = item["msg"].removeprefix("Value error, ")
+    parts, here = _follow(body, item["loc"], is_missing=item["type"] == "missing")
+    if item["type"] == "value_error":
+        parts += _named_first(message, here)
+    if item["type"] not in PLAIN:
+        message = f"{message} (got {item.get('input')!r})"[:500]
+    return Problem(prefix + "".join("/" + _escaped(part) for part in parts), message)
+
+
+def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple[list[str], Any]:
+    """Follow `loc` through `body`, leaving out the union tags that pydantic puts into it."""
+    parts: list[str] = []
+    here = body
+    for index, part in enumerate(loc):
+        if isinstance(here, dict) and isinstance(part, str):
+            if part not in here and not (is_missing and index == len(loc) - 1):
+                continue  # a union's tag or the name of a union's member
+            parts.append(part)
+            here = here.get(part)
+        elif isinstance(here, list) and isinstance(part, int):
+            parts.append(str(part))
+            here = here[part] if part < len(here) else None
+    return parts, here
+
+
+def _named_first(message: str, here: Any) -> list[str]:
+    """Return the field that a check over several fields blames.
+
+    Such checks belong to the whole object; ours begin their sentence with the field's name, or with a
+    dotted path to it: "min 64 is above max 16", "fit.batch_size 100 does not divide …".
+    """
+    path = message.split(" ", 1)[0].rstrip(":").split(".")
+    for part in path:
+        if not isinstance(here, dict) or part not in here:
+            return []
+        here = here[part]
+    return path
+
+
+def _escaped(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")

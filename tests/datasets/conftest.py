@@ -1,0 +1,1 @@
+from tests.experiments.conftest import *  # noqa: F403

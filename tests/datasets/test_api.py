@@ -1,0 +1,157 @@
+"""Data sets over REST: the bundled ones, and uploads that only a worker opens."""
+
+import io
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings as SettingsWrapper
+
+from jobs.actions import datasets
+from jobs.models import DatasetVersion, Job
+from jobs.store import store
+from tests.datasets.making import DIABETES, make_ready
+from tests.experiments.conftest import World
+
+CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"
+
+
+@pytest.fixture
+def api(world: World) -> Client:
+    return world.client(world.owner)
+
+
+def send(client: Client, content: bytes = CSV, file: str = "people.csv", **fields: Any) -> Any:
+    form = {"project": "yard", "slug": "people", "file": SimpleUploadedFile(file, content), **fields}
+    return client.post("/api/v1/datasets", form)
+
+
+def archive() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("x.npy", b"")
+    return buffer.getvalue()
+
+
+def test_the_bundled_data_sets_are_listed_for_everyone(world: World) -> None:
+    found = world.client(world.stranger).get("/api/v1/datasets").json()["items"]
+    assert [item["slug"] for item in found] == ["breast_cancer", "diabetes", "digits", "iris", "wine"]
+    assert {item["project"] for item in found} == {None}
+
+
+def test_making_the_bundled_ones_again_changes_nothing(world: World) -> None:
+    before = (DatasetVersion.objects.count(), Job.objects.count())
+    datasets.ensure_bundled()
+    assert (DatasetVersion.objects.count(), Job.objects.count()) == before
+
+
+def test_a_ready_version_shows_schema_and_rows(api: Client) -> None:
+    version = api.get("/api/v1/datasets/digits/versions/1").json()
+    assert (version["state"], version["rows"], version["schema"]["outputs"]) == ("ready", 1797, 10)
+    preview = api.get("/api/v1/datasets/digits/versions/1/preview").json()
+    assert preview["columns"] == ["image", "digit"]
+    assert len(preview["rows"]) == 3
+
+
+def test_an_upload_is_kept_as_it_came_and_given_to_a_worker(api: Client) -> None:
+    answer = send(api, target="progression", features="age, bmi")
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["latest"] == {"number": 1, "state": "preparing", "digest": None, "rows": None}
+    version = DatasetVersion.objects.get(dataset__slug="people")
+    assert version.upload is not None
+    assert store().path(version.upload.digest).read_bytes() == CSV
+    assert version.request["features"] == ["age", "bmi"]
+    assert Job.objects.filter(kind="profile", payload__dataset_version=version.pk).count() == 1
+
+
+def test_the_next_upload_is_the_next_version(api: Client) -> None:
+    send(api)
+    form = {"file": SimpleUploadedFile("more.csv", CSV + b"1,2,3\n")}
+    answer = api.post("/api/v1/datasets/people/versions?project=yard", form)
+    assert (answer.status_code, answer.json()["number"]) == (201, 2)
+    listed = api.get("/api/v1/datasets/people/versions").json()["items"]
+    assert [item["number"] for item in listed] == [2, 1]
+
+
+def test_a_taken_slug_is_a_conflict(api: Client) -> None:
+    send(api)
+    assert send(api).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("people.exe", CSV),
+        ("people.csv", b""),
+        ("people.csv", archive()),
+        ("people.csv", b"a,b\n\x00\x01"),
+        ("people.csv", b"\xff\xfe\xfa"),
+        ("people.npz", CSV),
+        ("people.parquet", b"PAR1 but then nothing"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_refused(api: Client, name: str, content: bytes) -> None:
+    answer = send(api, content, name)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/file")
+
+
+def test_a_wrong_digest_is_refused(api: Client) -> None:
+    answer = send(api, sha256="0" * 64)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/sha256")
+
+
+def test_an_upload_above_the_limit_is_413(api: Client, settings: SettingsWrapper) -> None:
+    settings.TRAINYARD_MAX_UPLOAD_BYTES = 100
+    assert send(api).status_code == 413
+
+
+@pytest.mark.parametrize(("field", "value"), [("slug", "Not a slug"), ("task", "guessing")])
+def test_bad_fields_are_named(api: Client, field: str, value: Any) -> None:
+    fields: dict[str, Any] = {field: value}
+    answer = send(api, **fields)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{field}")
+
+
+def test_urls_are_refused_in_plain_words(api: Client) -> None:
+    body = {"project": "yard", "slug": "far", "url": "https://example.org/a.csv"}
+    answer = api.post("/api/v1/datasets", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert "come later" in answer.json()["detail"]
+
+
+def test_a_failed_profile_speaks_of_the_file_and_can_be_tried_again(api: Client, world: World) -> None:
+    send(api)
+    version = DatasetVersion.objects.get(dataset__slug="people")
+    assert version.upload is not None
+    message = f"{version.upload.digest} is not a readable CSV file"
+    datasets.profile_failed(version.pk, {"code": "bad_data", "message": message})
+    Job.objects.update(state="failed")
+    shown = api.get("/api/v1/datasets/people/versions/1").json()
+    assert (shown["state"], shown["error"]["message"]) == ("failed", "people.csv is not a readable CSV file")
+    version.refresh_from_db()
+    datasets.try_again(version, by=world.owner)
+    version.refresh_from_db()
+    assert version.state == "preparing"
+
+
+def test_other_roles_are_a_new_version_of_the_same_bytes(api: Client, world: World) -> None:
+    send(api)
+    version = make_ready(DatasetVersion.objects.get(dataset__slug="people"), DIABETES)
+    again = datasets.set_roles(version, datasets.Roles(target="age"), by=world.owner)
+    assert (again.number, again.upload, again.request["target"]) == (2, version.upload, "age")
+
+
+def test_nobody_changes_a_bundled_data_set(api: Client) -> None:
+    answer = api.post("/api/v1/datasets/iris/versions", {"file": SimpleUploadedFile("a.csv", CSV)})
+    assert answer.status_code == 403
+
+
+def test_a_viewer_may_not_upload_and_a_stranger_sees_nothing(world: World, api: Client) -> None:
+    send(api)
+    assert send(world.client(world.viewer)).status_code == 403
+    stranger = world.client(world.stranger)
+    assert send(stranger).status_code == 404
+    for path in ("", "/versions", "/versions/1", "/versions/1/preview"):
+        assert stranger.get(f"/api/v1/datasets/people{path}").status_code == 404

@@ -1,0 +1,160 @@
+"""Experiments over REST."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import Experiment, Job
+from tests.experiments.conftest import World
+from tests.experiments.test_plan import documented
+
+
+@pytest.fixture
+def api(world: World) -> Client:
+    return world.client(world.owner)
+
+
+def post(client: Client, path: str, body: Any = None, **headers: str) -> Any:
+    return client.post(f"/api/v1{path}", body or {}, content_type="application/json", headers=headers)
+
+
+def patch(client: Client, path: str, body: Any, **headers: str) -> Any:
+    return client.patch(f"/api/v1{path}", body, content_type="application/json", headers=headers)
+
+
+def make(client: Client, spec: Any, **more: Any) -> dict[str, Any]:
+    answer = post(client, "/experiments", {"project": "yard", "name": "try", "spec": spec, **more})
+    assert answer.status_code == 201, answer.content
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def test_the_documented_example_validates_without_creating_anything(api: Client) -> None:
+    answer = post(api, "/experiments/validate", {"project": "yard", "name": "a", "spec": documented()})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert (body["valid"], body["errors"]) == (True, [])
+    assert body["plan"]["trials"] == 20
+    assert body["plan"]["memory_per_device"] == sum(body["plan"]["memory"].values())
+    assert not Experiment.objects.exists()
+
+
+def test_errors_of_a_spec_are_answers_not_failures(api: Client) -> None:
+    answer = post(api, "/experiments/validate", {"project": "yard", "name": "", "spec": {"version": 1}})
+    assert answer.status_code == 200
+    assert {error["pointer"] for error in answer.json()["errors"]} == {
+        "/spec/data",
+        "/spec/model",
+        "/name",
+    }
+
+
+def test_a_created_experiment_has_a_first_revision(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec, tags=["first"])
+    assert (made["revision"], made["tags"], made["state"]) == (1, ["first"], None)
+    assert made["spec"]["fit"]["epochs"] == 5
+
+
+def test_a_bad_spec_is_refused_with_pointers(api: Client, spec: dict[str, Any]) -> None:
+    answer = post(
+        api, "/experiments", {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epochs": 0}}}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_spec")
+    assert answer.json()["errors"][0]["pointer"] == "/spec/fit/epochs"
+
+
+def test_a_draft_may_be_unfinished_but_not_submitted(api: Client) -> None:
+    made = make(api, {"version": 1}, draft=True)
+    assert (made["revision"], made["draft"]) == (None, {"version": 1})
+    assert post(api, f"/experiments/{made['id']}/submit").status_code == 422
+
+
+def test_a_revision_is_made_only_when_the_spec_differs(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    same = patch(api, f"/experiments/{made['id']}", {"spec": spec}).json()
+    other = patch(api, f"/experiments/{made['id']}", {"spec": {**spec, "fit": {"epochs": 6}}}).json()
+    assert (same["revision"], other["revision"]) == (1, 2)
+
+
+def test_an_old_etag_is_refused(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    address = f"/experiments/{made['id']}"
+    seen = api.get(f"/api/v1{address}")["ETag"]
+    assert patch(api, address, {"name": "mine"}, **{"If-Match": seen}).status_code == 200
+    assert patch(api, address, {"name": "theirs"}, **{"If-Match": seen}).status_code == 412
+    assert patch(api, address, {"name": "theirs", "version": 1}).json()["code"] == "stale_state"
+
+
+def test_submitting_queues_a_root_job(api: Client, searching: dict[str, Any]) -> None:
+    made = make(api, searching)
+    answer = post(api, f"/experiments/{made['id']}/submit")
+    assert answer.status_code == 202
+    job = Job.objects.get(pk=answer.json()["job"])
+    assert (job.kind, job.state, job.parent) == ("search", "queued", None)
+
+
+def test_submitting_twice_under_one_key_queues_once(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    answers = [
+        post(api, f"/experiments/{made['id']}/submit", **{"Idempotency-Key": "k1"}).json() for _ in range(2)
+    ]
+    assert answers[0] == answers[1]
+    assert Job.objects.filter(experiment=made["id"]).count() == 1
+
+
+def test_a_clone_has_the_spec_but_no_jobs(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    post(api, f"/experiments/{made['id']}/submit")
+    copy = post(api, f"/experiments/{made['id']}/clone").json()
+    assert (copy["name"], copy["digest"], copy["last_job"]) == ("try (copy)", made["digest"], None)
+
+
+def test_deleting_waits_until_no_job_runs(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    address = f"/api/v1/experiments/{made['id']}"
+    post(api, f"/experiments/{made['id']}/submit")
+    assert api.delete(address).status_code == 409
+    Job.objects.update(state="stopped")
+    assert api.delete(address).status_code == 204
+    assert not Job.objects.filter(experiment=made["id"]).exists()
+
+
+def test_archived_ones_are_listed_only_if_asked_for(api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    patch(api, f"/experiments/{made['id']}", {"archived": True})
+    assert api.get("/api/v1/experiments?project=yard").json()["items"] == []
+    assert len(api.get("/api/v1/experiments?archived=true").json()["items"]) == 1
+
+
+@pytest.mark.parametrize("order", ["name", "-created", "updated", "-state", "id"])
+def test_the_list_is_cut_by_key_in_every_order(api: Client, spec: dict[str, Any], order: str) -> None:
+    made = {make(api, spec)["id"] for _ in range(3)}
+    seen: list[int] = []
+    query = {"limit": "2", "sort": order}
+    for _ in range(2):
+        page = api.get("/api/v1/experiments", query).json()
+        seen += [item["id"] for item in page["items"]]
+        query["cursor"] = page["next"]
+    assert page["next"] is None
+    assert sorted(seen) == sorted(made)
+
+
+def test_a_viewer_reads_but_does_not_write(world: World, api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    viewer = world.client(world.viewer)
+    assert viewer.get(f"/api/v1/experiments/{made['id']}").status_code == 200
+    assert patch(viewer, f"/experiments/{made['id']}", {"name": "n"}).status_code == 403
+    assert post(viewer, f"/experiments/{made['id']}/submit").status_code == 403
+
+
+def test_a_stranger_finds_nothing(world: World, api: Client, spec: dict[str, Any]) -> None:
+    made = make(api, spec)
+    stranger = world.client(world.stranger)
+    path = f"/experiments/{made['id']}"
+    found = [stranger.get(f"/api/v1{path}"), stranger.get(f"/api/v1{path}/revisions")]
+    found += [post(stranger, f"{path}/{verb}") for verb in ("submit", "clone")]
+    found += [patch(stranger, path, {"name": "n"}), stranger.delete(f"/api/v1{path}")]
+    found += [post(stranger, "/experiments/validate", {"project": "yard", "spec": spec})]
+    assert {answer.status_code for answer in found} == {404}
+    assert stranger.get("/api/v1/experiments").json()["items"] == []

@@ -1,0 +1,181 @@
+"""The plan and the judge that serve the form, the API and submit."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.queries import plan
+from jobs.spec import measures
+from tests.experiments.conftest import World
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
+
+
+def documented() -> dict[str, Any]:
+    """Return the example of the documentation."""
+    found = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert found is not None
+    body: dict[str, Any] = json.loads(found.group(1))
+    return body
+
+
+def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
+    """Return what is wrong with a spec, by pointer."""
+    return {problem.pointer: problem.message for problem in plan.judge(world.project, body).problems}
+
+
+def test_the_documented_example_is_valid_and_planned(world: World) -> None:
+    verdict = plan.judge(world.project, documented())
+    assert verdict.problems == []
+    found = verdict.plan
+    assert found is not None
+    assert (found.trials, found.executions, found.devices, found.batch_shards) == (20, 40, 8, 4)
+    assert found.epochs == 40 * 100 + 4 * (200 + 240)
+    assert found.distinct is None, "learning_rate is continuous"
+    assert found.grid_size == (4 * 10) + (4 * 6 * 10)
+    assert found.steps == ("search", "train", "ensemble", "quantize", "register")
+
+
+def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:
+    found = plan.judge(world.project, searching).plan
+    assert found is not None
+    assert found.largest == {"units": 64}
+    weights = (64 * 64 + 64 + 64 * 10 + 10) * 4
+    assert found.memory is not None
+    assert (found.memory.weights, found.memory.optimizer) == (weights, 2 * weights)
+
+
+def test_a_parameter_behind_a_condition_counts_for_the_largest(world: World, spec: dict[str, Any]) -> None:
+    space = [
+        {"name": "batch_norm", "kind": "boolean"},
+        {
+            "name": "units",
+            "kind": "int",
+            "min": 16,
+            "max": 512,
+            "when": {"name": "batch_norm", "in": [False]},
+        },
+    ]
+    body = {**spec, "search": {"objective": {"metric": "val_loss"}, "space": space}}
+    found = plan.judge(world.project, body).plan
+    assert found is not None
+    assert found.largest == {"batch_norm": False, "units": 512}
+
+
+def test_pointers_lead_into_the_body(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {
+        **searching["search"],
+        "space": [{"name": "units", "kind": "int", "min": 64, "max": 16}],
+    }
+    assert wrong(world, searching) == {"/spec/search/space/0/min": "min 64 is above max 16"}
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "pointer"),
+    [
+        ("precision", {"policy": "float16"}, "/spec/precision/policy"),
+        ("fit", {"batch_size": 0}, "/spec/fit/batch_size"),
+        ("fit", {"epoch": 3}, "/spec/fit/epoch"),
+        ("model", {"template": "mlp", "args": {"units": 0}}, "/spec/model/args/units"),
+        ("model", {"args": {}}, "/spec/model/template"),
+        ("mesh", {"shape": [3], "axis_names": ["data"]}, "/spec/fit/batch_size"),
+        ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
+        ("resources", {"priority": "high"}, "/spec/resources/priority"),
+    ],
+)
+def test_each_error_stands_at_its_field(
+    world: World, spec: dict[str, Any], section: str, value: dict[str, Any], pointer: str
+) -> None:
+    spec["fit"] = {"batch_size": 100}
+    assert list(wrong(world, {**spec, section: value})) == [pointer]
+
+
+def test_images_are_asked_for_by_cnn(world: World, spec: dict[str, Any]) -> None:
+    body = {**spec, "data": {"dataset": "diabetes"}, "model": {"template": "cnn"}}
+    assert "/spec/model/template" in wrong(world, body)
+
+
+def test_an_objective_must_be_measured_for_this_task(world: World, searching: dict[str, Any]) -> None:
+    searching["data"] = {"dataset": "diabetes"}
+    assert "val_mae" in wrong(world, searching)["/spec/search/objective/metric"]
+
+
+def test_an_unknown_data_set_is_named(world: World, spec: dict[str, Any]) -> None:
+    found = wrong(world, {**spec, "data": {"dataset": "nowhere"}})
+    assert found == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
+
+
+def test_a_rule_that_matches_nothing_is_found_before_a_device_is_taken(
+    world: World, spec: dict[str, Any]
+) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "dense", "axes": ["model"]}]
+    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
+
+
+def test_a_searched_width_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {
+        **searching["search"],
+        "space": [{"name": "units", "kind": "choice", "values": [16, 17]}],
+    }
+    searching["mesh"] = {
+        "shape": [2],
+        "axis_names": ["model"],
+        "batch_axis": None,
+        "simulate": 2,
+        "layout": [{"match": "dense_1/kernel", "axes": [None, "model"]}],
+    }
+    found = wrong(world, searching)
+    assert found["/spec/mesh/layout/0/axes"].startswith("with units = 17: ")
+
+
+def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {
+        **searching["search"],
+        "space": [{"name": "batch_size", "kind": "choice", "values": [64, 100]}],
+    }
+    searching["mesh"] = {"shape": [8], "axis_names": ["data"], "simulate": 8}
+    assert "batch_size = 100" in wrong(world, searching)["/spec/search/space/0"]
+
+
+def test_the_rule_of_thumb_is_suggested(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
+    found = plan.judge(world.project, {**spec, "mesh": mesh}).plan
+    assert found is not None
+    assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
+        {"match": rule["match"].replace("\\", ""), "axes": list(rule["axes"])}
+        for rule in found.suggested_layout
+    ]
+    assert found.variables[0].path == "dense_1/kernel"
+    assert found.variables[0].bytes == 64 * 32 * 4
+
+
+def test_warnings_say_what_may_surprise(world: World, spec: dict[str, Any]) -> None:
+    body = {
+        **spec,
+        "fit": {"epochs": 100},
+        "precision": {"policy": "mixed_float16"},
+        "after": {"retrain": {"top": 1}},
+    }
+    found = plan.judge(world.project, body).plan
+    assert found is not None
+    at = {warning["pointer"]: warning["message"] for warning in found.warnings}
+    assert "adds nothing below 5 epochs" in at["/after/retrain/epochs_factor"]
+    assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
+
+
+def test_names_agree_with_the_engine() -> None:
+    losses = pytest.importorskip("workers.engine.losses")
+    assert {name: tasks for name, (tasks, _, _) in losses.LOSSES.items()} == measures.LOSSES
+    assert {name: (tasks, way) for name, (tasks, _, way) in losses.METRICS.items()} == measures.METRICS
+    assert measures.DEFAULT_METRICS == losses.DEFAULT_METRICS
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])
+def test_nonsense_is_refused_with_reasons(world: World, body: Any) -> None:
+    verdict = plan.judge(world.project, body)
+    assert not verdict.valid
+    assert verdict.plan is None
