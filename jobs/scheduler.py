@@ -16,7 +16,7 @@ from django.db import OperationalError, close_old_connections
 from django.db.models import Q
 
 from jobs import clock, hints
-from jobs.actions import attempts, pipeline, retention, schedule
+from jobs.actions import attempts, datasets, pipeline, retention, schedule
 from jobs.models import Lease
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ LEASE_SECONDS = 10.0
 IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
+CATALOGUE_SECONDS = 3600.0
 
 
 def hold_lease(holder: str) -> bool:
@@ -101,7 +102,11 @@ def run(stop: Event) -> None:
     """Schedule until `stop` is set. A database that is away is waited for."""
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     waiter = Hints()
-    chores = [Every(SWEEP_SECONDS, sweep), Every(RETENTION_SECONDS, retention.sweep)]
+    chores = [
+        Every(SWEEP_SECONDS, sweep),
+        Every(RETENTION_SECONDS, retention.sweep),
+        Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
+    ]
     log.info("scheduler %s is up", holder)
     while not stop.is_set():
         try:

@@ -571,7 +571,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='metricseries',
-            constraint=models.UniqueConstraint(fields=('job', 'trial', 'execution', 'attempt', 'name'), name='one_series', nulls_distinct=False),
+            constraint=models.UniqueConstraint(fields=('trial', 'execution', 'attempt', 'name'), name='one_series_of_a_trial'),
+        ),
+        migrations.AddConstraint(
+            model_name='metricseries',
+            constraint=models.UniqueConstraint(condition=models.Q(('trial', None)), fields=('job', 'execution', 'attempt', 'name'), name='one_series_of_a_job'),
         ),
         migrations.AddConstraint(
             model_name='jobartifact',

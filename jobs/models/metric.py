@@ -35,10 +35,13 @@ class MetricSeries(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["job", "trial", "execution", "attempt", "name"],
-                name="one_series",
-                nulls_distinct=False,
-            )
+                fields=["trial", "execution", "attempt", "name"], name="one_series_of_a_trial"
+            ),
+            models.UniqueConstraint(
+                fields=["job", "execution", "attempt", "name"],
+                condition=models.Q(trial=None),
+                name="one_series_of_a_job",
+            ),
         ]
 
     def __str__(self) -> str:
