@@ -50,7 +50,7 @@ class Consumer:
         self._timing = timing
         self._heard_at = time.monotonic()
         self._canary = ""
-        self._proven = False
+        self.proven = False
         self.restarts = 0
         self.pid: int | None = None
 
@@ -58,7 +58,7 @@ class Consumer:
         """A canary came through."""
         if token == self._canary:
             self._heard_at = time.monotonic()
-            self._proven = True
+            self.proven = True
 
     @property
     def silence(self) -> float:
@@ -82,7 +82,7 @@ class Consumer:
             *self._argv, stdin=asyncio.subprocess.DEVNULL, env=environment, cwd=CODE, start_new_session=True
         )
         self.pid = process.pid
-        self._heard_at, self._proven = time.monotonic(), False
+        self._heard_at, self.proven = time.monotonic(), False
         ended = asyncio.create_task(process.wait())
         deaf = asyncio.create_task(self._until_deaf())
         try:
@@ -108,7 +108,7 @@ class Consumer:
     @property
     def _patience(self) -> float:
         missed = self._timing.canaries_missed * self._timing.canary
-        return missed if self._proven else max(missed, self._timing.consumer_start)
+        return missed if self.proven else max(missed, self._timing.consumer_start)
 
 
 async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:

@@ -160,6 +160,7 @@ class Membership:
         info = self._fixtures.inventory.info()
         info["consumer"] = {
             "pid": self.consumer.pid,
+            "proven": self.consumer.proven,
             "silent_seconds": round(self.consumer.silence, 1),
             "restarts": self.consumer.restarts,
         }

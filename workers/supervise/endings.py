@@ -83,6 +83,13 @@ class Ending:
         return cls(Outcome.LOST, "drained", "The worker is shutting down; the run goes on elsewhere.")
 
     @classmethod
+    def resumed(cls) -> Self:
+        """The owner took a pause back while the runner was at it. Costs no restart, like a drain."""
+        return cls(
+            Outcome.LOST, "drained", "The run was resumed while it paused; it goes on from its checkpoint."
+        )
+
+    @classmethod
     def no_space(cls, detail: str) -> Self:
         """A disk is full."""
         return cls(

@@ -19,8 +19,10 @@ class Orders:
         self._given = asyncio.Event()
 
     def want(self, desired: Desired) -> None:
-        """The owner wants this. A yield once asked for is not taken back: the runner is already at it."""
-        if desired is Desired.STOPPED or (desired is Desired.PAUSED and self._wanted is Desired.RUNNING):
+        """The owner wants this. A runner once told to yield does so; after that, a resumed run goes on."""
+        if desired is Desired.RUNNING and self._wanted is Desired.PAUSED:
+            self._wanted = desired
+        elif desired is Desired.STOPPED or (desired is Desired.PAUSED and self._wanted is Desired.RUNNING):
             self._wanted = desired
             self._given.set()
 
@@ -46,7 +48,7 @@ class Orders:
     def ending(self) -> Ending:
         """Return how an attempt ends that did what was ordered. The owner's wish outranks the node's."""
         if self._wanted is Desired.RUNNING:
-            return Ending.drained()
+            return Ending.drained() if self._leaving else Ending.resumed()
         return Ending(Outcome.PAUSED if self._wanted is Desired.PAUSED else Outcome.STOPPED)
 
     def judge(self, event: Yielded) -> Ending:

@@ -32,7 +32,7 @@ from workers.supervise.timing import Timing
 from workers.supervise.usage import ProcessTree, Usage
 
 # A line of the log is no progress: a loop that hangs may still print.
-PROGRESS = (Started, Progress, Metric, ExecutionDone, CheckpointCommitted, ArtifactWritten)
+PROGRESS = (Progress, Metric, ExecutionDone, CheckpointCommitted, ArtifactWritten)
 MOST_COMPLAINTS = 20
 LOOKS_A_SAMPLE = 4
 """Memory grows faster than charts need points: look more often than there are samples."""
@@ -121,9 +121,14 @@ class Session:
                 self._last_word = event
                 self._end(Ending.said(event))
             case _:
-                if isinstance(event, PROGRESS):
-                    self._silence.broken()
+                self._note_progress(event)
                 self._guarded(lambda: self._recorder.add_line(line))
+
+    def _note_progress(self, event: RunnerEvent) -> None:
+        if isinstance(event, Started):
+            self._silence.forgive()  # imports are over; data and compilation are still to come
+        elif isinstance(event, PROGRESS):
+            self._silence.broken()
 
     def _complain(self, line: bytes, why: str) -> None:
         self._complaints += 1

@@ -1,0 +1,199 @@
+"""A workplace without a database: the ledger is a list, the runner a fake."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.spec.events import Log, Metric, RunnerEvent
+from jobs.spec.task import ProfileTask, Task
+from jobs.states import Desired
+from jobs.store import LocalStore, StoredFile
+from webapp.ops.broker import choose
+from webapp.ops.home import Home
+from workers.supervise.attempt import Supervision, Workplace
+from workers.supervise.devices import Devices
+from workers.supervise.endings import Ending
+from workers.supervise.ledger import Assignment, LedgerAway, Stored
+from workers.supervise.masking import Masker
+from workers.supervise.pool import RunnerPool
+from workers.supervise.timing import Timing
+
+FAKE = (sys.executable, "-m", "tests.supervise.fake_runner")
+QUICK = Timing(
+    watch=0.02,
+    commit=0.01,
+    sync=0.05,
+    sample=0.1,
+    grace=5.0,
+    nag=0.1,
+    silence=10.0,
+    silence_factor=5.0,
+    first_progress=20.0,
+    stack_dump=0.2,
+    retry_first=0.02,
+    retry_limit=0.1,
+)
+SECRET = "correct-horse-battery"
+
+
+@dataclass
+class ListLedger:
+    """Keeps what a database would. `fault` is raised by every write while it is set."""
+
+    scripts: dict[int, list[Any]]
+    store: LocalStore
+    fault: Exception | None = None
+    applied_but_lost: int = 0
+    """How many records are written although their answer never arrives."""
+    events: dict[int, list[RunnerEvent]] = field(default_factory=dict)
+    acked: dict[int, int] = field(default_factory=dict)
+    commits: list[float] = field(default_factory=list)
+    endings: dict[int, Ending] = field(default_factory=dict)
+    desired: dict[int, Desired] = field(default_factory=dict)
+    tries: int = 0
+    files: dict[str, Stored] = field(default_factory=dict)
+
+    async def assigned(self) -> Sequence[Assignment]:
+        return [Assignment(attempt=pk, job=1, root=1) for pk in self.scripts]
+
+    async def claim(self, attempt: int) -> bool:
+        return attempt in self.scripts
+
+    async def renew(self, attempts: Sequence[int]) -> Mapping[int, Desired]:
+        self._check()
+        return {pk: self.desired.get(pk, Desired.RUNNING) for pk in attempts if pk not in self.endings}
+
+    async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
+        self._check()
+        return ProfileTask(
+            folder=str(folder),
+            checkpoints=str(self.store.checkpoint_root / "job-1"),
+            threads=threads,
+            source="bundled",
+            bundled=json.dumps(self.scripts[attempt]),
+        )
+
+    async def keep(self, path: Path) -> StoredFile:
+        self._check()
+        return self.store.put(path)
+
+    async def record(
+        self,
+        attempt: int,
+        events: Sequence[RunnerEvent],
+        *,
+        spool_position: int,
+        stored: Mapping[str, Stored],
+    ) -> None:
+        self.tries += 1
+        self._check()
+        if self.acked.get(attempt, 0) < spool_position:
+            self.acked[attempt] = spool_position
+            self.events.setdefault(attempt, []).extend(events)
+            self.files.update(stored)
+            self.commits.append(time.monotonic())
+        if self.applied_but_lost:
+            self.applied_but_lost -= 1
+            raise LedgerAway("the answer was lost")
+
+    async def finish(self, attempt: int, ending: Ending) -> None:
+        self._check()
+        self.endings[attempt] = ending
+
+    def _check(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+
+    def losses(self, attempt: int = 1) -> list[float]:
+        """The x of every point of the runner's own series, in order."""
+        metrics = [event for event in self.events.get(attempt, []) if isinstance(event, Metric)]
+        return [x for event in metrics for name, x, _, _ in event.points if name == "loss"]
+
+    def lines(self, attempt: int = 1) -> list[Log]:
+        return [event for event in self.events.get(attempt, []) if isinstance(event, Log)]
+
+
+@dataclass
+class Bench:
+    """Runs attempts on fake runners."""
+
+    place: Workplace
+    ledger: ListLedger
+
+    def start(self, *script: list[Any], attempt: int = 1, root: int = 1) -> "Run":
+        self.ledger.scripts[attempt] = list(script)
+        supervision = Supervision(Assignment(attempt, 1, root), self.place, claimed_at=time.monotonic())
+        return Run(supervision, asyncio.create_task(supervision.run()))
+
+    async def run(self, *script: list[Any], attempt: int = 1, root: int = 1) -> Ending | None:
+        await asyncio.wait_for(self.start(*script, attempt=attempt, root=root).task, 30)
+        return self.ledger.endings.get(attempt)
+
+    def with_timing(self, **changes: float) -> None:
+        self.place = replace(self.place, timing=replace(self.place.timing, **changes))
+
+    def with_memory(self, cap: int) -> None:
+        self.place = replace(self.place, memory_per_slot=cap)
+
+    @property
+    def pids(self) -> list[int]:
+        return self.place.pool.pids
+
+
+@dataclass
+class Run:
+    supervision: Supervision
+    task: "asyncio.Task[None]"
+
+    async def ended(self) -> None:
+        await asyncio.wait_for(self.task, 30)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    ledger = ListLedger({}, LocalStore(tmp_path / "store"))
+    pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, Masker([SECRET]), FAKE)
+    place = Workplace(
+        ledger=ledger,
+        pool=pool,
+        devices=Devices(),
+        timing=QUICK,
+        attempts=tmp_path / "attempts",
+        checkpoints=ledger.store.checkpoint_root,
+        compile_caches=tmp_path / "caches",
+        threads_per_slot=1,
+        memory_per_slot=2**31,
+    )
+    yield Bench(place, ledger)
+    await pool.close()
+
+
+@pytest.fixture(scope="session")
+def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real broker on a socket of its own."""
+    home = Home(tmp_path_factory.mktemp("broker"))
+    home.create()
+    broker = choose({"TRAINYARD_BROKER": os.environ.get("TRAINYARD_BROKER", "auto")}, home)
+    assert broker.argv is not None
+    server = subprocess.Popen(broker.argv, stdout=subprocess.DEVNULL)
+    assert asyncio.run(broker.wait(10))
+    yield broker.url
+    server.kill()
+    server.wait()
+
+
+async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait for a condition, not for a time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never became true"
+        await asyncio.sleep(0.01)

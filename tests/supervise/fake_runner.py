@@ -1,0 +1,160 @@
+"""A runner that speaks the protocol and imports nothing large: what kill tests kill.
+
+A profile task's `bundled` is its script, a JSON list of steps; other tasks train for `fit.epochs` short
+epochs and commit a checkpoint after each.
+"""
+
+import argparse
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from workers.runner.leash import tie_to_parent
+
+EPOCH = 0.02
+
+
+class Fake:
+    def __init__(self, descriptor: int) -> None:
+        self.pipe = os.fdopen(descriptor, "wb", buffering=0)
+        self.starts: list[str] = []
+        self.why: str | None = None
+        self.more = threading.Event()
+        self.ballast: list[bytes] = []
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self) -> None:
+        for line in sys.stdin:
+            order = json.loads(line)
+            if order["op"] == "start":
+                self.why = None
+                self.starts.append(order["task"])
+                self.more.set()
+            elif order["op"] == "yield":
+                self.why = order["why"]
+        os._exit(0)
+
+    def say(self, kind: str, **fields: Any) -> None:
+        self.pipe.write(json.dumps({"type": kind, "time": time.time(), **fields}).encode() + b"\n")
+
+    def points(self, first: int, last: int, **fields: Any) -> None:
+        for x in range(first, last):
+            self.say("metric", points=[["loss", x, 1 / (x + 1), time.time()]], **fields)
+
+    def serve(self) -> None:
+        while True:
+            self.more.wait()
+            self.more.clear()
+            task = json.loads(Path(self.starts.pop()).read_text())
+            self.say("started", record={"pid": os.getpid()})
+            self.run(task)
+
+    def run(self, task: dict[str, Any]) -> None:
+        try:
+            if task["kind"] == "profile":
+                for step, *arguments in json.loads(task["bundled"]):
+                    getattr(self, f"do_{step}")(task, *arguments)
+            elif task["kind"] == "trial":
+                for plan in task["executions"]:
+                    self.train(task, execution=plan["execution"])
+            else:
+                self.train(task, execution=None)
+            self.say("result", result={"pid": os.getpid()})
+        except InterruptedError:
+            self.say("yielded", why=self.why)
+
+    def train(self, task: dict[str, Any], *, execution: int | None) -> None:
+        for epoch in range(1, task["spec"]["fit"]["epochs"] + 1):
+            self.obey()
+            time.sleep(EPOCH)
+            self.points(epoch, epoch + 1, execution=execution)
+            self.do_checkpoint(task, epoch, execution)
+        if execution is not None:
+            self.say(
+                "execution", execution=execution, state="completed", score=0.9, best_epoch=1, epochs=epoch
+            )
+
+    def obey(self) -> None:
+        if self.why is not None:
+            raise InterruptedError
+
+    def do_points(self, task: dict[str, Any], first: int, last: int) -> None:
+        self.points(first, last)
+
+    def do_slowly(self, task: dict[str, Any], first: int, last: int, seconds: float) -> None:
+        for x in range(first, last):
+            self.obey()
+            self.points(x, x + 1)
+            time.sleep(seconds)
+
+    def do_print(self, task: dict[str, Any], text: str) -> None:
+        sys.stdout.write(text + "\n")
+
+    def do_complain(self, task: dict[str, Any], text: str) -> None:
+        sys.stderr.write(text + "\n")
+
+    def do_raw(self, task: dict[str, Any], text: str) -> None:
+        self.pipe.write(text.encode() + b"\n")
+
+    def do_artifact(self, task: dict[str, Any], name: str, text: str) -> None:
+        (Path(task["folder"]) / name).write_text(text)
+        self.say("artifact", role="report", name=name, path=name)
+
+    def do_claim_artifact(self, task: dict[str, Any], path: str) -> None:
+        self.say("artifact", role="report", name="x", path=path)
+
+    def do_checkpoint(self, task: dict[str, Any], step: int, execution: int | None = None) -> None:
+        folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-{execution or 0}"
+        folder.mkdir(parents=True, exist_ok=True)
+        fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
+        self.say("checkpoint", folder=str(folder), execution=execution, **fields)
+
+    def do_environment(self, task: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(dict(os.environ)) + "\n")
+
+    def do_eat(self, task: dict[str, Any], mebibytes: int) -> None:
+        self.ballast.append(os.urandom(mebibytes * 2**20))
+
+    def do_hold(self, task: dict[str, Any]) -> None:
+        """Wait to be told."""
+        while True:
+            self.obey()
+            self.say("progress", done=1, total=2, unit="step")
+            time.sleep(0.02)
+
+    def do_hang(self, task: dict[str, Any]) -> None:
+        while True:
+            time.sleep(1)
+
+    def do_ignore(self, task: dict[str, Any]) -> None:
+        """Work on, whatever is asked."""
+        while True:
+            self.say("progress", done=1, total=2, unit="step")
+            time.sleep(0.02)
+
+    def do_die(self, task: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def do_fail(self, task: dict[str, Any], code: str) -> None:
+        self.say("failed", code=code, message="as told")
+        self.do_hang(task)  # what a failed task leaves behind is never heard
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events-fd", type=int)
+    parser.add_argument("--parent", type=int)
+    options = parser.parse_args()
+    tie_to_parent(options.parent)
+    faulthandler.register(signal.SIGUSR1)
+    Fake(options.events_fd).serve()
+
+
+if __name__ == "__main__":
+    main()

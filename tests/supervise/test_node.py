@@ -1,0 +1,223 @@
+"""The node as a process: a real database, real signals, fake runners."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from jobs import scheduler
+from jobs.actions import control
+from jobs.models import Attempt, Checkpoint, Job, Worker
+from jobs.queries import metrics
+from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
+
+ROOT = Path(__file__).resolve().parents[2]
+FINAL = ("completed", "failed", "stopped")
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class NodeProcess:
+    """`python -m workers.node`, quick and on fake runners."""
+
+    def __init__(self, log: Path, **environment: str) -> None:
+        self.log = log
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"],
+            cwd=ROOT,
+            env=os.environ
+            | {
+                "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
+                "TRAINYARD_DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
+                "TRAINYARD_REDIS_URL": "unix:///nowhere/valkey.sock",
+                "TRAINYARD_RUNNER_MODULE": "tests.supervise.fake_runner",
+                "TRAINYARD_MIN_FREE_BYTES": "1000",
+                "TRAINYARD_NODE_POLL": "0.1",
+                "TRAINYARD_NODE_RENEW": "0.2",
+                "TRAINYARD_NODE_WATCH": "0.05",
+            }
+            | environment,
+            stdout=log.open("ab"),
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def runners(self) -> list[psutil.Process]:
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [child for child in children if "tests.supervise.fake_runner" in _argv(child)]
+
+    @property
+    def consumers(self) -> list[psutil.Process]:
+        children = psutil.Process(self.process.pid).children()
+        return [child for child in children if "celery" in _argv(child)]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def _argv(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
+    started: list[NodeProcess] = []
+
+    def start(**environment: str) -> NodeProcess:
+        started.append(NodeProcess(tmp_path / "node.log", **environment))
+        return started[-1]
+
+    yield start
+    for node in started:
+        node.end()
+    sys.stdout.write((tmp_path / "node.log").read_text())
+
+
+@pytest.fixture
+def yard(transactional_db: None) -> Yard:
+    table = Path(settings.TRAINYARD_ARTIFACTS) / "aa" / ("a" * 64)
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_bytes(b"x")
+    return make_yard()
+
+
+def search(yard: Yard, *, epochs: int) -> Job:
+    return yard.submit(search=SEARCH | {"max_trials": 2}, fit={"epochs": epochs}, after={})
+
+
+def turn_until(condition: Callable[[], object], job: Job, seconds: float = 40.0) -> None:
+    """Let the scheduler work until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never became true"
+        scheduler.tick()
+        scheduler.sweep()
+        job.refresh_from_db()
+        if job.state not in FINAL:
+            suggest_from_grid(job)
+        time.sleep(0.05)
+
+
+def points(job: Job) -> dict[tuple[int, int], list[float]]:
+    """Return x of every point of the losses, by trial and execution, as a page would read them."""
+    found = metrics.read(job, names=["loss"])
+    return {(s.trial or 0, s.execution or 0): [point[0] for point in s.points] for s in found}
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_a_search_runs_to_its_end(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
+    job = search(yard, epochs=10)
+    nodes()
+    turn_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 11)) for t in (1, 2) for e in (1, 2)}
+
+
+def test_runners_die_with_their_node_and_the_next_node_goes_on(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=100)
+    first = nodes()
+    turn_until(lambda: Checkpoint.objects.count() > 3, job)
+    runners = [runner.pid for runner in first.runners]
+    assert runners
+    first.process.kill()
+    first.process.wait()
+    deadline = time.monotonic() + 2
+    while any(alive(pid) for pid in runners):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    nodes()
+    turn_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 101)) for t in (1, 2) for e in (1, 2)}
+    causes = {(attempt.error or {}).get("code") for attempt in Attempt.objects.filter(outcome="lost")}
+    # On a slow machine the leases run out before the next node can say that its predecessor died.
+    assert causes & {"worker_died", "lease_expired"}
+
+
+def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=100)
+    node = nodes()
+    turn_until(lambda: Checkpoint.objects.exists(), job)
+    node.process.terminate()
+    assert node.process.wait(timeout=15) == 0
+    assert Worker.objects.get().state == "gone"
+    assert {a.error["code"] for a in Attempt.objects.filter(outcome="lost") if a.error} == {"drained"}
+    assert not job.trials.exclude(restarts=0).exists()
+
+
+def test_a_node_whose_worker_was_declared_lost_drops_its_runs_and_begins_anew(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=100)
+    node = nodes()
+    turn_until(lambda: Checkpoint.objects.exists(), job)
+    old = {runner.pid for runner in node.runners}
+    Worker.objects.update(state="lost")
+    Attempt.objects.filter(state="running").update(lease_until="2000-01-01T00:00Z")
+    turn_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert not any(alive(pid) for pid in old)
+    assert Worker.objects.count() == 2
+
+
+def test_pause_and_resume_keep_every_point(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
+    job = search(yard, epochs=60)
+    nodes()
+    turn_until(lambda: Checkpoint.objects.exists(), job)
+    control.pause(job, by=yard.owner)
+    turn_until(lambda: job.state == "paused", job)
+    assert not Attempt.objects.exclude(state="ended").exists()
+    control.resume(job, by=yard.owner)
+    turn_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 61)) for t in (1, 2) for e in (1, 2)}
+
+
+def test_a_nearly_full_disk_takes_no_new_work_and_says_so(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=3)
+    nodes(TRAINYARD_MIN_FREE_BYTES=str(2**60))
+    turn_until(lambda: "disk" in job.why_waiting, job)
+    assert not Attempt.objects.exists()
+
+
+def test_a_stopped_consumer_is_replaced_and_no_runner_notices(
+    yard: Yard, nodes: Callable[..., NodeProcess], broker_url: str
+) -> None:
+    job = search(yard, epochs=400)
+    node = nodes(
+        TRAINYARD_REDIS_URL=broker_url, TRAINYARD_NODE_CANARY="0.5", TRAINYARD_NODE_CONSUMER_START="20"
+    )
+    turn_until(lambda: Checkpoint.objects.exists() and node.consumers, job)
+    worker = Worker.objects.get()
+
+    def hears() -> bool:
+        worker.refresh_from_db()
+        return worker.info.get("consumer", {}).get("proven", False)
+
+    turn_until(hears, job)
+    [consumer], runners = node.consumers, [runner.pid for runner in node.runners]
+    consumer.send_signal(signal.SIGSTOP)
+    turn_until(lambda: node.consumers and node.consumers[0].pid != consumer.pid, job)
+    assert all(alive(pid) for pid in runners)
+    assert not Attempt.objects.filter(outcome="lost").exists()
