@@ -241,7 +241,7 @@ def task_done(job: Job, result: dict[str, Any]) -> None:
         move(job, JobState.RUNNING, fence=job.fence)
     if hook := _DONE.get(JobKind(job.kind)):
         hook(job, result)
-    job.results = result
+    job.results = result if job.kind != JobKind.PROFILE else {}  # the version has it
     job.payload = job.payload | {"task_done": True}
     job.save(update_fields=["results", "payload"])
     if job.parent_id is None and job.kind == JobKind.TRAIN and job.revision and has_after(job.revision.spec):

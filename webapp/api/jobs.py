@@ -112,15 +112,6 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> Json:
     return shown.detail(control.change(job, priority=body.priority, pool=body.pool, by=who))
 
 
-@router.post("/jobs/{int:job_id}/{order}", response={202: Json})
-@idempotent
-def order_job(request: HttpRequest, job_id: Id, order: Order) -> tuple[int, Json]:
-    """Pause, resume, stop, kill, retry or clone a job."""
-    who = actor(request)
-    job = access.get_job(who, job_id, Action.WRITE)
-    return 202, shown.detail(_ORDERS[order](job, by=who))
-
-
 @router.get("/jobs/{int:job_id}/artifacts", response=Page[Json])
 def list_artifacts(request: HttpRequest, job_id: Id) -> Page[Any]:
     """List what a job (and its children) made."""
@@ -259,3 +250,13 @@ def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Js
         limit=filters.limit,
     )
     return {"items": found.items, "cursor": found.cursor}
+
+
+# Last: its address would match those above.
+@router.post("/jobs/{int:job_id}/{order}", response={202: Json})
+@idempotent
+def order_job(request: HttpRequest, job_id: Id, order: Order) -> tuple[int, Json]:
+    """Pause, resume, stop, kill, retry or clone a job."""
+    who = actor(request)
+    job = access.get_job(who, job_id, Action.WRITE)
+    return 202, shown.detail(_ORDERS[order](job, by=who))
