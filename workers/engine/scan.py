@@ -1,0 +1,284 @@
+"""Looks at a foreign `.keras` file without Keras: only bounded shapes of known layers may pass.
+
+A model's config is a program. Names are checked against a list of what is known to be harmless, and
+sizes against what the file really stores: a config of a hundred bytes can ask for a terabyte.
+"""
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from workers.engine.errors import EngineError
+
+MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
+MAX_BYTES = 8 << 30
+MAX_JSON = 64 << 20
+MAX_RATIO = 100
+MAX_INTEGER = 1 << 24
+MAX_LAYERS = 10_000
+MAX_NODES = 200_000
+MAX_PARAMETERS = 2_000_000_000
+SLACK_PARAMETERS = 1_000_000
+
+MODELS = {
+    ("keras", "Functional"), ("keras", "Sequential"), ("keras.models", "Functional"),
+    ("keras.models", "Sequential"), ("keras.src.models.functional", "Functional"),
+    ("keras.src.models.sequential", "Sequential"),
+}  # fmt: skip
+
+LAYERS = frozenset(
+    """
+    InputLayer Dense EinsumDense Embedding Identity Masking Activation ReLU LeakyReLU PReLU ELU
+    Softmax Conv1D Conv2D Conv3D Conv1DTranspose Conv2DTranspose Conv3DTranspose SeparableConv1D
+    SeparableConv2D DepthwiseConv1D DepthwiseConv2D MaxPooling1D MaxPooling2D MaxPooling3D
+    AveragePooling1D AveragePooling2D AveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D
+    GlobalMaxPooling3D GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D LSTM GRU
+    SimpleRNN RNN LSTMCell GRUCell SimpleRNNCell StackedRNNCells Bidirectional TimeDistributed
+    ConvLSTM1D ConvLSTM2D ConvLSTM3D BatchNormalization LayerNormalization GroupNormalization
+    RMSNormalization UnitNormalization SpectralNormalization Normalization Rescaling Dropout
+    SpatialDropout1D SpatialDropout2D SpatialDropout3D GaussianDropout GaussianNoise AlphaDropout
+    ActivityRegularization Attention AdditiveAttention MultiHeadAttention GroupQueryAttention
+    ReversibleEmbedding Flatten Reshape Permute RepeatVector Cropping1D Cropping2D Cropping3D
+    ZeroPadding1D ZeroPadding2D ZeroPadding3D UpSampling1D UpSampling2D UpSampling3D CenterCrop
+    Resizing Add Subtract Multiply Average Maximum Minimum Concatenate Dot Discretization
+    CategoryEncoding Hashing HashedCrossing RandomFlip RandomRotation RandomZoom RandomTranslation
+    RandomCrop RandomContrast RandomBrightness
+    """.split()  # noqa: SIM905  a hundred quoted names would be unreadable
+)
+"""Layers of `keras.layers` that compute from their inputs and weights alone: no code, files or imports."""
+
+PLAIN_MODULES = frozenset(
+    {
+        "keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies",
+        "keras.quantizers", "keras.optimizers", "keras.losses", "keras.metrics",
+        "keras.optimizers.schedules",
+    }
+)  # fmt: skip
+"""Modules that hold parameters of layers and trainings, none of which reads files or runs given code."""
+
+MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__"})
+UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
+"""Fields whose numbers are no sizes."""
+
+
+class BadModel(EngineError):
+    """The file is not a model that can be loaded safely; the message says what is wrong with it."""
+
+    code = "bad_model"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a file says of itself before anything is loaded; counts are of numbers stored."""
+
+    keras_version: str
+    layers: int
+    stored: int
+    estimated: int
+
+
+def scan(path: Path) -> Scan:
+    """Check a foreign file in every way that needs no Keras.
+
+    Raises:
+        BadModel: it is not a plain `.keras` file of known layers whose size fits what it stores.
+    """
+    with _opened(path) as archive:
+        _check_members(archive)
+        metadata = _json(archive, "metadata.json")
+        config = _json(archive, "config.json")
+        with archive.open("model.weights.h5") as weights:
+            stored = stored_parameters(io.BytesIO(weights.read()))
+    layers = check_config(config)
+    estimated = sum(map(estimated_parameters, layers))
+    if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
+        raise BadModel(f"its config asks for about {estimated:,} parameters, but the file stores {stored:,}")
+    return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    if path.stat().st_size > MAX_BYTES:
+        raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are taken")
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start != b"PK\x03\x04":
+        raise BadModel("it is not a .keras file: pickles, .h5 files and others are never loaded")
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise BadModel(f"it is a damaged .keras file: {error}") from error
+
+
+def _check_members(archive: zipfile.ZipFile) -> None:
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if sorted(names) != sorted(MEMBERS):
+        raise BadModel(f"a .keras file holds {', '.join(sorted(MEMBERS))}; this one holds {names[:10]}")
+    if sum(member.file_size for member in members) > MAX_BYTES:
+        raise BadModel(f"it unpacks to more than {MAX_BYTES:,} bytes")
+    for member in members:
+        if member.flag_bits & 0x1:
+            raise BadModel(f"{member.filename} is encrypted")
+        if member.file_size > MAX_RATIO * max(member.compress_size, 1):
+            raise BadModel(f"{member.filename} unpacks to over {MAX_RATIO} times its size")
+        if member.filename.endswith(".json") and member.file_size > MAX_JSON:
+            raise BadModel(f"{member.filename} has {member.file_size:,} bytes; at most {MAX_JSON:,} are read")
+
+
+def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    try:
+        body = json.loads(archive.read(name))
+    except (ValueError, RecursionError, zipfile.BadZipFile) as error:
+        raise BadModel(f"{name} is not readable JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise BadModel(f"{name} is not a JSON object")
+    return body
+
+
+def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Check every object and every number of a model's config; return the entries of its layers.
+
+    The outermost `compile_config` is left out: nothing here or in serving loads it.
+
+    Raises:
+        BadModel: something unknown is named, or a number is too large.
+    """
+    root = {name: part for name, part in config.items() if name != "compile_config"}
+    if (root.get("module"), root.get("class_name")) not in MODELS:
+        raise BadModel(f"it is a {root.get('module')}.{root.get('class_name')}, not a functional model")
+    entries = list(_entries(root))
+    for entry in entries:
+        _check_entry(entry)
+    layers = [entry for entry in entries if entry.get("module") == "keras.layers"]
+    if len(layers) > MAX_LAYERS:
+        raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are taken")
+    return layers
+
+
+def _entries(root: Any) -> Iterator[dict[str, Any]]:
+    """Yield every JSON object that names a class; refuse numbers that no honest size has."""
+    todo: list[tuple[str, Any]] = [("", root)]
+    while todo:
+        name, part = todo.pop()
+        if isinstance(part, dict):
+            if "class_name" in part:
+                yield part
+            todo.extend(part.items())
+        elif isinstance(part, list):
+            todo.extend((name, item) for item in part)
+        elif isinstance(part, int) and abs(part) > MAX_INTEGER and name not in UNSIZED:
+            raise BadModel(f"its config has {name} = {part:,}, above {MAX_INTEGER:,}")
+
+
+def _check_entry(entry: dict[str, Any]) -> None:
+    module, name, registered = entry.get("module"), entry["class_name"], entry.get("registered_name")
+    if module is None and name in MARKERS:
+        return
+    known = (
+        (module, name) in MODELS
+        or (module == "keras.layers" and name in LAYERS)
+        or module in PLAIN_MODULES
+        or (module, name) == ("keras", "DTypePolicy")
+    )
+    if not known:
+        raise BadModel(f"it uses {module}.{name}, which is not among the layers taken from others")
+    if registered not in (None, name):
+        raise BadModel(
+            f"it uses the custom object {registered!r}; only built-in layers are taken from others"
+        )
+
+
+def estimated_parameters(layer: dict[str, Any]) -> int:
+    """Estimate a layer's kernel from the sizes and the input shape that its config states; 0 if unknown."""
+    config = layer.get("config")
+    if not isinstance(config, dict):
+        return 0
+    built = layer.get("build_config")
+    inputs = _last(built.get("input_shape") if isinstance(built, dict) else None)
+    kind = layer["class_name"]
+    units = _size(config.get("units"))
+    if kind == "Dense":
+        return inputs * units
+    if kind in ("Embedding", "ReversibleEmbedding"):
+        return _size(config.get("input_dim")) * _size(config.get("output_dim"))
+    if kind.startswith(("Conv", "SeparableConv")):
+        return _size(config.get("kernel_size")) * inputs * _size(config.get("filters"))
+    if kind == "EinsumDense":
+        return inputs * _size(config.get("output_shape"))
+    if kind in ("MultiHeadAttention", "GroupQueryAttention"):
+        heads = config.get("num_heads", config.get("num_query_heads"))
+        return 4 * _size(heads) * _size(config.get("key_dim", config.get("head_dim"))) * inputs
+    gates = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1, "LSTMCell": 4, "GRUCell": 3, "SimpleRNNCell": 1}
+    return gates.get(kind, 0) * units * (inputs + units)
+
+
+def _size(value: Any) -> int:
+    """Return a size, or the product of several; 1 where none is stated."""
+    if isinstance(value, list):
+        return math.prod(_size(item) for item in value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
+
+
+def _last(shape: Any) -> int:
+    return _size(shape[-1]) if isinstance(shape, list) and shape else 1
+
+
+def stored_parameters(file: io.BytesIO) -> int:
+    """Count the numbers in a weights file, after checking that all of them lie in it.
+
+    Raises:
+        BadModel: it is damaged, or has links, data elsewhere, objects, or sizes that it cannot hold.
+    """
+    limit = MAX_RATIO * file.getbuffer().nbytes
+    count = size = 0
+    try:
+        with h5py.File(file, "r") as weights:
+            for dataset in _datasets(weights):
+                count += math.prod(dataset.shape)
+                size += math.prod(dataset.shape) * dataset.dtype.itemsize
+                if size > limit:
+                    raise BadModel(f"its weights unpack to over {MAX_RATIO} times their size in the file")
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        raise BadModel(f"model.weights.h5 is not a readable weights file: {error}") from error
+    return count
+
+
+def _datasets(root: h5py.Group) -> Iterator[h5py.Dataset]:
+    todo, seen = [root], {_address(root)}
+    while todo:
+        group = todo.pop()
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise BadModel(f"its weights hold a link at {group.name}/{name}; links are not followed")
+            node = group[name]
+            if (address := _address(node)) in seen:
+                raise BadModel(f"its weights hold {group.name}/{name} twice")
+            seen.add(address)
+            if len(seen) > MAX_NODES:
+                raise BadModel(f"its weights have over {MAX_NODES:,} parts")
+            if isinstance(node, h5py.Group):
+                todo.append(node)
+            else:
+                yield _checked(node)
+
+
+def _address(node: Any) -> int:
+    """Return where in the file an object lies: the same for every name that it has."""
+    return int(h5py.h5o.get_info(node.id).addr)
+
+
+def _checked(node: Any) -> h5py.Dataset:
+    if not isinstance(node, h5py.Dataset):
+        raise BadModel(f"its weights hold a {type(node).__name__} at {node.name}")
+    if node.is_virtual or node.external:
+        raise BadModel(f"the data of {node.name} lie in another file")
+    if node.dtype.kind not in "biufV" or node.dtype.hasobject:
+        raise BadModel(f"{node.name} holds {node.dtype} values, not numbers")
+    return node
