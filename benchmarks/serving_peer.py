@@ -1,0 +1,53 @@
+"""The peer of `serving_predict`: the server one writes by hand, without batching. Not part of the product."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import jax
+import keras
+import numpy as np
+import orjson
+import uvicorn
+import uvloop
+
+
+def compiled(path: str) -> Any:
+    model = keras.saving.load_model(path, compile=False)
+    weights = ([v.value for v in model.trainable_variables], [v.value for v in model.non_trainable_variables])
+    function = jax.jit(lambda weights, x: model.stateless_call(*weights, x, training=False)[0])
+    return lambda x: np.asarray(function(weights, x))
+
+
+def application(predict: Any) -> Any:
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        answer = predict(np.asarray(orjson.loads(body)["instances"], np.float32))
+        content = orjson.dumps({"predictions": answer}, option=orjson.OPT_SERIALIZE_NUMPY)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    return app
+
+
+def main(model: str, address: Path) -> None:
+    predict = compiled(model)
+    for rows in (1, 32):
+        predict(np.zeros((rows, 784), np.float32))
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(application(predict), lifespan="off", http="httptools", access_log=False)
+    address.write_text(json.dumps({"url": f"http://127.0.0.1:{listening.getsockname()[1]}"}))
+    uvloop.run(uvicorn.Server(config).serve(sockets=[listening]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
