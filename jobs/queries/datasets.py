@@ -14,12 +14,17 @@ from jobs.states import JobKind
 READY = DatasetVersion.State.READY
 
 
-def listed(user: User, project: Project | None = None) -> QuerySet[Dataset]:
-    """Return the data sets that `user` sees with their versions; of one project: its own and the bundled."""
+def listed(user: User, project: Project | None = None, *, profiles: bool = False) -> QuerySet[Dataset]:
+    """Return the data sets that `user` sees with their versions; of one project: its own and the bundled.
+
+    Profiles can be large: they come along only if asked for.
+    """
     rows = access.visible_datasets(user).select_related("project", "created_by")
     if project is not None:
         rows = rows.filter(Q(project=project) | Q(project=None))
-    versions = DatasetVersion.objects.order_by("number").defer("profile_json")
+    versions = DatasetVersion.objects.order_by("number")
+    if not profiles:
+        versions = versions.defer("profile_json")
     newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number")
     return rows.annotate(
         version_count=Count("versions"), newest_number=Subquery(newest.values("number")[:1])

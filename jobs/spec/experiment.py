@@ -52,11 +52,11 @@ class ExperimentSpec(Frozen):
         from jobs.spec.values import known_names  # values.py applies values to this very class
 
         known = known_names(self.model)
-        for parameter in self.search.space:
+        for i, parameter in enumerate(self.search.space):
             if parameter.name not in known:
                 raise ValueError(
-                    f"search.space: {parameter.name!r} is neither an argument of {self.model.template} "
-                    f"nor a fit field; it knows {', '.join(sorted(known))}"
+                    f"search.space.{i}.name: {parameter.name!r} is neither an argument of "
+                    f"{self.model.template} nor a fit field; it knows {', '.join(sorted(known))}"
                 )
         return self
 

@@ -39,7 +39,8 @@ def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
     message = item["msg"].removeprefix("Value error, ")
     parts, here = _follow(body, item["loc"], is_missing=item["type"] == "missing")
     if item["type"] == "value_error":
-        parts += _named_first(message, here)
+        named, message = _named_first(message, here)
+        parts += named
     if item["type"] not in PLAIN:
         message = f"{message} (got {item.get('input')!r})"[:500]
     return Problem(prefix + "".join("/" + _escaped(part) for part in parts), message)
@@ -61,18 +62,23 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
     return parts, here
 
 
-def _named_first(message: str, here: Any) -> list[str]:
-    """Return the field that a check over several fields blames.
+def _named_first(message: str, here: Any) -> tuple[list[str], str]:
+    """Return the path to the field that a check over several fields blames, and its sentence.
 
     Such checks belong to the whole object; ours begin their sentence with the field's name, or with a
-    dotted path to it: "min 64 is above max 16", "fit.batch_size 100 does not divide …".
+    dotted path to it: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path with a
+    colon after it is no part of the sentence: "search.space.0.name: 'units' stands twice".
     """
-    path = message.split(" ", 1)[0].rstrip(":").split(".")
+    first, _, rest = message.partition(" ")
+    path = first.rstrip(":").split(".")
     for part in path:
-        if not isinstance(here, dict) or part not in here:
-            return []
-        here = here[part]
-    return path
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
+            here = here[int(part)]
+        else:
+            return [], message
+    return path, rest if first.endswith(":") else message
 
 
 def _escaped(part: str) -> str:

@@ -210,13 +210,13 @@ def check_space(space: Space) -> None:
         ValueError: a name stands twice, or a parent is missing or comes after its child.
     """
     seen: set[str] = set()
-    for parameter in space:
+    for i, parameter in enumerate(space):
         if parameter.name in seen:
-            raise ValueError(f"{parameter.name!r} stands twice")
+            raise ValueError(f"{i}.name: {parameter.name!r} stands twice")
         for condition in parameter.conditions():
             if condition.name not in seen:
                 raise ValueError(
-                    f"{parameter.name!r} depends on {condition.name!r}, which must stand before it"
+                    f"{i}.when: {parameter.name!r} depends on {condition.name!r}, which must stand before it"
                 )
         seen.add(parameter.name)
 

@@ -14,6 +14,9 @@ from tests.experiments.conftest import World
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
 
+SHUFFLE = {"name": "shuffle", "kind": "boolean"}
+
+
 def documented() -> dict[str, Any]:
     """Return the example of the documentation."""
     found = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
@@ -84,6 +87,9 @@ def test_pointers_lead_into_the_body(world: World, searching: dict[str, Any]) ->
         ("mesh", {"shape": [3], "axis_names": ["data"]}, "/spec/fit/batch_size"),
         ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
         ("resources", {"priority": "high"}, "/spec/resources/priority"),
+        ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
+        ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),
+        ("search", {"space": [{**SHUFFLE, "when": {"name": "a", "in": [1]}}]}, "/spec/search/space/0/when"),
     ],
 )
 def test_each_error_stands_at_its_field(

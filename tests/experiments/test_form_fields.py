@@ -1,0 +1,55 @@
+"""The form is described once; these tests hold the description against the spec."""
+
+import pytest
+
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.model import TEMPLATES
+from jobs.spec.precision import WILL_NOT_TRAIN
+from jobs.spec.profile import Profile
+from jobs.spec.values import SEARCHABLE_FIT_FIELDS
+from tests.datasets.making import DIABETES, DIGITS
+from webapp.forms.experiment.advice import FORMATS
+from webapp.forms.experiment.rows import BEGINNINGS
+from webapp.forms.experiment.schema import leaves
+from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
+from webapp.forms.experiment.start import starting_spec
+
+
+def test_every_field_of_the_spec_is_in_the_form_or_exempt_with_a_reason() -> None:
+    assert set(leaves()) - set(covered()) == set(EXEMPT)
+    assert all(EXEMPT.values())
+
+
+def test_the_form_has_no_field_that_the_spec_lacks() -> None:
+    assert set(covered()) <= set(leaves())
+
+
+def test_no_field_stands_twice() -> None:
+    assert len(covered()) == len(set(covered()))
+
+
+def test_an_argument_is_offered_for_exactly_the_templates_that_take_it() -> None:
+    fields = [
+        field for section in SECTIONS for group in section.groups for field in group.fields if field.only
+    ]
+    for field in fields:
+        name = field.pointer.rsplit("/", 1)[-1]
+        assert set(field.only) == {t for t, arguments in TEMPLATES.items() if name in arguments.model_fields}
+
+
+def test_every_searchable_name_has_a_range_to_begin_with() -> None:
+    arguments = {name for template in TEMPLATES.values() for name in template.model_fields}
+    assert arguments | SEARCHABLE_FIT_FIELDS == set(BEGINNINGS)
+
+
+def test_the_advisor_knows_every_policy_and_its_refusals() -> None:
+    options = set(leaves()["/precision/policy"].options)
+    assert {row.policy for row in FORMATS} == options
+    assert {row.policy for row in FORMATS if row.refusal} == set(WILL_NOT_TRAIN)
+
+
+@pytest.mark.parametrize("profile", [DIGITS, DIABETES, None])
+@pytest.mark.parametrize("template", ["", "mlp", "linear"])
+def test_a_new_form_begins_with_a_valid_spec(profile: dict[str, object] | None, template: str) -> None:
+    known = Profile.model_validate(profile) if profile else None
+    ExperimentSpec.model_validate(starting_spec("digits", 1, known, template))

@@ -1,0 +1,121 @@
+"""Lists every field of the experiment spec by its JSON pointer, with type, bounds and default.
+
+Rows of lists stand under `/*`, those of a tagged union under `/*:kind`, such as `/search/space/*:int/min`.
+"""
+
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.model import TEMPLATES
+
+ARGS = "/model/args"
+
+
+class Leaf(NamedTuple):
+    """One field of the spec that holds a value."""
+
+    pointer: str
+    kind: str
+    default: Any
+    required: bool
+    minimum: float | None = None
+    maximum: float | None = None
+    options: tuple[str, ...] = ()
+
+
+@cache
+def leaves() -> dict[str, Leaf]:
+    """Return every leaf of the spec by pointer; arguments of all templates stand under `/model/args`."""
+    found = {leaf.pointer: leaf for leaf in _of_model(ExperimentSpec, "")}
+    del found[ARGS]
+    for arguments in TEMPLATES.values():
+        for leaf in _of_model(arguments, ARGS):
+            found.setdefault(leaf.pointer, leaf)
+    return found
+
+
+def _of_model(model: type[BaseModel], prefix: str) -> Iterator[Leaf]:
+    for name, field in model.model_fields.items():
+        yield from _of_field(field, f"{prefix}/{field.alias or name}")
+
+
+def _of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
+    members = _members(field.annotation)
+    if len(members) == 1 and _is_model(members[0]):
+        yield from _of_model(members[0], pointer)
+    elif len(members) == 1 and (rows := _row_models(members[0])):
+        for tag, model in rows.items():
+            yield from _of_model(model, f"{pointer}/*{tag}")
+    else:
+        yield _leaf(field, members, pointer)
+
+
+def _members(annotation: Any) -> list[Any]:
+    """Return what a field may be beside null, without annotations."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        parts = [part for part in get_args(annotation) if part is not type(None)]
+        return [member for part in parts for member in _members(part)]
+    return [annotation]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _row_models(annotation: Any) -> dict[str, type[BaseModel]]:
+    """Return the models of a list's rows by their tag: `:int`, or nothing where there is one kind."""
+    if get_origin(annotation) is not tuple:
+        return {}
+    models = [model for model in _members(get_args(annotation)[0]) if _is_model(model)]
+    if len(models) == 1:
+        return {"": models[0]}
+    return {f":{get_args(model.model_fields['kind'].annotation)[0]}": model for model in models}
+
+
+def _leaf(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
+    required = field.is_required()
+    default = None if required else field.get_default(call_default_factory=True, validated_data={})
+    low, high = _bounds(field)
+    return Leaf(
+        pointer,
+        _kind(members[0]),
+        None if default is PydanticUndefined else default,
+        required,
+        low,
+        high,
+        _options(members),
+    )
+
+
+def _kind(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return "select"
+    if origin is tuple:
+        return "set" if get_origin(get_args(annotation)[0]) is Literal else "list"
+    return {bool: "switch", int: "int", float: "float", str: "text"}.get(annotation, "json")
+
+
+def _options(members: list[Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for member in members:
+        inner = get_args(member)[0] if get_origin(member) is tuple else member
+        found += get_args(inner) if get_origin(inner) is Literal else ()
+    return tuple(found)
+
+
+def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
+    low = high = None
+    for rule in field.metadata:
+        low = getattr(rule, "ge", getattr(rule, "gt", low))
+        high = getattr(rule, "le", getattr(rule, "lt", high))
+    return low, high

@@ -1,0 +1,138 @@
+"""What a new form begins with, and what the browser must know to keep fields and JSON in step."""
+
+from typing import Any
+
+from jobs.models import Dataset, Project, User
+from jobs.queries import datasets
+from jobs.queries.datasets import READY
+from jobs.spec import measures
+from jobs.spec.data import Task
+from jobs.spec.model import TEMPLATES
+from jobs.spec.profile import Profile
+from jobs.spec.values import SEARCHABLE_FIT_FIELDS
+from webapp.forms.experiment.rows import BEGINNINGS
+
+SMALL_IMAGE = 16 * 16
+Json = dict[str, Any]
+
+
+def starting_spec(slug: str, number: int | None, profile: Profile | None, template: str = "") -> Json:
+    """Return a spec that would do something sensible with this data set.
+
+    Args:
+        slug: of the data set.
+        number: of its version; None leaves it open.
+        profile: of that version, if it is ready.
+        template: the model wanted; else one that fits the data.
+    """
+    is_regression = profile is not None and profile.task == "regression"
+    metric = "val_loss" if is_regression else "val_accuracy"
+    data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
+    template = template if template in TEMPLATES else _fitting(profile)
+    return {
+        "version": 1,
+        "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
+        "model": {"kind": "template", "template": template, "args": _arguments(template)},
+        "fit": {
+            "epochs": 100,
+            "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "early_stopping": {"monitor": "val_loss", "patience": 5},
+        },
+        "search": {
+            "algorithm": "random",
+            "objective": {"metric": metric, "direction": measures.direction(metric)},
+            "max_trials": 12,
+            "executions_per_trial": 2,
+            "space": [{"name": name, **BEGINNINGS[name]} for name in _searched(template)],
+        },
+        "after": {
+            "retrain": {"top": 3, "epochs_factor": 1.2, "include_validation": True},
+            "ensemble": {"method": "weighted"},
+        },
+        "resources": {"pool": "default", "slots": 1, "priority": 50},
+    }
+
+
+def _fitting(profile: Profile | None) -> str:
+    if profile is None or profile.kind == "vector":
+        return "mlp"
+    height, width = profile.input_shape[:2]
+    return "mlp" if height * width <= SMALL_IMAGE else "cnn"
+
+
+def _arguments(template: str) -> Json:
+    defaults = TEMPLATES[template]().model_dump(mode="json")  # type: ignore[index]
+    return {
+        name: defaults[name] for name in ("filters", "units", "layers", "dropout", "l2") if name in defaults
+    }
+
+
+def _searched(template: str) -> list[str]:
+    if template == "linear":
+        return ["l2", "learning_rate"]
+    return (["filters"] if template == "cnn" else []) + ["units", "dropout", "learning_rate"]
+
+
+def context_for_browser(user: User, project: Project) -> Json:
+    """Return the catalogue of data sets, templates and measures, as JSON for the form's module."""
+    return {
+        "project": project.slug,
+        "datasets": [
+            _dataset(dataset) for dataset in datasets.listed(user, project, profiles=True).order_by("slug")
+        ],
+        "templates": {name: arguments().model_dump(mode="json") for name, arguments in TEMPLATES.items()},
+        "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
+        "beginnings": BEGINNINGS,
+        "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
+    }
+
+
+def _measures(task: Task) -> Json:
+    return {
+        "losses": measures.losses_for(task),
+        "metrics": measures.metrics_for(task),
+        "defaults": list(measures.DEFAULT_METRICS[task]),
+        "objective": "val_loss" if task == "regression" else "val_accuracy",
+        "directions": {name: measures.direction(name) for name in ("loss", *measures.metrics_for(task))},
+    }
+
+
+def _dataset(dataset: Dataset) -> Json:
+    return {
+        "slug": dataset.slug,
+        "name": dataset.name,
+        "versions": [
+            {"number": version.number, "state": version.state, **_known(version.profile)}
+            for version in dataset.versions.all()
+        ],
+    }
+
+
+def _known(profile: Profile | None) -> Json:
+    if profile is None:
+        return {}
+    return {
+        "rows": profile.rows,
+        "kind": profile.kind,
+        "task": profile.task,
+        "columns": [column.name for column in profile.columns if not column.shape],
+        "inputShape": list(profile.input_shape),
+        "outputs": profile.outputs,
+        "classCounts": list(profile.class_counts),
+    }
+
+
+def chosen_data(
+    user: User, project: Project, slug: str, number: str
+) -> tuple[str, int | None, Profile | None]:
+    """Return the data set that a new form begins with: the one asked for, else digits, else any ready one."""
+    rows = datasets.listed(user, project).order_by("slug")
+    known = {dataset.slug: dataset for dataset in rows}
+    ready = [name for name, dataset in known.items() if any(v.state == READY for v in dataset.versions.all())]
+    chosen = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
+    version = datasets.with_profile(project, chosen, int(number) if number.isdigit() else None)
+    if version is None:
+        return chosen, None, None
+    return chosen, version.number, version.profile
