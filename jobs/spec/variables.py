@@ -96,10 +96,14 @@ def _dense(name: str, width: int, units: int) -> _Layer:
     return _Layer((Variable(f"{name}/kernel", (width, units)), Variable(f"{name}/bias", (units,))), (units,))
 
 
+def _dense_without_bias(name: str, width: int, units: int) -> _Layer:
+    return _Layer((Variable(f"{name}/kernel", (width, units)),), (units,))
+
+
 def _dense_block(
     i: int, width: int, units: int, *, dropout: float, batch_norm: bool = False
 ) -> Iterator[_Layer]:
-    yield _dense(f"dense_{i}", width, units)
+    yield (_dense_without_bias if batch_norm else _dense)(f"dense_{i}", width, units)
     if batch_norm:
         name = f"batch_norm_{i}"
         learned = tuple(Variable(f"{name}/{part}", (units,)) for part in ("gamma", "beta"))

@@ -1,5 +1,6 @@
 """A training killed anywhere resumes from its last checkpoint and ends with the same bits."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,27 @@ SPEC = {
     "retrain": {"patience": 6, "epochs_cap": 6, "epochs_factor": 1.5},
 }
 EVERY_EPOCH = {INTERVAL: "0"}
-POINTS = (
-    "epoch:1",  # before any checkpoint stands
+ALWAYS = (
     "batch:14",
     "epoch:9",  # in the second phase
-    "checkpoint.begun:2",
     "checkpoint.arrays:7",  # between the files of the second one
-    "checkpoint.state:3",
-    "checkpoint.manifest:3",  # all written, not renamed
     "checkpoint.renamed:4",  # it stands, nobody has heard of it
-    "checkpoint.arrays:44",
 )
+UNDER_CHAOS = (
+    "epoch:1",  # before any checkpoint stands
+    "batch:31",
+    "checkpoint.begun:2",
+    "checkpoint.arrays:1",
+    "checkpoint.arrays:44",
+    "checkpoint.state:1",
+    "checkpoint.state:3",
+    "checkpoint.manifest:1",
+    "checkpoint.manifest:3",  # all written, not renamed
+    "checkpoint.renamed:1",
+    "checkpoint.renamed:9",
+)
+CHAOS = pytest.mark.skipif("TRAINYARD_CHAOS" not in os.environ, reason="many kills: set TRAINYARD_CHAOS=1")
+POINTS = (*ALWAYS, *(pytest.param(point, marks=[pytest.mark.chaos, CHAOS]) for point in UNDER_CHAOS))
 
 
 @pytest.fixture(scope="module")

@@ -143,17 +143,6 @@ def newest_whole(candidates: Iterable[CheckpointFolder]) -> CheckpointFolder | N
     return None
 
 
-def find(candidates: Iterable[CheckpointFolder], parent: Path) -> Path | None:
-    """Return the newest whole checkpoint: of `candidates`, else of what lies below `parent`.
-
-    The second happens when a commit was not heard of before everything died. Such a folder verifies
-    itself, and equal steps of one training are equal, whoever wrote them.
-    """
-    if (known := newest_whole(candidates)) is not None:
-        return Path(known.folder)
-    return next((folder for folder in standing(parent) if is_whole(folder)), None)
-
-
 def standing(parent: Path) -> list[Path]:
     """Return the committed folders below `parent`, newest first."""
     if not parent.is_dir():

@@ -80,8 +80,10 @@ def _flat(site: Site, x: Any) -> Any:
 
 
 def _dense_block(site: Site, i: int, x: Any, args: MlpArgs | CnnArgs) -> Any:
-    x = keras.layers.Dense(args.units, **site.weights(f"dense_{i}"))(x)
-    if isinstance(args, MlpArgs) and args.batch_norm:
+    # batch normalization takes a bias away again: its gradient is rounding noise, which Adam blows up
+    normalizes = isinstance(args, MlpArgs) and args.batch_norm
+    x = keras.layers.Dense(args.units, use_bias=not normalizes, **site.weights(f"dense_{i}"))(x)
+    if normalizes:
         x = keras.layers.BatchNormalization(**site.named(f"batch_norm_{i}"))(x)
     x = keras.layers.Activation(args.activation, **site.named(f"activation_{i}"))(x)
     if args.dropout:

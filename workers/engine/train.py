@@ -61,7 +61,7 @@ class _Train:
         self._epochs = task.retrain.epochs_cap if task.retrain is not None else task.spec.fit.epochs
 
     def run(self) -> dict[str, Any]:
-        folder = checkpoint.find(self._task.resume, self._parent)
+        folder = checkpoint.newest_whole(self._task.resume)
         snapshot = None if folder is None else checkpoint.read(folder)
         if snapshot is not None and snapshot.state["extra"]["phase"] == AGAIN:
             found = Found(**snapshot.state["extra"]["found"])

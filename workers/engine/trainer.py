@@ -170,7 +170,6 @@ class Training:
 
     def batch_done(self, batch: int) -> None:
         """Take note of a batch in the middle of an epoch; called by `fit` through the callback."""
-        kill_point("batch")
         if batch >= self._plan.batches.steps:
             return  # the epoch's end is the better place for whatever is asked
         self._batch = batch
@@ -259,6 +258,7 @@ class _BatchEnd(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
         self._training.restore_open_metrics()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        kill_point("batch")
         now = time.monotonic()
         if now - self._looked >= PROGRESS_EVERY:
             self._looked = now

@@ -77,7 +77,7 @@ def _execute(
     parent = Path(task.checkpoints or task.folder) / f"execution-{plan.execution}"
     keeper = Keeper(parent, report, fence=task.fence, execution=plan.execution)
     training = Training(_plan(task, plan, prepared, keeper, report, pace))
-    found = checkpoint.find(plan.checkpoints, parent)
+    found = checkpoint.newest_whole(plan.checkpoints)
     try:
         outcome = training.run(None if found is None else checkpoint.read(found))
     except EngineError:

@@ -1,0 +1,57 @@
+"""N simulated devices give the same losses as one, and each holds its share."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from jobs.spec.mesh import MeshSpec
+from jobs.spec.variables import Variable
+from tests.engine.helpers import spec_of
+from workers.engine.errors import BadLayout
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mesh")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.mesh_child", str(folder)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("mesh", ["data", "model", "mixed"])
+def test_several_devices_give_the_losses_of_one(trained, mesh):
+    for ours, single in zip(trained[mesh]["history"], trained["one"]["history"], strict=True):
+        assert ours == pytest.approx(single, abs=2e-6)
+
+
+def test_each_device_holds_its_share_of_a_kernel(trained):
+    assert {name: (run["devices"], run["shard"]) for name, run in trained.items()} == {
+        "one": (1, [64, 8]),
+        "data": (4, [64, 8]),
+        "model": (2, [64, 4]),
+        "mixed": (4, [64, 4]),
+    }
+
+
+def test_a_bad_layout_is_refused_before_a_device_is_touched():
+    from workers.engine.mesh import use_mesh
+
+    mesh = MeshSpec.model_validate(
+        {"shape": [4], "axis_names": ["model"], "batch_axis": None,
+         "layout": [{"match": ".*/kernel", "axes": [None, "model"]}]}
+    )  # fmt: skip
+    with pytest.raises(BadLayout, match=r"'output/kernel': dimension 1 of shape \[8, 10\]"):
+        use_mesh(mesh, [Variable("output/kernel", (8, 10))], 32)
+
+
+def test_a_mesh_of_devices_that_are_not_there_is_refused():
+    from workers.engine.errors import BadSpec
+    from workers.engine.mesh import use_mesh
+
+    mesh = spec_of(mesh={"shape": [64], "axis_names": ["data"]}).mesh
+    with pytest.raises(BadSpec, match="takes 64 cpu devices, this process sees"):
+        use_mesh(mesh, [], 128)

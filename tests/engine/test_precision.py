@@ -1,0 +1,70 @@
+"""Which layer gets which policy, and how the loss is scaled."""
+
+import pytest
+
+from jobs.spec.precision import PrecisionSpec
+from tests.engine.helpers import Memory, profiled, spec_of
+from workers.engine.precision import policy_of
+
+
+def test_input_scaling_and_output_stay_in_float32_unless_overridden():
+    mixed = PrecisionSpec(policy="mixed_bfloat16")
+    assert policy_of("dense_1", mixed) == "mixed_bfloat16"
+    assert {policy_of(name, mixed) for name in ("normalize", "output", "target_scale")} == {"float32"}
+
+
+def test_the_last_override_that_matches_a_layers_name_wins():
+    overrides = [
+        {"match": "dense", "policy": "float32"},
+        {"match": "dense_2", "policy": "mixed_bfloat16"},
+    ]
+    precision = PrecisionSpec.model_validate({"policy": "mixed_float16", "overrides": overrides})
+    assert [policy_of(f"dense_{i}", precision) for i in (1, 2)] == ["float32", "mixed_bfloat16"]
+
+
+@pytest.fixture
+def trained(tmp_path):
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.keeper import Keeper
+    from workers.engine.setup import prepare
+    from workers.engine.stopping import Watch
+    from workers.engine.trainer import Plan, Training
+
+    file = profiled(tmp_path / "iris", bundled="iris")
+
+    def run(**precision):
+        spec = spec_of(args={"units": 4}, precision=precision, fit={"epochs": 2, "batch_size": 32})
+        dataset = load_dataset(file, spec.data)
+        prepared = prepare(spec, dataset, dataset.parts.train, name="p", seed=0)
+        report = Memory(tmp_path)
+        plan = Plan(
+            model=prepared.model, batches=prepared.batches, epochs=2, best=Watch("val_loss", "min"),
+            validation=prepared.held(dataset.parts.validation), stop=None, report=report,
+            keeper=Keeper(tmp_path / "c", report, fence=1), pace=lambda done: None,
+        )  # fmt: skip
+        return prepared.model, Training(plan).run()
+
+    return run
+
+
+def test_a_dynamic_scale_and_its_skipped_steps_are_figures_of_each_epoch(trained):
+    model, outcome = trained(policy="mixed_float16", loss_scale="dynamic")
+    assert type(model.optimizer).__name__ == "LossScaleOptimizer"
+    assert outcome.figures["loss_scale"] >= 1
+    assert outcome.figures["skipped_steps"] >= 0
+    assert model.get_layer("dense_1").compute_dtype == "float16"
+    assert model.get_layer("output").compute_dtype == "float32"
+
+
+def test_a_fixed_scale_is_kept_and_not_replaced_by_a_dynamic_one(trained):
+    model, outcome = trained(policy="mixed_float16", loss_scale=1024.0)
+    assert type(model.optimizer).__name__ == "Adam"
+    assert model.optimizer.loss_scale_factor == 1024.0
+    assert "loss_scale" not in outcome.figures
+
+
+def test_bfloat16_needs_no_scale(trained):
+    model, _ = trained(policy="mixed_bfloat16")
+    assert type(model.optimizer).__name__ == "Adam"
+    assert model.get_layer("dense_1").compute_dtype == "bfloat16"
+    assert {str(v.dtype) for v in model.trainable_variables} == {"float32"}
