@@ -18,6 +18,7 @@ from workers.engine.scan import BadModel, scan
 from workers.engine.steps import Steps
 
 SAMPLE_ROWS = 32
+MADE_UP_ROWS = 4
 OPEN_SIZE = 8
 """What a dimension of any size is tried with."""
 
@@ -79,15 +80,20 @@ def load_checked(path: Path, folder: Path) -> Any:
 
 
 def sample_for(model: Any, dataset: DatasetFile | None) -> list[Array]:
-    """Return one array an input: the first rows of the data where they fit, else zeros."""
+    """Return one array an input: the first rows of the data where they fit, else made-up ones."""
     if dataset is not None and len(model.inputs) == 1:
         x = read_arrays(Path(dataset.path)).get("x")
         if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
             return [x[:SAMPLE_ROWS].astype(model.inputs[0].dtype)]
-    return [
-        np.zeros((2, *(OPEN_SIZE if size is None else size for size in tensor.shape[1:])), tensor.dtype)
-        for tensor in model.inputs
-    ]
+    return [_made_up(tensor) for tensor in model.inputs]
+
+
+def _made_up(tensor: Any) -> Array:
+    """Return rows that differ, of moderate numbers; zeros where a number may be an index."""
+    shape = (MADE_UP_ROWS, *(OPEN_SIZE if size is None else size for size in tensor.shape[1:]))
+    if "float" not in str(tensor.dtype):
+        return np.zeros(shape, tensor.dtype)
+    return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
