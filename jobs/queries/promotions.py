@@ -20,12 +20,6 @@ def for_lists(user: User) -> QuerySet[PromotionRequest]:
     return access.visible_promotions(user).select_related(*related)
 
 
-def waiting_for(user: User) -> list[PromotionRequest]:
-    """Return the pending requests that `user` may decide, the oldest first: their inbox."""
-    pending = for_lists(user).filter(state=PromotionRequest.State.PENDING).order_by("created")
-    return [promotion for promotion in pending if may_decide(promotion, user)]
-
-
 def require_independent(promotion: PromotionRequest, user: User) -> None:
     """Return if `user` may decide: an approver of this moment, who neither asked nor made the version.
 

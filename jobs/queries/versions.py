@@ -1,0 +1,88 @@
+"""What is known of one version: its numbers, reports, files and where it comes from."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel
+from jobs.queries import evaluations
+from jobs.spec.profile import Profile
+from jobs.states import JobKind
+
+MAX_COLUMNS = 4
+
+
+class Link(NamedTuple):
+    """One link of the chain from data to endpoint; `key` is what its page is found by."""
+
+    kind: str
+    title: str
+    detail: str
+    key: Any = None
+
+
+def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
+    """Return a version's bare metrics on one part of the data."""
+    found = version.metrics.get(part) or {}
+    return {name: value.get("value") if isinstance(value, dict) else value for name, value in found.items()}
+
+
+def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
+    """Return the test metrics that a table of these versions has columns for."""
+    names = dict.fromkeys(name for version in versions for name in figures(version))
+    return list(names)[:MAX_COLUMNS]
+
+
+def report(version: ModelVersion, role: str) -> dict[str, Any] | None:
+    """Return the newest JSON report in that role: of the job that made the version, or that validated it."""
+    made = JobArtifact.objects.filter(job=version.source_job_id) if version.source_job_id else None
+    checked = JobArtifact.objects.filter(job__kind=JobKind.REGISTER, job__payload__version=version.pk)
+    for rows in (made, checked):
+        found = rows.filter(role=role, name__endswith=".json").order_by("-pk").first() if rows else None
+        if found is not None:
+            return evaluations.load_digest(found.artifact_id)
+    return None
+
+
+def files(version: ModelVersion) -> list[JobArtifact]:
+    """Return what the job that made the version left behind."""
+    if version.source_job_id is None:
+        return []
+    rows = JobArtifact.objects.filter(job=version.source_job_id).select_related("artifact")
+    return list(rows.order_by("role", "name"))
+
+
+def profile(version: ModelVersion) -> Profile | None:
+    """Return the profile of the data that a version was made with."""
+    source: Job | None = version.source_job
+    pk = source.payload.get("dataset_version") if source else None
+    data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
+    return data.profile if data else None
+
+
+def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
+    """Return the way from data set to endpoint, as far as it is known."""
+    known = version.lineage
+    links = []
+    if "dataset" in known:
+        digest = str(known.get("dataset_digest", ""))[:12]
+        title = f"{known['dataset']} v{known.get('dataset_version')}"
+        links.append(Link("dataset", title, digest, (known["dataset"], known.get("dataset_version"))))
+    if "experiment" in known:
+        title = str(known.get("experiment_name", known["experiment"]))
+        links.append(Link("experiment", title, f"revision {known.get('revision')}", known["experiment"]))
+    if "job" in known:
+        trial = f", trial {known['trial']}" if "trial" in known else ""
+        title, detail = f"{known.get('kind', 'job')} {known['job']}", f"attempt {known.get('attempt')}{trial}"
+        links.append(Link("job", title, detail, known["job"]))
+    if "uploaded_by" in known:
+        links.append(Link("upload", "uploaded file", f"by {known['uploaded_by']}"))
+    links.append(Link("artifact", "model file", version.artifact_id[:12], version.artifact_id))
+    links.append(Link("version", f"{version.model.name} v{version.number}", version.what or "version"))
+    if stages:
+        links.append(Link("endpoint", version.model.name, ", ".join(stages), version.model.name))
+    return links
+
+
+def newest(model: RegisteredModel) -> ModelVersion | None:
+    """Return the model's newest version."""
+    return model.versions.order_by("-number").first()

@@ -1,0 +1,151 @@
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.actions import promotions
+from jobs.models import PromotionRequest, User
+from tests.people import browser_of
+from tests.registry.conftest import OPEN_GATES, Yard
+
+
+@pytest.fixture
+def filled(yard: Yard) -> Yard:
+    """Two versions went live, a third waits."""
+    yard.live()
+    yard.live()
+    yard.pending()
+    return yard
+
+
+def see(user: User, path: str, **query: Any) -> Any:
+    return browser_of(user).get(path, query)
+
+
+PAGES = (
+    "/models",
+    "/models/digits",
+    "/models/digits/versions/1",
+    "/approvals",
+    "/approvals/3",
+    "/endpoints",
+    "/endpoints/digits",
+)
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("who", ["owner", "member", "approver", "viewer"])
+def test_everyone_in_the_project_sees_every_page(filled: Yard, path: str, who: str) -> None:
+    path = path.replace("/3", f"/{PromotionRequest.objects.latest('pk').pk}")
+    assert see(getattr(filled, who), path).status_code == 200
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.count("/") > 1])
+def test_a_stranger_finds_none_of_them(filled: Yard, path: str) -> None:
+    path = path.replace("/3", f"/{PromotionRequest.objects.latest('pk').pk}")
+    assert see(filled.stranger, path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/models", "/approvals", "/endpoints"])
+def test_empty_lists_say_what_to_do(db: None, path: str) -> None:
+    page = see(User.objects.create_user("newcomer"), path)
+    assert b"empty-title" in page.content
+
+
+@pytest.mark.parametrize("tab", ["overview", "evaluation", "model", "try", "use", "card", "files"])
+def test_every_tab_of_a_version_opens(filled: Yard, tab: str) -> None:
+    assert see(filled.member, "/models/digits/versions/2", tab=tab).status_code == 200
+
+
+def test_the_inbox_holds_what_the_caller_may_decide(filled: Yard) -> None:
+    assert b"Nothing waits for you" in see(filled.member, "/approvals").content
+    assert b"Request " in see(filled.approver, "/approvals").content
+
+
+def test_the_requester_is_told_why_there_are_no_buttons(filled: Yard) -> None:
+    promotion = promotions.request(filled.version(), stage="staging", by=filled.owner)
+    page = see(filled.owner, f"/approvals/{promotion.pk}").content.decode()
+    assert "another person decides" in page
+    assert (
+        "approve" not in page.split("<main")[1].split('aria-label="Decide"')[1].split("</section>")[0].lower()
+    )
+
+
+def test_approving_on_the_page_releases(filled: Yard) -> None:
+    waiting = PromotionRequest.objects.latest("pk")
+    answer = browser_of(filled.approver).post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})
+    assert answer.status_code == 303
+    assert filled.endpoint.production == waiting.version
+
+
+def test_open_gates_are_check_boxes(filled: Yard) -> None:
+    promotion = filled.request(stage="staging")
+    promotions.gated(promotion.pk, OPEN_GATES)
+    browser = browser_of(filled.approver)
+    assert 'name="accept" value="test_metric"' in browser.get(f"/approvals/{promotion.pk}").content.decode()
+    assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 409
+    accepted = browser.post(f"/approvals/{promotion.pk}/approve", {"accept": "test_metric"})
+    assert accepted.status_code == 303
+
+
+def test_rolling_back_on_the_page_needs_a_reason(filled: Yard) -> None:
+    browser = browser_of(filled.approver)
+    page = browser.get("/models/digits").content.decode()
+    assert "Roll digits back to v1?" in page
+    assert browser.post("/models/digits/rollback", {"reason": ""}).status_code == 422
+    assert browser.post("/models/digits/rollback", {"reason": "bad"}).status_code == 303
+    assert filled.endpoint.production.number == 1
+
+
+def test_a_viewer_cannot_roll_back_nor_ask(filled: Yard) -> None:
+    browser = browser_of(filled.viewer)
+    assert browser.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
+    assert browser.post("/models/digits/versions/1/promote", {"stage": "production"}).status_code == 403
+
+
+def test_a_promotion_is_asked_for_on_the_versions_page(filled: Yard) -> None:
+    version = filled.version()
+    path = f"/models/digits/versions/{version.number}"
+    answer = browser_of(filled.member).post(f"{path}/promote", {"stage": "production", "comment": "new"})
+    assert answer.status_code == 303
+    assert answer["Location"] == f"/approvals/{PromotionRequest.objects.latest('pk').pk}"
+
+
+def test_the_card_is_shown_as_text_never_as_markup(filled: Yard) -> None:
+    browser = browser_of(filled.member)
+    browser.post("/models/digits/versions/1/card", {"card": "<script>alert(1)</script>"})
+    page = browser.get("/models/digits/versions/1?tab=card").content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_trying_shows_the_probabilities(filled: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def predict(model: str, version: int, instances: list[Any]) -> list[list[float]]:
+        asked.append((model, version, instances))
+        return [[0.0] * 7 + [0.9, 0.1, 0.0]]
+
+    monkeypatch.setattr("webapp.prediction.predict", predict)
+    answer = browser_of(filled.viewer).post("/models/digits/versions/2/predict", {"instance": "[1, 2]"})
+    assert asked == [("digits", 2, [[1, 2]])]
+    assert "90.0 %" in answer.content.decode()
+
+
+def test_trying_says_when_the_prediction_server_is_away(
+    filled: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_SERVING_URL", "http://127.0.0.1:9")
+    answer = browser_of(filled.viewer).post("/models/digits/versions/2/predict", {"instance": "[1]"})
+    assert "did not answer" in answer.content.decode()
+
+
+def test_a_version_that_is_not_served_cannot_be_tried(filled: Yard) -> None:
+    version = filled.version()
+    path = f"/models/digits/versions/{version.number}/predict"
+    assert browser_of(filled.viewer).post(path, {"instance": "[1]"}).status_code == 404
+
+
+def test_a_stranger_to_the_installation_is_sent_to_log_in(filled: Yard, client: Client) -> None:
+    for path in PAGES:
+        assert client.get(path).status_code == 302

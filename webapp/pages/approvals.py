@@ -1,0 +1,130 @@
+"""Promotion requests: the inbox of those who decide, and one request with its gates and its thread."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import promotions
+from jobs.errors import BadInput
+from jobs.models import Endpoint, PromotionRequest
+from jobs.queries import gates, home, paging, versions
+from jobs.queries import promotions as queries
+from webapp.forms.registry import DecisionForm
+from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
+
+VIEWS = {"inbox": "To decide", "open": "Open", "all": "All"}
+
+
+@page
+def approvals(request: Request) -> HttpResponse:
+    """List the requests: those that wait for the caller, those that are open, all."""
+    view = chosen(request.GET.get("view"), list(VIEWS), "inbox")
+    rows = queries.for_lists(request.user)
+    if view == "inbox":
+        rows = rows.filter(pk__in=home.approvals_to_decide(request.user).values("pk"))
+    elif view == "open":
+        rows = rows.filter(state__in=queries.OPEN)
+    listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
+    context = {
+        "page": listed,
+        "rows": [(row, _tally(row)) for row in listed.items],
+        "view": view,
+        "tabs": [
+            (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
+        ],
+    }
+    return render(request, "approvals/list.html", context)
+
+
+def _tally(promotion: PromotionRequest) -> dict[str, int]:
+    """Count a request's gates by how they ended."""
+    counted: dict[str, int] = {}
+    for gate in gates.read(promotion):
+        counted[gate.state] = counted.get(gate.state, 0) + 1
+    return counted
+
+
+@page
+def approval(request: Request, promotion_id: int) -> HttpResponse:
+    """Show one request; `?part=gates` is its live piece."""
+    row = access.get_promotion(request.user, promotion_id)
+    part = chosen(request.GET.get("part"), ("gates",), "")
+    return render(request, "approvals/approval.html", _context(request, row), partial=part)
+
+
+def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
+    user = request.user
+    endpoint = Endpoint.objects.select_related("production", "staging", "previous").get(model=row.model)
+    found = gates.read(row)
+    is_open = row.state in queries.OPEN
+    champion = endpoint.production if row.stage == "production" else endpoint.staging
+    mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
+    return {
+        "promotion": row,
+        "endpoint": endpoint,
+        "champion": champion,
+        "gates": found,
+        "open_gates": gates.must_accept(found),
+        "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
+        "thread": queries.thread(row),
+        "is_open": is_open,
+        "is_pending": row.state == PromotionRequest.State.PENDING,
+        "why_not": queries.why_not(row, user) if is_open else None,
+        "may_withdraw": is_open
+        and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
+        "single_person": row.model.project.single_person,
+        "form": DecisionForm(open_gates=gates.must_accept(found)),
+        "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
+    }
+
+
+def _verdict(verb: str) -> Callable[..., HttpResponse]:
+    """Return the function behind one of a request's buttons."""
+
+    @action
+    def decide(request: Request, promotion_id: int) -> HttpResponse:
+        row = access.get_promotion(request.user, promotion_id)
+        form = DecisionForm(request.POST, open_gates=gates.must_accept(gates.read(row)))
+        if not form.is_valid():
+            raise BadInput("The comment is too long, or a gate is accepted that is not open.")
+        said = _VERBS[verb](row, request, form.cleaned_data)
+        say(request, said)
+        return go("approval", promotion_id)
+
+    return decide
+
+
+def _approve(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
+    done = promotions.approve(row, accept=given["accept"], comment=given["comment"], by=request.user)
+    return f"Approved: {row.version} is going into {row.stage} under generation {done.generation}."
+
+
+def _reject(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
+    promotions.reject(row, comment=given["comment"], by=request.user)
+    return "Rejected; nothing about the endpoint has changed."
+
+
+def _withdraw(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
+    promotions.withdraw(row, comment=given["comment"], by=request.user)
+    return "Withdrawn."
+
+
+def _comment(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
+    promotions.comment(row, given["comment"], by=request.user)
+    return "Your comment stands in the thread."
+
+
+_VERBS = {"approve": _approve, "reject": _reject, "withdraw": _withdraw, "comment": _comment}
+
+urls = [
+    path("approvals", approvals, name="approvals"),
+    path("approvals/<int:promotion_id>", approval, name="approval"),
+    *(
+        path(f"approvals/<int:promotion_id>/{verb}", _verdict(verb), name=f"approval_{verb}")
+        for verb in _VERBS
+    ),
+]

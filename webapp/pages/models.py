@@ -1,0 +1,153 @@
+"""Registered models: the list, one model, its aliases, uploads and rollback."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import registry, releases
+from jobs.errors import BadInput, Conflict, NotFound
+from jobs.models import RegisteredModel
+from jobs.queries import history, paging, versions
+from jobs.queries import registry as queries
+from webapp.api.uploads import file_on_disk
+from webapp.forms.registry import AliasForm, ModelForm, RollbackForm, UploadForm
+from webapp.pages import versions as version_pages
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
+
+HISTORY_ROWS = 20
+
+
+@page
+def models(request: Request) -> HttpResponse:
+    """List the models in sight with what is in production."""
+    rows = queries.models_for_lists(request.user)
+    listed = paging.page_of(rows, cursor=request.GET.get("cursor"), order="name")
+    names = versions.metric_names(m.endpoint.production for m in listed.items if m.endpoint.production)
+    context = {
+        "page": listed,
+        "names": names,
+        "rows": [(m, _figures_in_production(m)) for m in listed.items],
+        "may_create": _writable(request).exists(),
+    }
+    return render(request, "models/list.html", context)
+
+
+def _figures_in_production(model: RegisteredModel) -> dict[str, float | None]:
+    return versions.figures(model.endpoint.production) if model.endpoint.production else {}
+
+
+def _writable(request: Request) -> Any:
+    """Return the projects where the caller may make things."""
+    projects = access.projects_of(request.user).order_by("name")
+    may = [p.pk for p in projects if access.can(request.user, p, Action.WRITE)]
+    return projects.filter(pk__in=may)
+
+
+@form_page
+def new(request: Request) -> HttpResponse:
+    """Make a model."""
+    form = ModelForm(request.POST or None, projects=_writable(request))
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            model = registry.create_model(
+                given["project"], given["name"], description=given["description"], by=request.user
+            )
+        except (BadInput, Conflict) as error:
+            form.add_error("name", error.message)
+        else:
+            say(request, f"Model {model.name} stands ready for its first version.")
+            return go("model", model.name)
+    context = {"form": form, "crumbs": crumbs(("Models", reverse("models")), "New model")}
+    return render(request, "models/new.html", context, status=422 if form.errors else 200)
+
+
+@page
+def model(request: Request, name: str) -> HttpResponse:
+    """Show one model: what is live, its versions, its history."""
+    row = access.get_model(request.user, name)
+    endpoint = access.get_endpoint(request.user, name)
+    listed = paging.page_of(queries.versions_of(row), cursor=request.GET.get("cursor"), order="-number")
+    may = access.can(request.user, row.project, Action.WRITE)
+    context = {
+        "model": row,
+        "endpoint": endpoint,
+        "crumbs": crumbs(("Models", reverse("models")), name),
+        "page": listed,
+        "rows": [(v, queries.stage_of(v, endpoint), versions.figures(v)) for v in listed.items],
+        "names": versions.metric_names(listed.items),
+        "live_figures": versions.figures(endpoint.production) if endpoint.production else {},
+        "history": list(history.of_endpoint(endpoint)[:HISTORY_ROWS]),
+        "aliases": row.aliases.select_related("version").order_by("name"),
+        "alias_form": AliasForm(versions=listed.items) if may and listed.items else None,
+        "upload_form": UploadForm() if may else None,
+        "may": may,
+        **rollback_context(request, row, endpoint),
+    }
+    return render(request, "models/model.html", context)
+
+
+def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> dict[str, Any]:
+    """Return what the roll-back form of a page needs: whether one may, and what would happen."""
+    target = history.rollback_target(endpoint) if endpoint.production else None
+    may_serve = access.can(request.user, row.project, Action.SERVE)
+    return {"may_serve": may_serve, "target": target, "rollback_form": RollbackForm()}
+
+
+@action
+def upload(request: Request, name: str) -> HttpResponse:
+    """Make a version of an uploaded file."""
+    row = access.get_model(request.user, name, Action.WRITE)
+    with file_on_disk(request, "file") as file:
+        version = registry.add_uploaded(row, file, by=request.user)
+    say(request, f"Version {version.number} is being validated.")
+    return go("version", name, version.number)
+
+
+@action
+def set_alias(request: Request, name: str) -> HttpResponse:
+    """Point an alias at a version."""
+    row = access.get_model(request.user, name, Action.WRITE)
+    form = AliasForm(request.POST, versions=row.versions.all())
+    if not form.is_valid():
+        raise BadInput("Give the alias a name and choose a version.")
+    version = row.versions.filter(number=form.cleaned_data["version"]).first()
+    if version is None:
+        raise NotFound(f"{name} has no such version.")
+    alias = registry.set_alias(row, form.cleaned_data["alias"], version, by=request.user)
+    say(request, f"{alias.name} now points at v{version.number}.")
+    return go("model", name)
+
+
+@action
+def delete_alias(request: Request, name: str, alias: str) -> HttpResponse:
+    """Remove an alias."""
+    row = access.get_model(request.user, name, Action.WRITE)
+    registry.delete_alias(row, alias, by=request.user)
+    say(request, f"The alias {alias} is gone.")
+    return go("model", name)
+
+
+@action
+def rollback(request: Request, name: str) -> HttpResponse:
+    """Take production back to the version before."""
+    endpoint = access.get_endpoint(request.user, name)
+    record = releases.rollback(endpoint, reason=request.POST.get("reason", ""), by=request.user)
+    number = record.version.number if record.version else "?"
+    say(request, f"{name} is back at v{number}, generation {record.generation}.")
+    return go("endpoint", name)
+
+
+urls = [
+    path("models", models, name="models"),
+    path("models/new", new, name="model_new"),
+    path("models/<slug:name>", model, name="model"),
+    path("models/<slug:name>/upload", upload, name="model_upload"),
+    path("models/<slug:name>/aliases", set_alias, name="model_alias"),
+    path("models/<slug:name>/aliases/<slug:alias>/delete", delete_alias, name="model_alias_delete"),
+    path("models/<slug:name>/rollback", rollback, name="model_rollback"),
+    *version_pages.urls,
+]

@@ -1,0 +1,133 @@
+"""The try-it form of a version, made from its signature: what it asks for and what it shows."""
+
+import json
+import math
+from typing import Any
+
+from django.http import QueryDict
+
+from jobs.errors import BadInput, Conflict
+from jobs.models import ModelVersion
+from jobs.queries import versions
+from jobs.spec.problems import Problem
+from jobs.spec.profile import Profile
+from jobs.spec.signature import Signature, TensorSpec
+from webapp import prediction
+
+MAX_FIELDS = 40
+SHOWN_CLASSES = 20
+
+
+def form_context(version: ModelVersion) -> dict[str, Any]:
+    """Return what the form needs: a drawing grid, one number a feature, or JSON text."""
+    if not version.signature:
+        return {"kind": "none"}
+    signature = Signature.model_validate(version.signature)
+    profile = versions.profile(version)
+    tensor, several = signature.inputs[0], len(signature.inputs) > 1
+    sample = _sample(profile, tensor)
+    context = {"signature": signature, "kind": "json", "text": json.dumps(_rounded(sample))}
+    if several:
+        return {**context, "text": json.dumps({t.name: _zeros(t) for t in signature.inputs})}
+    if _is_image(tensor):
+        top = _highest(profile, sample)
+        return {**context, "kind": "grid", "rows": tensor.shape[0], "columns": tensor.shape[1], "top": top}
+    names = list(profile.features) if profile and profile.kind == "vector" else []
+    if len(tensor.shape) == 1 and tensor.shape[0] == len(names) <= MAX_FIELDS:
+        return {**context, "kind": "fields", "fields": list(zip(names, sample, strict=True))}
+    return context
+
+
+def _is_image(tensor: TensorSpec) -> bool:
+    """Say whether it can be drawn: one grey channel, not too many dots."""
+    shape = tensor.shape
+    flat = len(shape) == 2 or (len(shape) == 3 and shape[2] == 1)
+    return flat and all(size is not None and size <= 32 for size in shape[:2])
+
+
+def _zeros(tensor: TensorSpec) -> Any:
+    value: Any = 0
+    for size in reversed(tensor.shape):
+        value = [value] * (size or 1)
+    return value
+
+
+def _sample(profile: Profile | None, tensor: TensorSpec) -> Any:
+    """Return the first previewed row in the tensor's shape, or zeros."""
+    row = dict(profile.preview[0]) if profile and profile.preview else {}
+    if profile is None or not row:
+        return _zeros(tensor)
+    given = [row.get(name) for name in profile.features]
+    value = given[0] if profile.kind == "image" and given else given
+    numbers = _flat(value)
+    size = math.prod(dimension or 1 for dimension in tensor.shape)
+    if len(numbers) != size or not all(isinstance(n, int | float) for n in numbers):
+        return _zeros(tensor)
+    return _shaped(numbers, tensor)
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, list | tuple) else [value]
+
+
+def _shaped(numbers: list[Any], tensor: TensorSpec) -> Any:
+    """Fold a flat list into the tensor's shape."""
+    folded: list[Any] = numbers
+    for size in reversed([dimension or 1 for dimension in tensor.shape[1:]]):
+        folded = [folded[i : i + size] for i in range(0, len(folded), size)]
+    return folded
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _highest(profile: Profile | None, sample: Any) -> float:
+    """Return the value of full ink: the highest in the data."""
+    found = [column.max for column in profile.columns if column.shape] if profile else []
+    known = [value for value in found if value is not None]
+    return max(known or [*(n for n in _flat(sample) if isinstance(n, int | float)), 1.0])
+
+
+def example_body(version: ModelVersion) -> str:
+    """Return a request body that works, for the snippets."""
+    context = form_context(version)
+    return json.dumps({"instances": [json.loads(context["text"])]}) if "text" in context else ""
+
+
+def answer(posted: QueryDict, version: ModelVersion) -> dict[str, Any]:
+    """Ask the prediction server about what the form holds; return what the page shows."""
+    try:
+        instance = _instance(posted, version)
+        outputs = prediction.predict(version.model.name, version.number, [instance])
+    except (BadInput, Conflict) as error:
+        return {"refused": error.message, "text": posted.get("instance", "")}
+    return {"text": json.dumps(instance), "answered": True, **_result(outputs[0], version)}
+
+
+def _instance(posted: QueryDict, version: ModelVersion) -> Any:
+    context = form_context(version)
+    try:
+        if context["kind"] == "fields":
+            values = [float(value) for value in posted.getlist("field")]
+            if len(values) != len(context["fields"]) or not all(math.isfinite(v) for v in values):
+                raise ValueError("a number for each field is needed")
+            return values
+        return json.loads(posted.get("instance", ""))
+    except (ValueError, RecursionError) as error:
+        message = f"The input cannot be read: {error}"
+        raise BadInput(message, [Problem("/instance", message)]) from error
+
+
+def _result(output: Any, version: ModelVersion) -> dict[str, Any]:
+    """Return classes by probability where there are labels, else the bare output."""
+    numbers = output if isinstance(output, list) else [output]
+    labels = [str(label) for label in version.class_labels]
+    if len(labels) == 2 and len(numbers) == 1 and isinstance(numbers[0], int | float):
+        numbers = [1 - numbers[0], numbers[0]]
+    if len(labels) != len(numbers) or not all(isinstance(n, int | float) for n in numbers):
+        return {"output": json.dumps(output)}
+    ranked = sorted(zip(labels, numbers, strict=True), key=lambda pair: -pair[1])
+    return {"classes": [(label, p, round(100 * p, 1)) for label, p in ranked[:SHOWN_CLASSES]]}

@@ -1,0 +1,57 @@
+"""Asks the prediction server, for people who try a version on its page."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from jobs.errors import Conflict
+from webapp.ops.home import Home
+
+DEFAULT = "http://127.0.0.1:8501"
+TIMEOUT = 10.0
+
+
+def address() -> str:
+    """Return where predictions are answered: as the environment says, or as `up` wrote it down."""
+    if given := os.environ.get("TRAINYARD_SERVING_URL"):
+        return given.rstrip("/")
+    try:
+        urls = json.loads(_home().urls_file.read_text())
+        return str(urls["serving"]).rstrip("/")
+    except (OSError, ValueError, KeyError, TypeError):
+        return DEFAULT
+
+
+def predict(model: str, version: int, instances: list[Any]) -> Any:
+    """Return the predictions of one version for rows of input.
+
+    Raises:
+        Conflict: the prediction server is away or refuses the input, with what it says.
+    """
+    path = f"{address()}/v1/models/{model}/versions/{version}:predict"
+    try:
+        with httpx.Client(timeout=TIMEOUT, trust_env=False) as client:
+            answer = client.post(path, json={"instances": instances}, headers=_authorization())
+            body = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise Conflict(
+            f"The prediction server at {address()} did not answer ({type(error).__name__}).", code="away"
+        ) from error
+    if answer.is_error or "predictions" not in body:
+        raise Conflict(f"The prediction server says: {body.get('error', answer.status_code)}", code="refused")
+    return body["predictions"]
+
+
+def _authorization() -> dict[str, str]:
+    try:
+        return {"Authorization": f"Bearer {_home().serving_token_file.read_text().strip()}"}
+    except OSError:
+        return {}
+
+
+def _home() -> Home:
+    return Home(Path(settings.TRAINYARD_HOME))
