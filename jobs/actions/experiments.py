@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from pydantic import ValidationError
 
 from jobs import access
 from jobs.actions import audit
@@ -92,7 +93,7 @@ def change(
     if notes is not None:
         fields["notes"] = notes
     if spec is not None or draft is not None:
-        fields["draft"] = draft
+        fields["draft"] = None if _is_newest(experiment, draft) else draft
     with transaction.atomic():
         _update(experiment, seen=seen, **fields)
         revision = _freeze(experiment, frozen, by=by) if frozen is not None else None
@@ -105,6 +106,17 @@ def change(
             revision=revision.number if revision is not None else None,
         )
     return experiment
+
+
+def _is_newest(experiment: Experiment, draft: Any) -> bool:
+    """Say whether a draft says nothing that the newest revision does not."""
+    newest = experiment.revisions.order_by("-number").first()
+    if newest is None or draft is None:
+        return False
+    try:
+        return ExperimentSpec.model_validate(draft).digest() == newest.digest
+    except ValidationError:
+        return False
 
 
 def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
@@ -152,6 +164,31 @@ def submit(experiment: Experiment, *, by: User) -> Job:
         # older rules let it in; newer ones, or data that changed, may not
         plan.require_valid(experiment.project, newest.spec_json)
         return submitting.submit(newest, by=by)
+
+
+def submit_spec(
+    project: Project,
+    experiment: Experiment | None,
+    *,
+    name: str,
+    spec: Any,
+    tags: Sequence[str],
+    notes: str,
+    by: User,
+    seen: int | None = None,
+) -> Job:
+    """Save a spec, in a new experiment or as the next revision, and queue it: both or neither.
+
+    Raises:
+        BadSpec: it does not hold, or the data are not ready. Nothing was saved.
+        StaleState: somebody changed the experiment since `seen`.
+    """
+    with transaction.atomic():
+        if experiment is None:
+            experiment = create(project, name=name, spec=spec, tags=tags, notes=notes, by=by)
+        else:
+            change(experiment, name=name, spec=spec, tags=tags, notes=notes, by=by, seen=seen)
+        return submit(experiment, by=by)
 
 
 def clone(experiment: Experiment, *, by: User, name: str = "", project: Project | None = None) -> Experiment:

@@ -30,7 +30,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
     )
     common = {
         "folder": str(folder),
-        "checkpoints": str(checkpoint_folder(attempt.job)),
+        "checkpoints": str(checkpoint_folder(attempt)),
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
@@ -39,9 +39,11 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
     return _BUILDERS[kind](attempt, common)
 
 
-def checkpoint_folder(job: Job) -> Path:
-    """Return where a job's checkpoints lie, made if absent."""
-    folder = store().checkpoint_root / f"job-{job.pk}"
+def checkpoint_folder(attempt: Attempt) -> Path:
+    """Return where the checkpoints of an attempt's job or trial lie, made if absent."""
+    folder = store().checkpoint_root / f"job-{attempt.job_id}"
+    if attempt.trial is not None:
+        folder /= f"trial-{attempt.trial.number}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -78,13 +78,6 @@ def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path):
     assert checkpoint.newest_whole([kept.model_copy(update={"manifest": "0" * 64})]) is None
 
 
-def test_a_commit_that_nobody_heard_of_is_found_on_disk(tmp_path):
-    commit(tmp_path, 1)
-    newest = commit(tmp_path, 2)
-    assert str(checkpoint.find([], tmp_path)) == newest.folder
-    assert checkpoint.find([], tmp_path / "nowhere") is None
-
-
 def test_the_newest_stay_and_half_written_ones_of_earlier_attempts_go(tmp_path):
     for step in range(6):
         commit(tmp_path, step)

@@ -136,7 +136,11 @@ def is_whole(folder: Path, manifest: str | None = None) -> bool:
 
 
 def newest_whole(candidates: Iterable[CheckpointFolder]) -> CheckpointFolder | None:
-    """Return the checkpoint of the highest step that verifies."""
+    """Return the checkpoint of the highest step that verifies.
+
+    Only checkpoints that the database knows are candidates: what was said before they were committed
+    is stored, so going on from one loses no metric point.
+    """
     for candidate in sorted(candidates, key=lambda c: c.step, reverse=True):
         if is_whole(Path(candidate.folder), candidate.manifest):
             return candidate

@@ -61,8 +61,8 @@ class _Train:
         self._epochs = task.retrain.epochs_cap if task.retrain is not None else task.spec.fit.epochs
 
     def run(self) -> dict[str, Any]:
-        folder = checkpoint.newest_whole(self._task.resume)
-        snapshot = None if folder is None else checkpoint.read(folder)
+        newest = checkpoint.newest_whole(self._task.resume)
+        snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
         if snapshot is not None and snapshot.state["extra"]["phase"] == AGAIN:
             found = Found(**snapshot.state["extra"]["found"])
             validation = snapshot.arrays["validation"]

@@ -79,7 +79,7 @@ def _execute(
     training = Training(_plan(task, plan, prepared, keeper, report, pace))
     found = checkpoint.newest_whole(plan.checkpoints)
     try:
-        outcome = training.run(None if found is None else checkpoint.read(found))
+        outcome = training.run(None if found is None else checkpoint.read(Path(found.folder)))
     except EngineError:
         report.execution(plan.execution, "failed")
         raise
