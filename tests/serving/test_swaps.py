@@ -10,6 +10,7 @@ from jobs.spec.release import Release, ReleasedVersion
 from .fakes import FakeDashboard, ServerProcess
 from .load import Load
 
+
 def release(
     telling: dict[int, ReleasedVersion], model: str, generation: int, production: int, *standby: int
 ) -> Release:

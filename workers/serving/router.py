@@ -1,9 +1,12 @@
 """Puts the parts of one prediction server together."""
 
 import asyncio
+import contextlib
 import json
 import secrets
+import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +103,7 @@ class Router:
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does."""
+    """Says where it listens once it does, and leaves time to end the children after a signal."""
 
     def __init__(self, config: uvicorn.Config, address_file: Path | None) -> None:
         super().__init__(config)
@@ -111,6 +114,14 @@ class _Server(uvicorn.Server):
         if self._address_file is not None and sockets:
             host, port = sockets[0].getsockname()[:2]
             write_address(self._address_file, host, port)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own raises the signal again at its end: we would be gone before our children
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
 
 
 async def serve(settings: Settings) -> None:

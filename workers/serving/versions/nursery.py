@@ -47,4 +47,5 @@ class Nursery:
         if self._growing is not None:
             await self._growing
         if self._spare is not None:
+            self._spare.kill()  # deep in its imports it would hear of a closed connection only seconds later
             await self._spare.stop()
