@@ -1,9 +1,11 @@
 import io
 import json
 import pickle
+import resource
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import h5py
 import keras
@@ -141,6 +143,21 @@ def test_a_bomb_of_many_moderate_numbers_is_refused_by_what_the_file_stores(tmp_
         scan(rewrite(save(tmp_path, plain), inflate))
 
 
+def test_a_bomb_that_hides_its_input_shapes_is_refused_before_it_takes_memory(tmp_path):
+    def inflate(config):
+        for layer in config["config"]["layers"]:
+            if layer["class_name"] == "Dense":
+                layer["config"]["units"] = 100_000
+                layer.pop("build_config")
+
+    path = rewrite(save(tmp_path, lambda x: plain(keras.layers.Dense(3)(x))), inflate)
+    scan(path)  # sees nothing wrong
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BadModel, match=r"would make 10,000,\d+,\d+ parameters, but the file stores"):
+        register(path, tmp_path / "run", foreign=True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB, of 40 GB asked for
+
+
 @pytest.mark.parametrize("kind", ["pickle", "h5", "npz", "empty", "text"])
 def test_other_files_under_the_right_name_are_refused(tmp_path, kind):
     path = tmp_path / "model.keras"
@@ -229,8 +246,6 @@ def test_a_foreign_model_is_registered_with_its_signature(tmp_path):
 def test_our_own_model_is_tried_on_rows_of_its_data(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     member = train_member(tmp_path, "m", spec, file, epochs=1)
-    from pathlib import Path
-
     result, _ = register(Path(member.model), tmp_path / "run", dataset=file)
     assert result["sample_rows"] == 32
     assert len(result["class_labels"]) == 3

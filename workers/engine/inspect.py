@@ -9,6 +9,7 @@ import numpy as np
 
 from jobs.spec.task import DatasetFile, RegisterTask
 from workers.engine.artifacts import summary_of, write_json
+from workers.engine.budget import check_budget
 from workers.engine.build import signature_of
 from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.data.table import Array
@@ -34,7 +35,7 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     steps.begin("checking the file")
     check_digest(path, task.digest)
     if task.foreign:
-        scan(path)
+        check_budget(path, scan(path))
     steps.begin("loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
     signature = signature_of(model)
