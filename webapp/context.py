@@ -32,12 +32,15 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     project = current_project(request, projects)
     here = request.resolver_match.url_name or "" if request.resolver_match else ""
     counts = {"approvals": lambda: home.approvals_waiting(user)}
-    shared = {"user": user, "project": project, "here": here, "count": lambda name: counts[name]()}
+
+    def links(entries: tuple[nav.Entry, ...]) -> list[nav.Link]:
+        return nav.links(entries, user=user, project=project, here=here, count=lambda name: counts[name]())
+
     return {
         "projects": projects,
         "project": project,
-        "links": nav.links(nav.ENTRIES, **shared),
-        "administration": nav.links(nav.ADMINISTRATION, **shared),
+        "links": links(nav.ENTRIES),
+        "administration": links(nav.ADMINISTRATION),
     }
 
 

@@ -1,17 +1,27 @@
 """What the home page shows, and the counts in the navigation."""
 
+from dataclasses import dataclass
+from datetime import timedelta
+
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from jobs import access
-from jobs.models import Project, PromotionRequest, Role, User
+from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
+from jobs.queries import progress
+from jobs.states import ACTIVE, FINAL, JobKind, JobState
+
+SHOWN = 6
+FAILED_WITHIN = timedelta(days=3)
+EXPIRES_WITHIN = timedelta(days=7)
+SPARK_POINTS = 60
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     """Return the pending requests that `user` may decide: an approver's, and not one's own."""
     pending = access.visible_promotions(user).filter(state=PromotionRequest.State.PENDING)
-    others = pending.filter(
-        Q(model__project__single_person=True) | ~(Q(requested_by=user) | Q(version__created_by=user))
-    )
+    own = Q(requested_by=user) | Q(version__created_by=user)
+    others = pending.filter(Q(model__project__single_person=True) | ~own)
     if user.is_superuser:
         return others
     roles = [role for role in Role if access.Action.APPROVE in access.ALLOWED[role]]
@@ -23,3 +33,81 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
 def approvals_waiting(user: User) -> int:
     """Return how many requests wait for a decision of `user`."""
     return approvals_to_decide(user).count()
+
+
+@dataclass(frozen=True)
+class Running:
+    """A root job that runs, how far it is, and the scores of its trials as a small curve."""
+
+    job: Job
+    progress: progress.Progress
+    spark: str
+    best: float | None
+
+
+@dataclass(frozen=True)
+class Home:
+    """Everything on the home page but the workers."""
+
+    approvals: list[PromotionRequest]
+    failures: list[Job]
+    expiring: list[ApiToken]
+    running: list[Running]
+    finished: list[Job]
+    is_new: bool
+
+    @property
+    def needs(self) -> int:
+        """Return how many things wait for this person."""
+        return len(self.approvals) + len(self.failures) + len(self.expiring)
+
+
+def home(user: User) -> Home:
+    """Gather the home page of `user`."""
+    now = timezone.now()
+    roots = access.visible_jobs(user).filter(parent=None, project__isnull=False)
+    roots = roots.select_related("project", "created_by", "experiment", "revision")
+    failures = roots.filter(state=JobState.FAILED, created_by=user, finished__gt=now - FAILED_WITHIN)
+    active = roots.filter(state__in=[str(state) for state in ACTIVE]).order_by("-started")
+    final = roots.filter(state__in=[str(state) for state in FINAL]).exclude(finished=None)
+    approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
+    expiring = ApiToken.objects.filter(user=user, expires__gt=now, expires__lt=now + EXPIRES_WITHIN)
+    return Home(
+        approvals=list(approvals.order_by("expires")[:SHOWN]),
+        failures=list(failures.order_by("-finished")[:SHOWN]),
+        expiring=list(expiring.order_by("expires")[:SHOWN]),
+        running=[_running(job) for job in active[:SHOWN]],
+        finished=list(final.order_by("-finished")[:SHOWN]),
+        is_new=not roots.exists(),
+    )
+
+
+def _running(job: Job) -> Running:
+    scores = _scores(job) if job.kind == JobKind.SEARCH else []
+    return Running(job, progress.of(job), spark(scores), _best(job, scores))
+
+
+def _scores(job: Job) -> list[float]:
+    rows = Trial.objects.filter(job=job, score__isnull=False).order_by("-number")
+    return [score for score in rows.values_list("score", flat=True)[:SPARK_POINTS] if score is not None][::-1]
+
+
+def _best(job: Job, scores: list[float]) -> float | None:
+    search = job.revision.spec.search if job.revision else None
+    if not scores or search is None:
+        return None
+    return max(scores) if search.objective.direction == "max" else min(scores)
+
+
+def spark(values: list[float], width: float = 96, height: float = 24) -> str:
+    """Return the points of a small curve, for an SVG polyline.
+
+    >>> spark([1.0, 3.0, 2.0], width=10, height=4)
+    '0.0,4.0 5.0,0.0 10.0,2.0'
+    """
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    step = width / (len(values) - 1)
+    return " ".join(f"{i * step:.1f},{height - (v - low) / span * height:.1f}" for i, v in enumerate(values))

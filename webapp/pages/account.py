@@ -1,13 +1,73 @@
-from django.http import HttpResponse
-from django.urls import path
+"""One's own account, and the one-time links that lead into it."""
 
-from webapp.pages.shortcuts import Request, page, render
+from allauth.account.utils import perform_login
+from allauth.mfa.models import Authenticator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render as bare_render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from jobs.actions import people as actions
+from jobs.errors import NotFound
+from jobs.models import Membership
+from webapp.pages.shortcuts import Request, action, go, page, render, say
+
+# What `perform_login` needs to know of the model backend, which also refuses inactive people.
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+def account(request: Request) -> HttpResponse:
+    """Show who one is: projects and roles, password, second factor, sessions."""
+    context = {
+        "memberships": Membership.objects.filter(user=request.user).select_related("project"),
+        "has_password": request.user.has_usable_password(),
+        "has_second_factor": Authenticator.objects.filter(
+            user=request.user, type=Authenticator.Type.TOTP
+        ).exists(),
+    }
+    return render(request, "account/index.html", context)
 
 
-urls = [path("account/", show, name="account")]
+@action
+def end_sessions(request: Request) -> HttpResponse:
+    """Log oneself out everywhere, here too."""
+    actions.end_sessions(request.user)
+    request.session.flush()
+    return go("account_login")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def login_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """Let somebody in by a one-time link.
+
+    Opening it changes nothing, because mail scanners and previews open links too; the button does.
+    A second factor is still asked for where one is set up.
+    """
+    try:
+        if request.method != "POST":
+            link = actions.find_login_link(secret)
+            return bare_render(request, "account/login_link.html", {"person": link.user})
+        user = actions.use_login_link(secret)
+    except NotFound as error:
+        return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
+    user.backend = BACKEND  # type: ignore[attr-defined] # the attribute Django's login() reads
+    if not user.has_usable_password():
+        say(request, "Set a password here to come back without a link.", level="info")
+        return _logged_in(request, user, reverse("account"))
+    return _logged_in(request, user, reverse("home"))
+
+
+def _logged_in(request: HttpRequest, user: object, to: str) -> HttpResponse:
+    response: HttpResponse = perform_login(request, user, email_verification="none", redirect_url=to)
+    response["Referrer-Policy"] = "no-referrer"  # the link stands in this page's address
+    return response
+
+
+urls = [
+    path("account/", account, name="account"),
+    path("account/end-sessions", end_sessions, name="account_end_sessions"),
+    path("login/<str:secret>", login_link, name="login_link"),
+]

@@ -1,13 +1,66 @@
-from django.http import HttpResponse
-from django.urls import path
+"""Our own documents, read offline: docs/*.md as pages."""
 
-from webapp.pages.shortcuts import Request, page, render
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path, reverse
+from django.utils.safestring import SafeString
+from markdown_it import MarkdownIt
+
+from jobs.errors import NotFound
+from webapp.pages.shortcuts import Request, crumbs, page, render
+
+FOLDERS = ("", "decisions")
+FIRST = ("map", "walkthrough-curl")
+
+
+def folder() -> Path:
+    """Return where the documents lie."""
+    return Path(settings.BASE_DIR) / "docs"
+
+
+def documents() -> dict[str, Path]:
+    """Return the documents by name; the name is looked up here, so it never becomes a path."""
+    found = {}
+    for name in FOLDERS:
+        for file in sorted((folder() / name).glob("*.md")):
+            found[f"{name}/{file.stem}" if name else file.stem] = file
+    return found
+
+
+@lru_cache(maxsize=64)
+def read(file: Path, _modified: float) -> tuple[str, SafeString]:
+    """Return a document's title and its HTML. HTML inside Markdown is shown as text."""
+    text = file.read_text(encoding="utf-8")
+    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
+    title = next((line.lstrip("# ") for line in text.splitlines() if line.startswith("# ")), file.stem)
+    return title, SafeString(renderer.render(text))
+
+
+def _read(file: Path) -> tuple[str, SafeString]:
+    return read(file, file.stat().st_mtime)
 
 
 @page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+def docs(request: Request) -> HttpResponse:
+    """List the documents."""
+    found = documents()
+    order = sorted(found, key=lambda name: (name not in FIRST, "/" in name, name))
+    rows = [(name, _read(found[name])[0]) for name in order]
+    return render(request, "docs/list.html", {"rows": rows})
 
 
-urls = [path("docs", show, name="help")]
+@page
+def document(request: Request, name: str) -> HttpResponse:
+    """Show one document."""
+    file = documents().get(name.removesuffix(".md"))
+    if file is None:
+        raise NotFound("There is no such document.")
+    title, body = _read(file)
+    context = {"title": title, "body": body, "crumbs": crumbs(("Help", reverse("help")), title)}
+    return render(request, "docs/one.html", context)
+
+
+urls = [path("docs", docs, name="help"), path("docs/<path:name>", document, name="help_page")]

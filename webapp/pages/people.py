@@ -1,13 +1,85 @@
-from django.http import HttpResponse
+"""People of the installation: for administrators."""
+
+from allauth.mfa.models import Authenticator
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from webapp.pages.shortcuts import Request, page, render
+from jobs import access
+from jobs.actions import people as actions
+from jobs.errors import BadInput, Conflict, NotFound
+from jobs.models import User
+from jobs.queries import people as query
+from webapp.forms.people import PersonForm
+from webapp.pages.shortcuts import Request, action, form_page, go, render, say
 
 
-@page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+@form_page
+def people(request: Request) -> HttpResponse:
+    """List people; invite somebody."""
+    access.require_admin(request.user)
+    form = PersonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        wanted = form.cleaned_data
+        try:
+            made = actions.add_person(wanted["username"], by=request.user, admin=wanted["admin"])
+        except (BadInput, Conflict) as error:
+            form.refused(error)
+        else:
+            return _show_link(request, made)
+    second_factor = Authenticator.objects.filter(user=OuterRef("pk"), type=Authenticator.Type.TOTP)
+    rows = query.people().annotate(has_second_factor=Exists(second_factor))
+    context = {"rows": rows, "form": form}
+    status = 422 if request.method == "POST" else 200
+    return render(request, "people/list.html", context, status=status)
 
 
-urls = [path("people", show, name="people")]
+def _show_link(request: Request, user: User) -> HttpResponse:
+    """Show a fresh login link, this once."""
+    link = actions.create_login_link(user, by=request.user)
+    context = {"invited": user, "link": request.build_absolute_uri(link), "hours": 24}
+    response = render(request, "people/link.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _person(request: HttpRequest, username: str) -> User:
+    access.require_admin(request.user)  # type: ignore[arg-type] # the page guard let people in only
+    user = User.objects.filter(username=username, is_service=False).first()
+    if user is None:
+        raise NotFound(f"There is no person {username!r}.")
+    return user
+
+
+@action
+def person_link(request: Request, username: str) -> HttpResponse:
+    """Make a new way in for somebody."""
+    return _show_link(request, _person(request, username))
+
+
+@action
+def person_active(request: Request, username: str) -> HttpResponse:
+    """Let somebody in again, or cut them off."""
+    user = _person(request, username)
+    active = request.POST.get("active") == "1"
+    actions.set_active(user, active, by=request.user)
+    say(request, f"{user.username} may come in again." if active else f"{user.username} is cut off.")
+    return go("people")
+
+
+@action
+def person_admin(request: Request, username: str) -> HttpResponse:
+    """Give or take the admin right."""
+    user = _person(request, username)
+    admin = request.POST.get("admin") == "1"
+    actions.set_admin(user, admin, by=request.user)
+    say(request, f"{user.username} is {'now' if admin else 'no longer'} an administrator.")
+    return go("people")
+
+
+urls = [
+    path("people", people, name="people"),
+    path("people/<str:username>/link", person_link, name="person_link"),
+    path("people/<str:username>/active", person_active, name="person_active"),
+    path("people/<str:username>/admin", person_admin, name="person_admin"),
+]

@@ -1,13 +1,134 @@
-from django.http import HttpResponse
-from django.urls import path
+"""Projects, their members and settings."""
 
-from webapp.pages.shortcuts import Request, page, render
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import people as actions
+from jobs.errors import BadInput, Conflict
+from jobs.models import Role
+from jobs.queries import people as query
+from webapp.context import SESSION_KEY
+from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say, url
+
+ROLE_HELP = {
+    Role.VIEWER: "sees everything in the project",
+    Role.MEMBER: "also makes experiments, data sets and models, and asks for promotions",
+    Role.TRAINER: "also runs own training code",
+    Role.APPROVER: "a viewer who decides promotions and rolls back",
+    Role.ADMIN: "everything, and manages the project",
+}
 
 
 @page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+def projects(request: Request) -> HttpResponse:
+    """List the projects one may see."""
+    return render(request, "projects/list.html", {"rows": query.projects(request.user)})
 
 
-urls = [path("projects", show, name="projects"), path("p/<slug:project>/", show, name="project_enter")]
+@form_page
+def project_new(request: Request) -> HttpResponse:
+    """Make a project."""
+    form = ProjectForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        if form.is_valid():
+            try:
+                made = actions.create_project(**form.cleaned_data, by=request.user)
+            except (BadInput, Conflict) as error:
+                form.refused(error)
+            else:
+                request.session[SESSION_KEY] = made.slug
+                say(request, f"Project {made.name} is there. Add the people who work in it.")
+                return go("project_settings", made.slug)
+        status = 422
+    context = {"form": form, "crumbs": crumbs(("Projects", reverse("projects")), "New")}
+    return render(request, "projects/new.html", context, status=status)
+
+
+@page
+def project_enter(request: Request, project: str) -> HttpResponse:
+    """Choose a project: pages without one in their address then show this one's."""
+    chosen = access.get_project(request.user, project)
+    request.session[SESSION_KEY] = chosen.slug
+    return go(url_of_first_page(chosen.slug))
+
+
+def url_of_first_page(slug: str) -> str:
+    """Return where entering a project leads: its experiments."""
+    from django.urls import NoReverseMatch
+
+    try:
+        return url("experiments", slug)
+    except NoReverseMatch:
+        return url("project_settings", slug)
+
+
+@form_page
+def project_settings(request: Request, project: str) -> HttpResponse:
+    """Show members and settings; who manages the project may change them."""
+    row = access.get_project(request.user, project)
+    may_manage = access.can(request.user, row, Action.MANAGE)
+    form = ProjectSettingsForm(
+        request.POST or None,
+        initial={"name": row.name, "single_person": row.single_person, "max_slots": row.max_slots},
+    )
+    if request.method == "POST" and form.is_valid():
+        wanted = form.cleaned_data
+        actions.change_project(row, by=request.user, **wanted, lift_quota=wanted["max_slots"] is None)
+        say(request, "Settings saved.")
+        return go("project_settings", row.slug)
+    context = {
+        "project": row,
+        "form": form,
+        "member_form": MemberForm(),
+        "members": query.members(row),
+        "may_manage": may_manage,
+        "roles": [(role, ROLE_HELP[role]) for role in Role],
+        "crumbs": crumbs(("Projects", reverse("projects")), row.name),
+    }
+    status = 422 if request.method == "POST" else 200
+    return render(request, "projects/settings.html", context, status=status)
+
+
+@action
+def set_role(request: Request, project: str) -> HttpResponse:
+    """Add a member or change a role."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    wanted = MemberForm.read(request.POST)
+    person = actions.find_person(wanted.user)
+    actions.set_role(row, person, Role(wanted.role), by=request.user)
+    say(request, f"{person.username} is {wanted.role} of {row.name}.")
+    return go("project_settings", row.slug)
+
+
+@action
+def remove_member(request: Request, project: str, username: str) -> HttpResponse:
+    """Take somebody out of the project."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    person = actions.find_person(username)
+    actions.remove_member(row, person, by=request.user)
+    say(request, f"{person.username} is no longer a member of {row.name}.")
+    return go("project_settings", row.slug) if request.user != person else go("projects")
+
+
+@action
+def project_delete(request: Request, project: str) -> HttpResponse:
+    """Delete the project."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    actions.delete_project(row, by=request.user)
+    say(request, f"Project {row.name} is gone.")
+    return go("projects")
+
+
+urls = [
+    path("projects", projects, name="projects"),
+    path("projects/new", project_new, name="project_new"),
+    path("p/<slug:project>/", project_enter, name="project_enter"),
+    path("p/<slug:project>/settings", project_settings, name="project_settings"),
+    path("p/<slug:project>/members", set_role, name="project_set_role"),
+    path("p/<slug:project>/members/<str:username>/remove", remove_member, name="project_remove_member"),
+    path("p/<slug:project>/delete", project_delete, name="project_delete"),
+]

@@ -1,13 +1,29 @@
-from django.http import HttpResponse
-from django.urls import path
+from django.http import HttpResponse, JsonResponse
+from django.urls import NoReverseMatch, path, reverse
 
-from webapp.pages.shortcuts import Request, page, render
+from jobs.queries.search import Hit
+from jobs.queries.search import search as find
+from webapp.pages.shortcuts import Request, page
+
+MAX_LENGTH = 100
 
 
 @page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+def search(request: Request) -> HttpResponse:
+    """Answer the search box: `{"items": [{kind, title, hint, url}]}`."""
+    hits = find(request.user, request.GET.get("q", "")[:MAX_LENGTH])
+    items = [{"kind": hit.kind, "title": hit.title, "hint": hit.hint, "url": _address(hit)} for hit in hits]
+    return JsonResponse({"items": [item for item in items if item["url"]]})
 
 
-urls = [path("search", show, name="search")]
+def _address(hit: Hit) -> str:
+    """Return where a hit leads; pages of some things take fewer arguments than others."""
+    for arguments in (hit.arguments, hit.arguments[-1:]):
+        try:
+            return reverse(hit.page, args=arguments)
+        except NoReverseMatch:
+            continue
+    return ""
+
+
+urls = [path("search", search, name="search")]

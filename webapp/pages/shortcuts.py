@@ -26,30 +26,30 @@ from jobs.models import User
 class Request(HttpRequest):
     """A request of somebody who is logged in, as `@page` functions get it."""
 
-    user: User  # type: ignore[assignment]
+    user: User
 
 
 type View[**P] = Callable[Concatenate[Request, P], HttpResponse]
-type Guarded[**P] = Callable[Concatenate[HttpRequest, P], HttpResponse]
+type Guarded = Callable[..., HttpResponse]  # what `path` takes
 Level = str
 
 
-def page[**P](view: View[P]) -> Guarded[P]:
+def page[**P](view: View[P]) -> Guarded:
     """Guard a function that only shows."""
     return _guarded(view, ("GET", "HEAD"))
 
 
-def form_page[**P](view: View[P]) -> Guarded[P]:
+def form_page[**P](view: View[P]) -> Guarded:
     """Guard a function that shows a form and takes it."""
     return _guarded(view, ("GET", "HEAD", "POST"))
 
 
-def action[**P](view: View[P]) -> Guarded[P]:
+def action[**P](view: View[P]) -> Guarded:
     """Guard a function that changes something."""
     return _guarded(view, ("POST",))
 
 
-def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded[P]:
+def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
     @wraps(view)
     def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User) or not request.user.is_active:

@@ -1,13 +1,60 @@
+"""API tokens: one's own, and for administrators everybody's."""
+
+from datetime import timedelta
+
 from django.http import HttpResponse
 from django.urls import path
+from django.utils import timezone
 
-from webapp.pages.shortcuts import Request, page, render
+from jobs.actions import tokens as actions
+from jobs.errors import BadInput, Forbidden, NotFound
+from jobs.models import ApiToken
+from webapp.forms.people import TokenForm
+from webapp.pages.shortcuts import Request, action, form_page, go, render, say
 
 
-@page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+@form_page
+def tokens(request: Request) -> HttpResponse:
+    """List tokens; make one, which is shown this once."""
+    form = TokenForm(request.POST or None, is_admin=request.user.is_superuser)
+    if request.method == "POST" and form.is_valid():
+        try:
+            return _make(request, form)
+        except BadInput as error:
+            form.refused(error)
+        except Forbidden as error:
+            form.add_error("scopes", error.message)
+    rows = ApiToken.objects.select_related("user").order_by("-created")
+    rows = rows if request.user.is_superuser else rows.filter(user=request.user)
+    status = 422 if request.method == "POST" else 200
+    context = {"rows": rows, "form": form, "now": timezone.now()}
+    return render(request, "tokens/list.html", context, status=status)
 
 
-urls = [path("tokens", show, name="tokens")]
+def _make(request: Request, form: TokenForm) -> HttpResponse:
+    wanted = form.cleaned_data
+    end = timezone.now() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
+    token, raw = actions.create(
+        request.user, by=request.user, scopes=wanted["scopes"], name=wanted["name"], expires=end
+    )
+    address = request.build_absolute_uri("/api/v1/me")
+    response = render(request, "tokens/made.html", {"token": token, "raw": raw, "address": address})
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@action
+def token_revoke(request: Request, token_id: int) -> HttpResponse:
+    """End a token."""
+    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
+    if token is None:
+        raise NotFound("There is no such token.")
+    actions.revoke(token, by=request.user)
+    say(request, f"Token {token.name or token.prefix} no longer works.")
+    return go("tokens")
+
+
+urls = [
+    path("tokens", tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", token_revoke, name="token_revoke"),
+]

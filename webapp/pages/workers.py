@@ -1,13 +1,64 @@
-from django.http import HttpResponse
-from django.urls import path
+"""Workers: pools, slots, devices; drain and enable."""
 
-from webapp.pages.shortcuts import Request, page, render
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.actions import workers as actions
+from jobs.errors import NotFound
+from jobs.models import Worker
+from jobs.queries import workers as query
+from webapp.pages.shortcuts import Request, action, crumbs, go_back, page, render, say
 
 
 @page
-def show(request: Request, **_: str) -> HttpResponse:
-    """Show the page."""
-    return render(request, "home.html")
+def workers(request: Request) -> HttpResponse:
+    """Show the pools with their workers."""
+    return render(request, "workers/list.html", {"pools": query.pools(request.user)}, partial="live")
 
 
-urls = [path("workers", show, name="workers")]
+@page
+def worker(request: Request, worker_id: int) -> HttpResponse:
+    """Show one worker: what it runs, its devices, its versions."""
+    view = next(
+        (v for pool in query.pools(request.user) for v in pool.workers if v.worker.pk == worker_id), None
+    )
+    if view is None:
+        raise NotFound(f"There is no worker {worker_id}; one that left is not kept here.")
+    context = {"view": view, "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name)}
+    return render(request, "workers/one.html", context, partial="live")
+
+
+@action
+def worker_drain(request: Request, worker_id: int) -> HttpResponse:
+    """Let a worker finish what it runs and take nothing new."""
+    row = _worker(request, worker_id)
+    actions.drain(row, by=request.user)
+    undo = reverse("worker_enable", args=[row.pk])
+    say(request, f"{row.name} finishes what it runs and takes nothing new.", undo=undo)
+    return go_back(request, "workers")
+
+
+@action
+def worker_enable(request: Request, worker_id: int) -> HttpResponse:
+    """Let a draining worker take work again."""
+    row = _worker(request, worker_id)
+    actions.enable(row, by=request.user)
+    say(request, f"{row.name} takes work again.")
+    return go_back(request, "workers")
+
+
+def _worker(request: Request, worker_id: int) -> Worker:
+    access.require_admin(request.user)
+    row = Worker.objects.filter(pk=worker_id).first()
+    if row is None:
+        raise NotFound(f"There is no worker {worker_id}.")
+    return row
+
+
+urls = [
+    path("workers", workers, name="workers"),
+    path("workers/<int:worker_id>", worker, name="worker"),
+    path("workers/<int:worker_id>/drain", worker_drain, name="worker_drain"),
+    path("workers/<int:worker_id>/enable", worker_enable, name="worker_enable"),
+]

@@ -17,7 +17,7 @@ from webapp.settings.main import *  # noqa: F403
 from webapp.settings.main import DATABASES, HOME
 
 # A file, not memory: web, workers and scheduler of the flow tests open the same database.
-DATABASES["default"].setdefault("TEST", {})  # type: ignore[attr-defined]
+DATABASES["default"].setdefault("TEST", {})
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(Path(HOME) / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

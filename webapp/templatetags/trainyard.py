@@ -10,6 +10,7 @@ from typing import Any
 from django import template
 from django.forms import BoundField
 from django.templatetags.static import static
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -101,8 +102,8 @@ def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
 
 
 @register.inclusion_tag("components/progress.html")
-def progress(done: Mapping[str, Any] | None, *, label: str = "", small: bool = False) -> dict[str, Any]:
-    """Show `{done, total, unit, eta_seconds}` as a bar with the time left."""
+def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, Any]:
+    """Show `{done, total, unit, eta_seconds, fraction?}` as a bar with the time left."""
     return {"bar": words.progress(done or {}), "label": label or "progress", "small": small}
 
 
@@ -165,10 +166,12 @@ def post_button(
     icon: str = "",
     css: str = "",
     small: bool = False,
+    bare: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
-    """Make a button that posts at once; for what can be taken back."""
+    """Make a button that posts at once, for what can be taken back; a `bare` one is its icon alone."""
     return {
+        "bare": bare,
         "url": url,
         "label": label,
         "icon": icon,
@@ -237,3 +240,18 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
         "check": base == "checkbox",
         "wide": wide,
     }
+
+
+@register.simple_tag
+def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
+    """Return the address of a page that another part of the program may not have yet."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return otherwise
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """Show a share between 0 and 1 as a percentage."""
+    return words.NONE if share is None else f"{100 * share:.0f} %"

@@ -16,8 +16,8 @@ def number(value: float | None, digits: int = 4) -> str:
     >>> number(0.97312345), number(12345.6), number(3), number(None)
     ('0.9731', '12346', '3', '–')
     """
-    if value is None or isinstance(value, str):
-        return value or NONE
+    if value is None:
+        return NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) or not math.isfinite(value):
@@ -53,7 +53,8 @@ def duration(seconds: float | dt.timedelta | None) -> str:
     total = seconds.total_seconds() if isinstance(seconds, dt.timedelta) else seconds
     if 0 < total < 1:
         return f"{total:.1f} s"
-    left, parts = round(total), []
+    parts: list[str] = []
+    left = round(total)
     for size, unit in STEPS:
         count, left = divmod(left, size)
         if count or (parts and len(parts) < 2):
@@ -77,15 +78,21 @@ def relative(age: dt.timedelta) -> str:
     return f"{text} ago" if age > dt.timedelta() else f"in {text}"
 
 
-def progress(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a progress bar shows of `{done, total, unit, eta_seconds}`."""
-    done, total = float(said.get("done") or 0), float(said.get("total") or 0)
-    left = said.get("eta_seconds")
+def progress(said: Any) -> dict[str, Any]:
+    """Return what a bar shows of `{done, total, unit, eta_seconds, fraction?}`, a mapping or an object."""
+
+    def of(name: str) -> Any:
+        return said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
+
+    done, total = float(of("done") or 0), float(of("total") or 0)
+    counted = done / total if total > 0 else 0.0
+    fraction, left = of("fraction"), of("eta_seconds")
+    share = counted if fraction is None else float(fraction)
     return {
         "done": f"{done:g}",
         "total": f"{total:g}",
-        "unit": said.get("unit") or "",
+        "unit": of("unit") or "",
         "known": total > 0,
-        "percent": round(100 * min(done / total, 1)) if total > 0 else 0,
+        "percent": round(100 * min(share, 1)),
         "left": None if left is None else duration(left),
     }

@@ -9,5 +9,12 @@ document.addEventListener("htmx:config:request", (event) => {
     request.headers["X-CSRFToken"] = csrfToken();
   }
 });
+// A piece marked data-calm is not fetched anew while somebody types in it.
+document.addEventListener("htmx:before:request", (event) => {
+  const piece = event.target.closest?.("[data-calm]");
+  if (piece?.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) {
+    event.preventDefault();
+  }
+});
 document.addEventListener("htmx:after:swap", (event) => refresh(event.target.parentElement ?? document));
 document.addEventListener("htmx:error", () => toast("The server did not answer.", { level: "error" }));

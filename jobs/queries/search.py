@@ -1,0 +1,64 @@
+"""Search over everything a person may see: what Ctrl-K shows."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from jobs import access
+from jobs.models import User
+
+EACH = 5
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One thing found. `page` is the name of its page, `arguments` what goes into its address."""
+
+    kind: str
+    title: str
+    hint: str
+    page: str
+    arguments: tuple[str | int, ...]
+
+
+def search(user: User, text: str) -> list[Hit]:
+    """Return what matches `text` by name or number, a few of each kind, newest first."""
+    text = text.strip()
+    if not text:
+        return []
+    return [*_jobs(user, text), *_experiments(user, text), *_models(user, text), *_datasets(user, text)]
+
+
+def _jobs(user: User, text: str) -> list[Hit]:
+    number = text.removeprefix("#")
+    wanted = Q(title__icontains=text) | (Q(pk=int(number)) if _is_id(number) else Q(pk__in=[]))
+    rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:EACH]
+    return [Hit("job", row.title or row.kind, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 18
+
+
+def _experiments(user: User, text: str) -> list[Hit]:
+    rows = access.visible_experiments(user).filter(name__icontains=text, archived=False)
+    return [
+        Hit("experiment", row.name, row.project.slug, "experiment", (row.project.slug, row.pk))
+        for row in rows.select_related("project").order_by("-pk")[:EACH]
+    ]
+
+
+def _models(user: User, text: str) -> list[Hit]:
+    rows = access.visible_models(user).filter(name__icontains=text).select_related("project")
+    return [
+        Hit("model", row.name, row.project.slug, "model", (row.name,)) for row in rows.order_by("name")[:EACH]
+    ]
+
+
+def _datasets(user: User, text: str) -> list[Hit]:
+    wanted = Q(slug__icontains=text) | Q(name__icontains=text)
+    rows = access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:EACH]
+    return [
+        Hit("data set", row.name, row.project.slug if row.project else "bundled", "dataset", (row.slug,))
+        for row in rows
+    ]

@@ -1,0 +1,102 @@
+"""Pools, workers and their slots, as the workers page and the home page show them."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jobs import clock
+from jobs.models import Attempt, Job, User, Worker
+from jobs.queries.sight import in_sight
+from jobs.states import AttemptState
+
+SlotState = Literal["free", "busy", "draining", "lost"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One slot: free, or with the job that holds it (None when the asker may not see which)."""
+
+    state: SlotState
+    job: Job | None = None
+    trial: int | None = None
+
+
+@dataclass(frozen=True)
+class WorkerView:
+    """A worker with its slots."""
+
+    worker: Worker
+    slots: list[Slot]
+    alive: bool
+
+    @property
+    def state(self) -> str:
+        """Return the state to show: a worker whose lease ran out is lost before the sweep says so."""
+        return str(self.worker.state) if self.alive else "lost"
+
+    @property
+    def busy(self) -> int:
+        """Return how many slots are held."""
+        return sum(slot.job is not None or slot.state == "busy" for slot in self.slots)
+
+
+@dataclass
+class Pool:
+    """The workers that share a queue."""
+
+    name: str
+    workers: list[WorkerView] = field(default_factory=list)
+
+    @property
+    def slots(self) -> int:
+        """Return how many slots may be given out: those of live workers that are not draining."""
+        return sum(len(view.slots) for view in self.workers if view.state == Worker.State.UP)
+
+    @property
+    def busy(self) -> int:
+        """Return how many slots are held."""
+        return sum(view.busy for view in self.workers)
+
+
+def pools(user: User) -> list[Pool]:
+    """Return the pools with every worker that has not left."""
+    found: dict[str, Pool] = {}
+    rows = list(Worker.objects.exclude(state=Worker.State.GONE).order_by("pool", "name", "pk"))
+    rows = _without_ghosts(rows)
+    held = _held_slots(user, rows)
+    now = clock.now()
+    for worker in rows:
+        pool = found.setdefault(worker.pool, Pool(worker.pool))
+        alive = worker.lease_until > now and worker.state != Worker.State.LOST
+        pool.workers.append(WorkerView(worker, _slots(worker, held[worker.pk], alive), alive))
+    return list(found.values())
+
+
+def _without_ghosts(rows: list[Worker]) -> list[Worker]:
+    """Leave out lost workers whose name is up again: a restarted node is a new row."""
+    up = {worker.name for worker in rows if worker.state != Worker.State.LOST}
+    latest = {worker.name: worker.pk for worker in rows}
+    return [w for w in rows if w.state != Worker.State.LOST or (w.name not in up and latest[w.name] == w.pk)]
+
+
+def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
+    held: dict[int, list[Slot]] = defaultdict(list)
+    attempts = (
+        Attempt.objects.filter(worker__in=workers)
+        .exclude(state=AttemptState.ENDED)
+        .select_related("job", "trial")
+        .order_by("pk")
+    )
+    seen = in_sight(user, [attempt.job for attempt in attempts])
+    for attempt in attempts:
+        job = attempt.job if attempt.job_id in seen else None
+        trial = attempt.trial.number if attempt.trial and job else None
+        held[attempt.worker_id] += [Slot("busy", job, trial)] * attempt.slots
+    return held
+
+
+def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
+    if not alive:
+        return [Slot("lost")] * worker.slots
+    rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
+    return (held + [Slot(rest)] * max(worker.slots - len(held), 0))[: max(worker.slots, len(held))]

@@ -1,0 +1,182 @@
+"""The pages of people, projects, tokens, audit, workers, queue and home: seen and used."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+from playwright.sync_api import Page, expect
+
+from jobs.actions import audit, tokens
+from jobs.actions import people as actions
+from jobs.models import Worker
+from jobs.states import JobState
+from tests import factories
+from tests.browser.conftest import Watch
+from tests.people import PASSWORD, People
+
+Open = Callable[..., Page]
+Shoot = Callable[[Page, str], None]
+Check = Callable[[Page], None]
+
+
+@pytest.fixture
+def busy_yard(people: People) -> People:
+    """A project in full swing: jobs in every state, workers, tokens, an approval, an audit log."""
+    owner, member, project = people.owner, people.member, people.project
+    experiment = factories.make_experiment("digits with an mlp", project=project, by=member)
+    running = factories.make_job(
+        by=member, experiment=experiment, state=JobState.RUNNING, progress={"done": 3, "total": 8}
+    )
+    factories.make_trials(running, 6)
+    first = factories.make_worker("box-a", slots=8)
+    factories.make_attempt(running, first, slots=3)
+    factories.make_worker("box-b", slots=4, state=Worker.State.DRAINING)
+    factories.make_worker("gpu-1", slots=2, pool="gpu")
+    for number, state in enumerate((JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)):
+        error = {"code": "diverged", "message": "The loss became NaN in epoch 3."}
+        job = factories.make_job(by=owner, experiment=experiment, state=state, ordinal=number + 2)
+        if state == JobState.FAILED:
+            job.error = error
+            job.save(update_fields=["error"])
+    for priority in (70, 50, 50):
+        why = "Waits for 2 slots in pool gpu: 1 of 2 is free."
+        factories.make_job(
+            by=member, experiment=experiment, priority=priority, slots=2, pool="gpu", why_waiting=why
+        )
+    model = factories.make_model("digits", project=project, by=member)
+    factories.make_promotion(model.versions.get(), by=member)
+    tokens.create(owner, by=owner, scopes=["read", "write"], name="nightly export")
+    with transaction.atomic():
+        for verb in ("submit", "pause", "resume"):
+            audit.record(f"job.{verb}", running, by=member, project=project, reason="making room")
+    return people
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", "home"),
+        ("/queue", "queue"),
+        ("/workers", "workers"),
+        ("/projects", "projects"),
+        ("/p/yard/settings", "project-settings"),
+        ("/tokens", "tokens"),
+        ("/audit", "audit"),
+        ("/people", "people"),
+        ("/account/", "account"),
+        ("/docs", "help"),
+        ("/styleguide", "styleguide"),
+        ("/projects/new", "project-new"),
+    ],
+)
+def test_page_looks_right_and_keeps_nobody_out(
+    busy_yard: People, open_as: Open, shoot: Shoot, axe: Check, path: str, name: str
+) -> None:
+    page = open_as(busy_yard.administrator, path)
+    expect(page.locator("h1")).to_be_visible()
+    axe(page)
+    shoot(page, name)
+
+
+def test_home_of_a_new_person_says_where_to_start(
+    people: People, open_as: Open, shoot: Shoot, axe: Check
+) -> None:
+    page = open_as(people.stranger)
+    expect(page.get_by_role("heading", name="Start here")).to_be_visible()
+    axe(page)
+    shoot(page, "home-empty")
+
+
+def test_login_looks_right(people: People, open_as: Open, shoot: Shoot, axe: Check) -> None:
+    page = open_as(None, "/accounts/login/")
+    axe(page)
+    shoot(page, "login")
+    page.get_by_label("Username").fill("member")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Home")).to_be_visible()
+
+
+def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
+    people: People, open_as: Open, shoot: Shoot, watch: Watch
+) -> None:
+    person = actions.add_person("newcomer", by=people.administrator)
+    link = actions.create_login_link(person, by=people.administrator)
+    page = open_as(None, link)
+    shoot(page, "login-link")
+    page.get_by_role("button", name="Log in as newcomer").click()
+    expect(page.get_by_text("Set a password here")).to_be_visible()
+    page.get_by_role("link", name="Set a password").click()
+    page.get_by_label("New Password", exact=True).fill("a long new secret")
+    page.get_by_label("New Password (again)").fill("a long new secret")
+    page.get_by_role("button", name="Save").click()
+    page.goto(link)
+    expect(page.get_by_text("was used already")).to_be_visible()
+    watch.forgive("404")
+
+
+def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+    page = open_as(busy_yard.owner, "/tokens")
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("dialog")).to_contain_text("refused from now on")
+    shoot(page, "confirm")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("nightly export")).to_be_visible()
+    page.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("no longer works")).to_be_visible()
+
+
+def test_a_token_is_shown_once(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+    page = open_as(busy_yard.member, "/tokens")
+    page.get_by_label("What it is for").fill("notebook")
+    page.get_by_role("button", name="Make the token").click()
+    raw = page.get_by_test_id("token").inner_text()
+    assert tokens.authenticate(raw)
+    shoot(page, "token-made")
+    page.get_by_role("link", name="Done").click()
+    assert raw not in page.content()
+
+
+def test_draining_can_be_undone(busy_yard: People, open_as: Open) -> None:
+    page = open_as(busy_yard.administrator, "/workers")
+    card = page.locator(".card", has_text="box-a")
+    card.get_by_role("button", name="Drain").click()
+    page.get_by_role("dialog").get_by_role("button", name="Drain").click()
+    expect(card.get_by_text("draining").first).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(card.get_by_role("button", name="Drain")).to_be_visible()
+
+
+def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_yard: People, open_as: Open) -> None:
+    page = open_as(busy_yard.member, "/queue")
+    page.get_by_role("button", name="Move up").last.click()
+    expect(page.get_by_text("priority 50 → 51")).to_be_visible()
+    box = page.get_by_label("Priority of job").first
+    box.fill("90")
+    box.press("Enter")
+    expect(page.get_by_text("→ 90")).to_be_visible()
+
+
+def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+    page = open_as(busy_yard.member, "/queue")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("digits")
+    expect(page.get_by_role("option").first).to_be_visible()
+    shoot(page, "search")
+
+
+def test_a_refused_form_tells_what_to_mend(people: People, open_as: Open, watch: Watch, shoot: Shoot) -> None:
+    page = open_as(people.member, "/projects/new")
+    page.get_by_label("Slug").fill("Not a slug")
+    page.get_by_role("button", name="Make the project").click()
+    expect(page.get_by_role("alert")).to_contain_text("2 things to mend")
+    watch.forgive("422")
+    shoot(page, "form-refused")
+
+
+def test_what_does_not_exist_has_a_page(people: People, open_as: Open, watch: Watch, shoot: Shoot) -> None:
+    page = open_as(people.stranger, "/p/yard/settings")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    watch.forgive("404")
+    shoot(page, "not-found")

@@ -1,0 +1,82 @@
+from django import forms
+
+from jobs.actions.people import SLUG
+from jobs.actions.tokens import SCOPES
+from jobs.models import Role
+from webapp.forms.reading import ReadForm
+
+LIFETIMES = (("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("", "no end"))
+SCOPE_HELP = {
+    "read": "read everything its owner may see",
+    "write": "make and change experiments, jobs, data sets, models",
+    "approve": "decide promotion requests",
+    "serve": "roll back and change endpoints",
+    "admin": "people, workers, audit",
+    "worker": "act as a worker or a prediction server",
+}
+
+
+class ProjectForm(ReadForm):
+    """A new project."""
+
+    name = forms.CharField(max_length=200, label="Name")
+    slug = forms.RegexField(
+        rf"^{SLUG.pattern}$",
+        max_length=63,
+        label="Slug",
+        help_text="Part of addresses, and stays: small letters, digits, hyphens.",
+        error_messages={"invalid": "Small letters, digits and hyphens inside."},
+    )
+    single_person = forms.BooleanField(
+        required=False,
+        label="One person may request and approve",
+        help_text="For somebody who works alone. Shown as a badge and in the audit log.",
+    )
+
+
+class ProjectSettingsForm(ReadForm):
+    """What may change about a project."""
+
+    name = forms.CharField(max_length=200, label="Name")
+    max_slots = forms.IntegerField(
+        min_value=1,
+        max_value=100_000,
+        required=False,
+        label="Slots at once",
+        help_text="The most slots its jobs hold together; empty for no quota.",
+    )
+    single_person = forms.BooleanField(required=False, label="One person may request and approve")
+
+
+class MemberForm(ReadForm):
+    """A person and a role."""
+
+    user = forms.CharField(max_length=150, label="User name")
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, label="Role")
+
+
+class PersonForm(ReadForm):
+    """A new person."""
+
+    username = forms.CharField(max_length=150, label="User name", help_text="Letters, digits and .@+-_")
+    admin = forms.BooleanField(required=False, label="Administrator of the installation")
+
+
+class TokenForm(ReadForm):
+    """A new token."""
+
+    name = forms.CharField(max_length=100, label="What it is for")
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope, f"{scope}: {SCOPE_HELP[scope]}") for scope in SCOPES],
+        widget=forms.CheckboxSelectMultiple,
+        initial=["read"],
+        label="Scopes",
+    )
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Ends after")
+
+    def __init__(self, *args: object, is_admin: bool = False, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        if not is_admin:
+            beyond = ("admin", "worker")
+            scopes = self.fields["scopes"]
+            scopes.choices = [pair for pair in scopes.choices if pair[0] not in beyond]  # type: ignore[attr-defined]

@@ -1,0 +1,51 @@
+"""Every component on one page: the contract of the design system, photographed by the browser tests."""
+
+from datetime import timedelta
+
+from django import forms
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path, reverse
+from django.utils import timezone
+
+from jobs.errors import NotFound
+from jobs.states import JobState, TrialState
+from webapp.pages.shortcuts import Request, crumbs, page, render
+from webapp.templatetags.states import LOOKS
+
+PROGRESS = {"done": 14, "total": 24, "unit": "executions", "eta_seconds": 95}
+
+
+class ExampleForm(forms.Form):
+    """A form with one of each field, one of them wrong."""
+
+    name = forms.CharField(label="Name", help_text="What lists show.")
+    epochs = forms.IntegerField(label="Epochs", min_value=1)
+    optimizer = forms.ChoiceField(label="Optimizer", choices=[("adam", "adam"), ("sgd", "sgd")])
+    shuffle = forms.BooleanField(label="Shuffle each epoch", required=False)
+
+
+@page
+def styleguide(request: Request) -> HttpResponse:
+    """Show the components to administrators, and to everybody while developing."""
+    if not (settings.DEBUG or request.user.is_superuser):
+        raise NotFound("There is no such page.")
+    now = timezone.now()
+    jobs = [str(state) for state in (*JobState, TrialState.PRUNED)]
+    here = reverse("styleguide")
+    context = {
+        "job_states": jobs,
+        "other_states": [state for state in LOOKS if state not in jobs],
+        "soon": now + timedelta(hours=3),
+        "earlier": now - timedelta(minutes=25),
+        "progress": PROGRESS,
+        "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "form": ExampleForm({"name": "digits", "epochs": "0", "optimizer": "adam"}),
+        "tabs": [("one", "Overview", here), ("two", "Trials", here), ("three", "Charts", here)],
+        "slots": ["busy", "busy", "free", "draining", "lost"],
+        "crumbs": crumbs(("Home", reverse("home")), ("Components", here), "All of them"),
+    }
+    return render(request, "styleguide.html", context)
+
+
+urls = [path("styleguide", styleguide, name="styleguide")]
