@@ -3,12 +3,10 @@
 import logging
 import shutil
 
-from django.db.models import Q
-
 from jobs import clock
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
-from jobs.states import FINAL, TRIAL_FINAL
+from jobs.states import FINAL, TRIAL_FINAL, JobState
 from jobs.store import store
 
 log = logging.getLogger(__name__)
@@ -47,7 +45,9 @@ def _superfluous(job: Job) -> list[Checkpoint]:
 def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     if checkpoint.trial is not None and checkpoint.trial.state in TRIAL_FINAL:
         return 1 if checkpoint.trial_id in best or checkpoint.trial.state != "completed" else 0
-    return 1 if job.state in FINAL else KEEP_NEWEST
+    if job.state in FINAL:
+        return 0 if job.state == JobState.COMPLETED else 1
+    return KEEP_NEWEST
 
 
 def _remove(checkpoint: Checkpoint) -> None:
@@ -55,9 +55,3 @@ def _remove(checkpoint: Checkpoint) -> None:
     Checkpoint.objects.filter(pk=checkpoint.pk).update(removed=clock.now())
     folder = store().checkpoint_root / checkpoint.folder
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def open_folders(job: Job) -> set[str]:
-    """Return the names of the checkpoint folders that rows still refer to."""
-    rows = job.checkpoints.filter(Q(removed=None))
-    return set(rows.values_list("folder", flat=True))

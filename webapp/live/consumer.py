@@ -16,6 +16,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
+from jobs.actions import tokens
 from jobs.errors import TrainyardError
 from jobs.models import User
 from webapp.live.follow import follow, may_see
@@ -122,8 +123,6 @@ class TokenConsumer(LiveConsumer):
 
 
 def _user_of(raw: str) -> int | None:
-    from jobs.actions import tokens  # TODO: move to the top once it stands
-
     token = tokens.authenticate(raw)
     return token.user_id if token is not None and "read" in token.scopes else None
 

@@ -1,0 +1,188 @@
+"""The whole flow, driven by nothing but public REST and the prediction port.
+
+Search, retrain, ensemble, quantize, register; one person asks, the other approves, the model answers;
+a second version takes over, and is rolled back.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+
+from webapp.demo.client import Body, Client, DemoError, wait_for
+from webapp.demo.spec import DATASET, LEAST_ACCURACY, MODEL, PROJECT, SPEC
+
+Say = Callable[[str], None]
+
+JOB_SECONDS = 1200.0
+STEP_SECONDS = 180.0
+FINAL = ("completed", "failed", "stopped")
+
+
+@dataclass
+class Flow:
+    """One run of the flow. `trainer` and `approver` are two people's clients."""
+
+    trainer: Client
+    approver: Client
+    serving: str
+    say: Say
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Do every step.
+
+        Raises:
+            DemoError: a step did not hold.
+        """
+        self.prepare()
+        job = self.search()
+        versions = {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
+        first, second = versions["best"], versions["ensemble"]
+        self.promote(first, "The best single model of the search.")
+        self.predict(first)
+        self.promote(second, "The ensemble of the best three.")
+        self.predict(second)
+        self.roll_back(second)
+
+    def prepare(self) -> None:
+        """Make the project with both people in it, and wait for the data set."""
+        self.trainer.post("/projects", {"slug": PROJECT, "name": "Demo"}, okay=(409,))
+        self.trainer.put(f"/projects/{PROJECT}/members", {"user": self.approver.name, "role": "approver"})
+        wait_for(self._dataset_ready, seconds=STEP_SECONDS, what=f"data set {DATASET} to be profiled")
+        self.say(f"Project {PROJECT}: {self.trainer.name} trains, {self.approver.name} approves.")
+
+    def _dataset_ready(self) -> bool | None:
+        return True if self.trainer.get(f"/datasets/{DATASET}/versions/1").get("state") == "ready" else None
+
+    def search(self) -> Body:
+        """Submit the experiment and tell how it goes until it ends."""
+        body = {"project": PROJECT, "name": "Digits search", "spec": SPEC}
+        plan = self.trainer.post("/experiments/validate", body)["plan"]
+        experiment = self.trainer.post("/experiments", body)
+        job_id = self.trainer.post(f"/experiments/{experiment['id']}/submit")["job"]
+        self.say(f"Job {job_id}: {plan['trials']} trials, {plan['executions']} executions on digits.")
+        started = time.monotonic()
+        job = self._watch(job_id)
+        if job["state"] != "completed":
+            raise DemoError(f"job {job_id} is {job['state']}: {job['error']}")
+        self._check_accuracy(job)
+        self.facts["search to registered versions"] = f"{time.monotonic() - started:.0f} s"
+        return job
+
+    def _watch(self, job_id: int) -> Body:
+        told = ""
+        deadline = time.monotonic() + JOB_SECONDS
+        while time.monotonic() < deadline:
+            job = self.trainer.get(f"/jobs/{job_id}")
+            line = _progress_line(job)
+            if line != told:
+                self.say(line)
+                told = line
+            if job["state"] in FINAL:
+                return job
+            time.sleep(2)
+        raise DemoError(f"job {job_id} did not end in {JOB_SECONDS:.0f} s")
+
+    def _check_accuracy(self, job: Body) -> None:
+        for name, metrics in job["results"]["candidates"].items():
+            self.facts[f"test accuracy, {name}"] = f"{_value(metrics['test']['accuracy']):.4f}"
+        accuracy = _value(job["results"]["metrics"]["test"]["accuracy"])
+        if accuracy < LEAST_ACCURACY:
+            raise DemoError(f"test accuracy {accuracy:.4f} is below {LEAST_ACCURACY}")
+
+    def promote(self, version: int, comment: str) -> None:
+        """Ask, be refused by oneself, have the other person approve, and wait until it is live."""
+        wait_for(
+            lambda: self._candidate(version), seconds=STEP_SECONDS, what=f"version {version} to validate"
+        )
+        wish = {"model": MODEL, "version": version, "stage": "production", "comment": comment}
+        promotion = self.trainer.post("/promotions", wish)
+        address = f"/promotions/{promotion['id']}"
+        gated = wait_for(
+            lambda: self._gated(address), seconds=STEP_SECONDS, what=f"the gates of version {version}"
+        )
+        gates = ", ".join(f"{gate['name']} {gate['state']}" for gate in gated["gates"])
+        self.say(f"Version {version} of {MODEL}: {gates}.")
+        if gated["state"] != "pending":
+            raise DemoError(f"promotion {promotion['id']} is {gated['state']}: {gates}")
+        if (status := self.trainer.refused(f"{address}/approve", {"comment": "my own"})) != 403:
+            raise DemoError(f"{self.trainer.name} could decide on an own request: {status}")
+        accept = [gate["name"] for gate in gated["gates"] if gate["state"] == "not_evaluated"]
+        self.approver.post(f"{address}/approve", {"comment": "Looks right.", "accept": accept})
+        live = wait_for(lambda: self._released(address), seconds=STEP_SECONDS, what="the release")
+        self.say(
+            f"{self.approver.name} approved: version {version} is live, generation {live['generation']}."
+        )
+
+    def _candidate(self, version: int) -> bool | None:
+        state = self.trainer.get(f"/models/{MODEL}/versions/{version}")["state"]
+        if state == "invalid":
+            raise DemoError(f"version {version} is invalid")
+        return True if state == "candidate" else None
+
+    def _gated(self, address: str) -> Body | None:
+        promotion = self.trainer.get(address)
+        return None if promotion["state"] == "gating" else promotion
+
+    def _released(self, address: str) -> Body | None:
+        promotion = self.trainer.get(address)
+        return promotion if promotion["state"] == "released" else None
+
+    def predict(self, version: int) -> None:
+        """Ask the prediction port for ten digits and compare with what they are."""
+        preview = self.trainer.get(f"/datasets/{DATASET}/versions/1/preview")
+        rows, labels = _inputs(preview)
+        served, answers = self._ask(rows)
+        if served != version:
+            raise DemoError(f"version {served} answered, not {version}")
+        right = sum(
+            max(range(10), key=row.__getitem__) == label for row, label in zip(answers, labels, strict=True)
+        )
+        self.say(f"Version {version} reads {right} of {len(rows)} digits right.")
+        if right < 0.9 * len(rows):
+            raise DemoError(f"only {right} of {len(rows)} predictions are right")
+
+    def _ask(self, rows: list[object]) -> tuple[int, list[list[float]]]:
+        answer = httpx.post(f"{self.serving}/v1/models/{MODEL}:predict", json={"instances": rows}, timeout=30)
+        if answer.status_code != 200:
+            raise DemoError(f"prediction: {answer.status_code} {answer.text[:300]}")
+        return int(answer.headers["X-Trainyard-Model-Version"]), answer.json()["predictions"]
+
+    def roll_back(self, bad: int) -> None:
+        """Take the newest release back and measure how long until the answers show it."""
+        rows, _ = _inputs(self.trainer.get(f"/datasets/{DATASET}/versions/1/preview"))
+        started = time.monotonic()
+        back = self.approver.post(f"/models/{MODEL}/rollback", {"reason": "The demo takes it back."})
+        wait_for(
+            lambda: self._answers(rows[:1], back["version"]), seconds=30, what="the rollback", every=0.02
+        )
+        seconds = time.monotonic() - started
+        self.say(
+            f"Rolled back from version {bad} to {back['version']}: answers changed after {seconds:.2f} s."
+        )
+        self.facts["rollback visible in answers after"] = f"{seconds:.2f} s"
+
+    def _answers(self, rows: list[object], version: int) -> bool | None:
+        return True if self._ask(rows)[0] == version else None
+
+
+def _value(metric: object) -> float:
+    return float(metric["value"] if isinstance(metric, dict) else metric)  # type: ignore[arg-type]
+
+
+def _progress_line(job: Body) -> str:
+    progress = job["progress"]
+    running = next((s["kind"] for s in job["steps"] if s["state"] in ("starting", "running")), job["state"])
+    left = progress["eta_seconds"]
+    eta = f", about {left:.0f} s left" if left else ""
+    done = f"{progress['done']:.0f} of {progress['total']:.0f} {progress['unit']}"
+    best = job["results"].get("best_trial")
+    score = f", best {best['score']:.4f}" if best else ""
+    return f"  {job['state']}, {running}: {done}{score}{eta}"
+
+
+def _inputs(preview: Body) -> tuple[list[object], list[int]]:
+    rows = preview["rows"][:10]
+    return [row["image"] for row in rows], [int(row["digit"]) for row in rows]

@@ -1,0 +1,41 @@
+"""What the demo searches: a small network for scikit-learn's hand-written digits."""
+
+from typing import Any
+
+MODEL = "digits"
+PROJECT = "demo"
+DATASET = "digits"
+LEAST_ACCURACY = 0.95
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "data": {
+        "dataset": DATASET,
+        "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": True},
+    },
+    "model": {"kind": "template", "template": "mlp", "args": {"layers": 1}},
+    "fit": {
+        "epochs": 100,
+        "batch_size": 128,
+        "early_stopping": {"monitor": "val_loss", "patience": 5},
+    },
+    "search": {
+        "algorithm": "random",
+        "objective": {"metric": "val_accuracy", "direction": "max"},
+        "max_trials": 12,
+        "executions_per_trial": 2,
+        "seed": 7,
+        "space": [
+            {"name": "units", "kind": "int", "min": 32, "max": 128, "step": 32},
+            {"name": "optimizer", "kind": "choice", "values": ["rmsprop", "adam"]},
+            {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4, "step": 0.2},
+            {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-2, "sampling": "log"},
+        ],
+    },
+    "after": {
+        "retrain": {"top": 3, "epochs_factor": 1.2, "patience": 10, "epochs_cap": 150},
+        "ensemble": {"method": "weighted", "weights": "nelder-mead"},
+        "quantize": {"mode": "int8"},
+        "register": {"model": MODEL, "what": ["best", "ensemble", "quantized"]},
+    },
+}

@@ -1,0 +1,104 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.demo.client import Client, DemoError, wait_for
+from webapp.demo.flow import Flow
+from webapp.demo.people import APPROVER, TRAINER, Person, meet
+
+START_SECONDS = 300.0
+STOP_SECONDS = 90.0
+
+
+class Command(BaseCommand):
+    help = "Starts everything and shows the whole flow on real data with two demo people."
+    requires_system_checks: list[str] = []  # `up` checks
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--exit", action="store_true", help="stop everything at the end; 0 if all held")
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, help="by default 8000, with --exit a free one")
+        parser.add_argument("--serving-port", type=int, help="by default 8501, with --exit a free one")
+
+    def handle(self, *, host: str, **given: Any) -> None:
+        ends = bool(given["exit"])
+        port = given["port"] if given["port"] is not None else (0 if ends else 8000)
+        serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
+        started = time.monotonic()
+        urls_file = Path(settings.TRAINYARD_HOME) / "run" / "urls.json"
+        up = _start(host, port, serving_port)
+        try:
+            urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
+            self._show(urls, ends=ends, started=started)
+            if not ends:
+                up.wait()
+        except DemoError as error:
+            raise CommandError(f"The demo did not hold: {error}") from error
+        except KeyboardInterrupt:
+            self.stdout.write("Stopping.")
+        finally:
+            _stop(up)
+
+    def _show(self, urls: dict[str, Any], *, ends: bool, started: float) -> None:
+        people = [meet(TRAINER), meet(APPROVER)]
+        if not ends:
+            self._greet(urls["web"], people)
+        trainer, approver = (Client(urls["web"], person.token, person.name) for person in people)
+        flow = Flow(trainer, approver, urls["serving"], self._say)
+        flow.run()
+        self._summary(flow, time.monotonic() - started)
+        if not ends:
+            self._greet(urls["web"], [meet(TRAINER), meet(APPROVER)])
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(f"demo | {text}")
+        self.stdout.flush()
+
+    def _greet(self, url: str, people: list[Person]) -> None:
+        self._say(f"Dashboard: {url} — log in, each person in a browser profile of its own:")
+        for person in people:
+            self._say(f"  {person.name:6} {url}{person.login}")
+        self._say("Ctrl-C stops everything.")
+
+    def _summary(self, flow: Flow, seconds: float) -> None:
+        self._say("Every step held:")
+        for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
+            self._say(f"  {name:38} {value}")
+
+
+def _start(host: str, port: int, serving_port: int) -> "subprocess.Popen[bytes]":
+    arguments = ["up", "--host", host, "--port", str(port), "--serving-port", str(serving_port)]
+    environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME)}
+    # A session of its own: Ctrl-C reaches this command alone, which then stops the rest in order.
+    return subprocess.Popen(  # noqa: S603  our own command with checked arguments
+        [sys.executable, "manage.py", *arguments], env=environment, start_new_session=True
+    )
+
+
+def _urls(up: "subprocess.Popen[bytes]", file: Path) -> dict[str, Any] | None:
+    if up.poll() is not None:
+        raise DemoError(f"the services ended with status {up.returncode}; see the lines above")
+    try:
+        urls: dict[str, Any] = json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return urls if urls.get("pid") == up.pid else None
+
+
+def _stop(up: "subprocess.Popen[bytes]") -> None:
+    if up.poll() is None:
+        up.send_signal(signal.SIGINT)
+        try:
+            up.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            up.kill()
+            up.wait()
