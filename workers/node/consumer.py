@@ -29,7 +29,7 @@ HEALTHY_AFTER = 60.0
 def consumer_argv(name: str, queues: Sequence[str]) -> tuple[str, ...]:
     """Return the command line of a consumer of `queues`."""
     return (
-        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker"),
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("--pool", "threads", "--concurrency", "2"),
         *("--queues", ",".join(queues)),
         *("--hostname", f"{name}@%h"),

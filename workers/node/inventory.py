@@ -4,6 +4,7 @@ import importlib
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -68,8 +69,18 @@ def cores() -> int:
 
 def memory_per_slot(slots: int) -> int:
     """Return the memory cap of a run that names none, in bytes."""
-    total = int(psutil.virtual_memory().total * SHARE)
+    total = int(memory_total() * SHARE)
     return max(total // slots, min(LEAST_CAP, total))
+
+
+def memory_total() -> int:
+    """Return the memory this process may use in bytes: the machine's, or what its container allows."""
+    total = int(psutil.virtual_memory().total)
+    try:
+        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total  # no cgroup v2 here
+    return min(total, int(allowed)) if allowed.isdigit() else total
 
 
 def _cores() -> list[dict[str, Any]]:

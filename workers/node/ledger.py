@@ -15,30 +15,35 @@ from workers.node.lanes import Lane
 from workers.supervise.endings import Ending
 from workers.supervise.ledger import Assignment, Stored
 
+PATIENCE = 30.0
+"""Above the busy timeout of SQLite: a call that takes longer hangs on a connection that died silently."""
+
 
 class DatabaseLedger:
     """See `workers.supervise.ledger.Ledger`. Renewals have a lane of their own: nothing may delay them."""
 
     def __init__(self, worker_id: int, *, renew_patience: float) -> None:
         self._worker_id = worker_id
-        self._patience = renew_patience
+        self._renew_patience = renew_patience
         self._renewals, self._writes = Lane("renew"), Lane("write")
         self._claims, self._inputs = Lane("claim"), Lane("inputs")
 
     async def assigned(self) -> Sequence[Assignment]:
         """See `Ledger.assigned`."""
-        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id))
+        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id), patience=PATIENCE)
         return [_assignment(row) for row in rows]
 
     async def claim(self, attempt: int) -> bool:
         """See `Ledger.claim`."""
-        row = await self._claims.call(lambda: attempts.claim(attempt, worker_id=self._worker_id))
+        row = await self._claims.call(
+            lambda: attempts.claim(attempt, worker_id=self._worker_id), patience=PATIENCE
+        )
         return row is not None
 
     async def renew(self, attempt_ids: Sequence[int]) -> Mapping[int, Desired]:
         """See `Ledger.renew`."""
         return await self._renewals.call(
-            lambda: attempts.renew(self._worker_id, attempt_ids), patience=self._patience
+            lambda: attempts.renew(self._worker_id, attempt_ids), patience=self._renew_patience
         )
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
@@ -60,13 +65,15 @@ class DatabaseLedger:
         """See `Ledger.record`."""
         files = cast(Mapping[str, StoredFile], stored)
         await self._writes.call(
-            lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files)
+            lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files),
+            patience=PATIENCE,
         )
 
     async def finish(self, attempt: int, ending: Ending) -> None:
         """See `Ledger.finish`."""
         await self._writes.call(
-            lambda: attempts.finish(attempt, ending.outcome, error=ending.error, result=ending.result)
+            lambda: attempts.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
+            patience=PATIENCE,
         )
 
 

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Self
 
-from jobs.errors import StaleFence
+from jobs.errors import StaleFence, TrainyardError
 from jobs.spec.events import Failed, Result, Yielded
 from jobs.states import Outcome
 
@@ -110,15 +110,22 @@ class Ending:
 
     @classmethod
     def because(cls, error: BaseException) -> Self:
-        """Something was raised on our side: tell a full disk and a lost fence from a fault of ours."""
+        """Something was raised on our side: a lost fence, a full disk, an impossible job, or our own fault.
+
+        What is impossible fails at once; our own fault is a loss, tried again as often as losses are.
+        """
         if isinstance(error, StaleFence):
             return cls.stale()
         if isinstance(error, OSError) and error.errno in FULL:
             return cls.no_space(str(error))
+        trace = "".join(traceback.format_exception(error))[-20_000:]
+        if isinstance(error, TrainyardError):
+            return cls(Outcome.FAILED, error.code, error.message[:2000], trace)
+        if isinstance(error, ValueError):  # values or files that do not hold
+            return cls(Outcome.FAILED, "bad_task", str(error)[:2000], trace)
         log.error("an attempt could not be run", exc_info=error)
         message = f"The worker could not run this: {type(error).__name__}: {error}"
-        trace = "".join(traceback.format_exception(error))
-        return cls(Outcome.FAILED, "worker_error", message[:2000], trace[-20_000:])
+        return cls(Outcome.LOST, "worker_error", message[:2000], trace)
 
 
 def _signal_name(number: int) -> str:

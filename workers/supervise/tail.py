@@ -34,7 +34,9 @@ class LogFile:
         self._told = 0
 
     def begin(self) -> None:
-        """Forget how much the attempt before has said."""
+        """Another attempt begins: drop what was said since the one before ended."""
+        for _ in self.new_lines(last=True):
+            pass
         self._told = 0
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:

@@ -1,0 +1,68 @@
+"""The node's folder, and what a dead node leaves in it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workers.node.folders import NameTaken, NodeFolder, sweep_dead
+from workers.supervise.process import remember
+
+
+def leave_runner(folder: NodeFolder) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    place = folder.runners / "1"
+    place.mkdir(parents=True)
+    remember(place, process.pid)
+    return process
+
+
+def die(folder: NodeFolder) -> None:
+    """What the kernel does for a dead node: its lock is free."""
+    os.close(folder._lock)
+
+
+def test_two_living_nodes_never_share_a_name(tmp_path: Path) -> None:
+    NodeFolder.claim(tmp_path, "node")
+    with pytest.raises(NameTaken, match="--name"):
+        NodeFolder.claim(tmp_path, "node")
+    assert NodeFolder.claim_numbered(tmp_path, "node").name == "node-2"
+
+
+def test_runners_and_attempts_of_a_dead_node_are_ended_and_told(tmp_path: Path) -> None:
+    dead = NodeFolder.claim(tmp_path, "dead")
+    runner = leave_runner(dead)
+    (dead.attempts / "17").mkdir(parents=True)
+    die(dead)
+    own = NodeFolder.claim(tmp_path, "own")
+    assert sweep_dead(own) == [17]
+    assert runner.wait(timeout=5) == -9
+    assert not dead.root.exists()
+
+
+def test_a_living_nodes_runners_are_left_alone(tmp_path: Path) -> None:
+    living = NodeFolder.claim(tmp_path, "living")
+    runner = leave_runner(living)
+    assert sweep_dead(NodeFolder.claim(tmp_path, "own")) == []
+    assert runner.poll() is None
+    runner.kill()
+    runner.wait()
+
+
+def test_a_stranger_that_got_the_pid_is_left_alone(tmp_path: Path) -> None:
+    dead = NodeFolder.claim(tmp_path, "dead")
+    stranger = leave_runner(dead)
+    note = dead.runners / "1" / "process.json"
+    note.write_text(f'{{"pid": {stranger.pid}, "born": 1.0}}')
+    die(dead)
+    sweep_dead(NodeFolder.claim(tmp_path, "own"))
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+def test_a_long_home_still_gets_a_socket(tmp_path: Path) -> None:
+    folder = NodeFolder.claim(tmp_path / ("x" * 100), "node")
+    assert len(os.fsencode(folder.socket)) <= 107
