@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from django.db import transaction
 
 from jobs.actions import promotions, registry
 from jobs.models import (
@@ -60,9 +61,10 @@ class Yard:
 
     def version(self, *, by: User | None = None) -> ModelVersion:
         """Make a version that has been validated."""
-        version = registry._number(
-            self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
-        )
+        with transaction.atomic():
+            version = registry._number(
+                self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
+            )
         registry.validated(version.pk, {"signature": SIGNATURE, "class_labels": list("0123456789")})
         version.refresh_from_db()
         return version

@@ -1,0 +1,64 @@
+"""Promotion requests in Django's admin: approved and rejected there by the same actions as elsewhere."""
+
+from collections.abc import Callable
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from jobs.actions import promotions
+from jobs.errors import TrainyardError
+from jobs.models import PromotionRequest, User
+from jobs.queries.gates import must_accept, read
+from webapp.admin import ReadOnlyAdmin
+
+NOTE = "decided in the admin"
+
+
+class PromotionRequestAdmin(ReadOnlyAdmin):
+    """Rows change through the actions alone."""
+
+    list_filter = ("state", "stage")
+    list_select_related = ("version__model", "requested_by")
+    search_fields = ("model__name", "requested_by__username")
+    ordering = ("-id",)
+    actions = ("approve", "reject")
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:  # noqa: ARG002
+        """Show what an approver looks for."""
+        return ["id", "state", "version", "stage", "requested_by", "created", "expires"]
+
+    @admin.action(
+        description="Approve (gates that were not evaluated keep a request open)", permissions=["view"]
+    )
+    def approve(self, request: HttpRequest, rows: QuerySet[PromotionRequest]) -> None:
+        """Approve each as the person who is logged in."""
+        self._decide(request, rows, promotions.approve, "approved")
+
+    @admin.action(description="Reject", permissions=["view"])
+    def reject(self, request: HttpRequest, rows: QuerySet[PromotionRequest]) -> None:
+        """Reject each."""
+        self._decide(request, rows, promotions.reject, "rejected")
+
+    def _decide(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[PromotionRequest],
+        act: Callable[..., PromotionRequest],
+        word: str,
+    ) -> None:
+        user = request.user
+        if not isinstance(user, User):
+            return
+        for row in rows.select_related("model__project", "version__artifact"):
+            try:
+                act(row, comment=NOTE, by=user)
+            except TrainyardError as refusal:
+                opened = must_accept(read(row))
+                hint = f" Open gates: {', '.join(opened)}; accept them on its page." if opened else ""
+                self.message_user(request, f"Request {row.pk}: {refusal.message}{hint}", messages.ERROR)
+            else:
+                self.message_user(request, f"Request {row.pk} is {word}.", messages.SUCCESS)
+
+
+admin.site.register(PromotionRequest, PromotionRequestAdmin)
