@@ -96,8 +96,7 @@ def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
 def final_state(tmp_path, folder):
     from workers.engine import checkpoint
 
-    snapshot = checkpoint.read(checkpoint.standing(tmp_path / folder)[0])
-    return snapshot
+    return checkpoint.read(checkpoint.standing(tmp_path / folder)[0])
 
 
 def assert_same(first, second):

@@ -83,7 +83,7 @@ def test_memory_is_divided_as_the_layout_says():
 
 def test_a_shard_is_plain_division():
     assert shard_shape((64, 64), (None, "model"), MESH) == (64, 32)
-    with pytest.raises(ValueError, match="dimension 1 .* 'model' of 2"):
+    with pytest.raises(ValueError, match=r"dimension 1 .* 'model' of 2"):
         shard_shape((64, 5), (None, "model"), MESH)
 
 

@@ -20,6 +20,8 @@ from workers.engine.report import Request, finite
 from workers.runner.inbox import Inbox
 from workers.runner.outlet import Outlet
 
+PROGRESS_PAUSE = 0.2
+
 
 class Speaker:
     """Turns the engine's calls into events; implements `workers.engine.report.Report`."""
@@ -29,9 +31,14 @@ class Speaker:
         self._outlet = outlet
         self._inbox = inbox
         self._warned: set[tuple[str, str]] = set()
+        self._progressed = -PROGRESS_PAUSE
 
     def progress(self, done: float, total: float, unit: str) -> None:
-        """See `Report.progress`."""
+        """See `Report.progress`; short epochs come faster than any page can show."""
+        now = time.monotonic()
+        if done < total and now - self._progressed < PROGRESS_PAUSE:
+            return
+        self._progressed = now
         self._outlet.send(Progress(time=time.time(), done=done, total=total, unit=unit))
 
     def metric(

@@ -1,0 +1,26 @@
+"""Whatever is raised becomes a stable code and a sentence."""
+
+import pytest
+
+from workers.engine.errors import BadData, NanLoss
+from workers.runner.failures import describe
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadData("column 'a' has no value in row 3"), "bad_data"),
+        (NanLoss("the loss became nan"), "nan_loss"),
+        (
+            RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12 bytes."),
+            "out_of_memory",
+        ),
+        (MemoryError("Unable to allocate 9.31 GiB"), "out_of_memory"),
+        (FileNotFoundError(2, "No such file", "/gone.npz"), "missing_file"),
+        (KeyError("our own mistake"), "internal_error"),
+    ],
+)
+def test_an_error_has_a_stable_code(error, code):
+    failed = describe(error, now=1.0)
+    assert failed.code == code
+    assert type(error).__name__ in failed.traceback
