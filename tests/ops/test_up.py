@@ -8,7 +8,6 @@ import stat
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from tests.ops.conftest import Yard, running_yard, wait_for
@@ -86,22 +85,16 @@ def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
     assert not yard.everything()
 
 
-def test_no_orphan_survives_the_supervisor(yard: Yard) -> None:
+def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(yard: Yard) -> None:
     yard.start()
     yard.ready()
     assert yard.process
     yard.process.send_signal(signal.SIGKILL)
     yard.process.wait()
     wait_for(lambda: not yard.everything(), "every process of this home to end", seconds=10)
-    yard.start()  # and the home starts again as if nothing had happened
-    yard.ready()
-    assert yard.stop() == 0
-
-
-def test_ctrl_c_ends_everything_in_order(yard: Yard) -> None:
     yard.start()
     yard.ready()
-    assert yard.stop(signal.SIGINT) == 0
+    assert yard.stop(signal.SIGINT) == 0  # Ctrl-C ends everything in order
     assert not yard.everything()
     assert not (yard.home / "run" / "urls.json").exists()
     assert yard.said().rstrip().endswith("Stopped.")
@@ -122,7 +115,7 @@ def test_a_second_ctrl_c_kills_at_once(yard: Yard) -> None:
 def test_two_homes_do_not_disturb_each_other(running: Yard, yard: Yard) -> None:
     yard.start()
     assert yard.ready()["web"] != running.ready()["web"]
-    assert yard.stop() == 0
+    assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
     assert _ready(running.ready())
 
 
@@ -139,17 +132,9 @@ def test_the_broker_on_path_serves_as_well(tmp_path: Path) -> None:
         assert yard.stop() == 0
 
 
-def test_a_worker_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
+def test_it_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
     yard.until_said("Waiting for the database")
     assert yard.stop(signal.SIGTERM) == 0
     wait_for(lambda: not yard.everything(), "the end", seconds=10)
-
-
-def test_a_lost_terminal_does_not_stop_it(yard: Yard) -> None:
-    yard.start()
-    yard.ready()
-    assert yard.process
-    assert psutil.Process(yard.process.pid).is_running()
-    assert yard.stop(signal.SIGHUP) == 0

@@ -95,5 +95,6 @@ def _options(home: Home) -> tuple[str, ...]:
         *("--save", ""),
         *("--maxmemory-policy", "noeviction"),  # eviction would drop Celery's bindings
         *("--loglevel", "warning"),
+        *("--set-proc-title", "no"),  # the title would overwrite the environment that sweeps look at
         *("--daemonize", "no"),
     )

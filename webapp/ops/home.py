@@ -54,11 +54,6 @@ class Home:
         return self.run / "urls.json"
 
     @property
-    def groups_file(self) -> Path:
-        """The sessions this `up` started, for the sweep after a crash."""
-        return self.run / "sessions.json"
-
-    @property
     def serving_token_file(self) -> Path:
         """The prediction server's token for the dashboard."""
         return self.run / "serving.token"

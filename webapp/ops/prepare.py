@@ -9,10 +9,15 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from jobs.actions.people import add_person, create_login_link
+from jobs.actions.tokens import service_token
+from jobs.models import User
+from jobs.signing import public_key_file
 from webapp.ops.backup import copy_sqlite
 from webapp.ops.home import Home, write_private
 
 BACKUPS_KEPT = 5
+FIRST_ADMINISTRATOR = "admin"
 
 
 def database_trouble() -> str | None:
@@ -37,7 +42,9 @@ def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         if not settings.WHITENOISE_USE_FINDERS:  # production serves hashed, compressed copies
             call_command("collectstatic", verbosity=0, interactive=False)
-        return []
+        write_private(home.serving_token_file, service_token("serve") + "\n")
+        public_key_file()  # makes the pair that signs releases
+        return _welcome(web_url)
     finally:
         connection.close()
 
@@ -61,3 +68,15 @@ def _back_up(home: Home) -> Path:
     for old in sorted(home.backups.glob("before-migration-*.sqlite3"))[:-BACKUPS_KEPT]:
         old.unlink()
     return copy
+
+
+def _welcome(web_url: str) -> list[str]:
+    """Until somebody has come in, each start prints a way in: an unused link may be lost or too old."""
+    people = User.objects.filter(is_service=False, is_active=True)
+    if people.exclude(last_login=None).exists():
+        return []
+    first = people.filter(is_superuser=True).order_by("pk").first()
+    person = first or add_person(FIRST_ADMINISTRATOR, by=None, admin=True)
+    link = create_login_link(person, by=None)
+    where = settings.TRAINYARD_PUBLIC_URL or web_url
+    return [f"Nobody has logged in yet. Open this once to become the administrator: {where}{link}"]

@@ -44,7 +44,6 @@ class Service:
     environment: Mapping[str, str]
     console: Console
     cwd: Path | None = None
-    on_start: Callable[[], None] = lambda: None
     backoff: Backoff = field(default_factory=Backoff)
     process: Process | None = None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,7 +89,6 @@ class Service:
             except OSError as error:  # no memory, no process slots, no program
                 await self._pause(0.0, f"could not be started ({error})")
                 continue
-            self.on_start()
             status = await process.wait()
             if not self._stopping.is_set():
                 await self._pause(process.age, in_words(status))

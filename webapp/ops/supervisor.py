@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from webapp.ops import ports, sessions
+from webapp.ops import leftovers, ports
 from webapp.ops.background import cancel, in_daemon
 from webapp.ops.broker import Broker
 from webapp.ops.console import Console
@@ -116,7 +116,7 @@ class Supervisor:
         self._start(Part("serving", serving_argv(self.home, place), grace=15))
 
     def _start(self, part: Part) -> None:
-        service = Service(part, self._environment(part.name), self.console, cwd=ROOT, on_start=self._remember)
+        service = Service(part, self._environment(part.name), self.console, cwd=ROOT)
         self._services.append(service)
         service.start()
 
@@ -127,12 +127,9 @@ class Supervisor:
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
             "TRAINYARD_ALLOWED_HOSTS": ",".join(sorted(hosts - set(ports.WILDCARDS))),
-            "TRAINYARD_PART": name,
+            leftovers.MARK: name,
             "PYTHONUNBUFFERED": "1",
         }
-
-    def _remember(self) -> None:
-        sessions.remember(self.home, [service.pid for service in self._services if service.pid])
 
     async def _until_ready(self, readiness: Readiness) -> None:
         ready = asyncio.create_task(readiness.wait())
@@ -176,5 +173,5 @@ class Supervisor:
         for name in order:
             stage = [service for service in self._services if service.part.name.split("-")[0] == name]
             await asyncio.gather(*(service.stop() for service in stage))
-        self.home.groups_file.unlink(missing_ok=True)
+        leftovers.sweep(self.home)
         self.console.say("Stopped.")
