@@ -83,7 +83,7 @@ def test_a_model_without_any_int8_form_is_refused(tmp_path):
         quantize_file(source, tmp_path / "q.keras", X)
 
 
-@pytest.fixture(scope="module", params=["breast_cancer", "diabetes", "digits"])
+@pytest.fixture(scope="module", params=["diabetes", "digits"])
 def done(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
