@@ -255,3 +255,11 @@ def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
 def percent(share: float | None) -> str:
     """Show a share between 0 and 1 as a percentage."""
     return words.NONE if share is None else f"{100 * share:.0f} %"
+
+
+@register.filter
+def told(value: Any) -> str:
+    """Show a value of a JSON document as words: lists by comma, yes and no."""
+    if isinstance(value, list):
+        return ", ".join(told(item) for item in value)
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

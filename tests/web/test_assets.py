@@ -1,0 +1,63 @@
+"""What is vendored is what VENDOR.json says, has its licence, and is enough for every template."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webapp.pages import nav
+from webapp.templatetags.states import LOOKS
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = ROOT / "webapp" / "static"
+VENDOR = STATIC / "vendor"
+LIBRARIES: list[dict[str, Any]] = json.loads((VENDOR / "VENDOR.json").read_text())
+LICENCE_WORDS = {
+    "MIT": "Permission is hereby granted",
+    "0BSD": "Permission to use",
+    "OFL-1.1": "SIL OPEN FONT",
+}
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SPRITE = (VENDOR / "tabler-icons-3.51.0" / "sprite.svg").read_text()
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library["name"])
+def test_every_file_has_the_hash_and_the_licence_written_down(library: dict[str, Any]) -> None:
+    folder = VENDOR / library["folder"]
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    assert found == library["sha256"]
+    assert LICENCE_WORDS[library["licence"]].lower() in (folder / "LICENSE").read_text().lower()
+
+
+def test_nothing_is_vendored_that_is_not_written_down() -> None:
+    assert {folder.name for folder in VENDOR.iterdir() if folder.is_dir()} == {
+        library["folder"] for library in LIBRARIES
+    }
+
+
+def test_the_whole_stays_small() -> None:
+    assert sum(file.stat().st_size for file in STATIC.rglob("*") if file.is_file()) < 3_000_000
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
+def test_templates_have_no_inline_code_and_no_foreign_address(template: Path) -> None:
+    text = template.read_text()
+    assert not re.search(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>", text), "inline script"
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=[\"']|javascript:", text), "inline style or handler"
+    assert not re.search(r"(src|href)=[\"'](https?:)?//", text), "an address outside"
+
+
+def test_every_icon_that_is_named_is_in_the_sprite() -> None:
+    drawn = set(re.findall(r'<symbol id="([^"]+)"', SPRITE))
+    named = {look.icon for look in LOOKS.values()}
+    named |= {entry.icon for entry in (*nav.ENTRIES, *nav.ADMINISTRATION)}
+    for template in TEMPLATES:
+        found = re.findall(
+            r"""\{% icon ["']([a-z0-9-]+)["']|\bicon=["']([a-z0-9-]+)["']""", template.read_text()
+        )
+        named |= {direct or argument for direct, argument in found}
+    missing = named - drawn
+    assert not missing, f"add to scripts/icons.txt and run scripts/vendor.py: {sorted(missing)}"

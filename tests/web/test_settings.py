@@ -1,0 +1,67 @@
+"""The settings of a real installation: strict, and without a warning of Django's own checks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env={**kept, "TRAINYARD_HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_production_passes_every_deploy_check(tmp_path: Path) -> None:
+    done = manage(
+        tmp_path, "check", "--deploy", "--fail-level", "WARNING", TRAINYARD_PUBLIC_URL="https://yard.example"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_production_files_are_hashed_with_the_imports_of_their_modules(tmp_path: Path) -> None:
+    done = manage(tmp_path, "collectstatic", "--noinput", TRAINYARD_PUBLIC_URL="https://yard.example")
+    assert done.returncode == 0, done.stdout + done.stderr
+    app = next((tmp_path / "static" / "js").glob("app.????????????.js")).read_text()
+    assert 'import "./theme.js"' not in app
+    assert list((tmp_path / "static" / "css").glob("app.*.css.gz"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TRAINYARD_PUBLIC_URL", "yard.example"),
+        ("TRAINYARD_PUBLIC_URL", "https://yard.example/path"),
+        ("TRAINYARD_ALLOWED_HOSTS", "*"),
+        ("TRAINYARD_DATABASE_URL", "mysql://localhost/yard"),
+        ("TRAINYARD_DEBUG", "perhaps"),
+    ],
+)
+def test_bad_values_stop_the_start_with_a_sentence(tmp_path: Path, name: str, value: str) -> None:
+    done = manage(tmp_path, "check", **{name: value})
+    assert done.returncode != 0
+    assert name in done.stderr
+
+
+def test_the_web_process_never_loads_jax_or_keras(tmp_path: Path) -> None:
+    code = "import sys, webapp.asgi; print({'jax', 'keras', 'keras_tuner'} & set(sys.modules))"
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**kept, "TRAINYARD_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
