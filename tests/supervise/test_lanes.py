@@ -5,6 +5,7 @@ import socket
 import sqlite3
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError
@@ -21,9 +22,11 @@ async def test_a_locked_database_is_an_absent_one(monkeypatch: pytest.MonkeyPatc
     def locked() -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("workers.node.lanes.connection.close", lambda: None)
+    connection = Mock()
+    monkeypatch.setattr("workers.node.lanes.connection", connection)
     with pytest.raises(LedgerAway, match="locked"):
         await Lane("test").call(locked)
+    connection.close.assert_called_once()  # the next call opens a new one
 
 
 async def test_other_errors_are_not_hidden() -> None:

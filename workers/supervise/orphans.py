@@ -26,19 +26,21 @@ def _end(note: Path) -> int | None:
         pid, born = int(noted["pid"]), float(noted["born"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # the node died while it wrote the note: the runner has died with it
-    if _is_alive(pid, born):
-        os.killpg(pid, signal.SIGKILL)
-        return pid
-    return _end_rest(pid, born)
+    leader = _living(pid)
+    if leader is None:
+        return _end_rest(pid, born)
+    if abs(leader.create_time() - born) >= SAME:
+        return None  # a stranger has the pid by now, so its session is not ours either
+    os.killpg(pid, signal.SIGKILL)
+    return pid
 
 
-def _is_alive(pid: int, born: float) -> bool:
+def _living(pid: int) -> psutil.Process | None:
     try:
         process = psutil.Process(pid)
-        same = abs(float(process.create_time()) - born) < SAME
-        return same and bool(process.status() != psutil.STATUS_ZOMBIE)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
     except psutil.Error:
-        return False
+        return None
 
 
 def _end_rest(leader: int, born: float) -> int | None:
