@@ -53,7 +53,7 @@ class Server(NamedTuple):
     def cpu_seconds(self) -> float:
         process = psutil.Process(self.pid)
         times = [one.cpu_times() for one in (process, *process.children())]
-        return sum(one.user + one.system for one in times)
+        return float(sum(one.user + one.system for one in times))
 
 
 CASES = (
@@ -130,7 +130,7 @@ def _process(command: list[str], log: Path) -> Iterator[int]:
 
 
 def _url(address: Path) -> str:
-    content = _eventually(lambda: address.exists() and address.read_text())
+    content = _eventually(lambda: address.read_text() if address.exists() else "")
     return str(json.loads(content)["url"])
 
 

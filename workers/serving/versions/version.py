@@ -28,6 +28,7 @@ from workers.serving.versions.nursery import Nursery
 logger = logging.getLogger("trainyard.serving")
 _WATCH_AFTER = 0.05  # seconds; most answers are out before, and need nobody to watch their client
 _LONGEST_PAUSE = 30.0
+_HELD_TRIES = 4  # of a restart: a child may be killed while it loads, too
 
 
 class Files(Protocol):
@@ -72,6 +73,7 @@ class LoadedVersion:
         ]
         self._means = means
         self._link: ChildLink | None = None
+        self._failures = 0
         observe = means.metrics.batch_observer(model)
         self._batcher = Batcher(
             max_batch=means.limits.max_batch,
@@ -147,26 +149,29 @@ class LoadedVersion:
         self._means.changed()
 
     async def _live(self) -> None:
-        pause = 0.0
         while True:
             try:
-                pause = 0.0 if await self._serve_once() else max(1.0, pause * 2)
+                await self._serve_once()
             finally:
                 await self._end_child()
-            if pause:
-                await asyncio.sleep(min(pause, _LONGEST_PAUSE) * random.uniform(0.8, 1.2))  # noqa: S311
+            if self._failures and not self._holds:
+                pause = min(2.0 ** (self._failures - 1), _LONGEST_PAUSE)
+                await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311
 
-    async def _serve_once(self) -> bool:
-        """Load and serve until the child dies; tell whether it ever was ready."""
+    @property
+    def _holds(self) -> bool:
+        """It answered before and may soon again: what waits in the queue is worth keeping."""
+        return self.warm.is_set() and self._failures < _HELD_TRIES
+
+    async def _serve_once(self) -> None:
+        """Load and serve until the child dies."""
         self._set("LOADING")
         try:
             link = await self._load()
         except (ArtifactRefused, ChildFailed, ChildGone, SignatureDiffers, OSError, ValidationError) as error:
-            logger.warning("%s/%d does not load: %s", self.model, self.approved.number, error)
-            self._batcher.refuse(f"Version {self.approved.number} of model {self.model} does not load")
-            self._set("END", str(error))
-            self.tried.set()
-            return False
+            self._load_failed(error)
+            return
+        self._failures = 0
         self._batcher.attach(link)
         self._set("AVAILABLE")
         self.warm.set()
@@ -175,7 +180,14 @@ class LoadedVersion:
         logger.warning("%s/%d lost its child %d: restarting it", self.model, self.approved.number, link.pid)
         self._means.metrics.child_restarts.add(model_name=self.model)
         self._batcher.detach()
-        return True
+
+    def _load_failed(self, error: Exception) -> None:
+        logger.warning("%s/%d does not load: %s", self.model, self.approved.number, error)
+        self._failures += 1
+        if not self._holds:
+            self._batcher.refuse(f"Version {self.approved.number} of model {self.model} does not load")
+            self._set("END", str(error))
+            self.tried.set()
 
     async def _load(self) -> ChildLink:
         path = await self._means.files.obtain(self.approved.digest, self.approved.bytes)
