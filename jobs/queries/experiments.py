@@ -1,5 +1,6 @@
 """Reads of experiments for pages and the API: the list with what came out, revisions and differences."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -151,6 +152,11 @@ class RevisionWithChanges:
 
     revision: Revision
     changes: list[Difference]
+
+    @property
+    def text(self) -> str:
+        """Return the spec as JSON text."""
+        return json.dumps(self.revision.spec_json, indent=2)
 
 
 def revisions(experiment: Experiment) -> list[RevisionWithChanges]:

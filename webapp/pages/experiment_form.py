@@ -1,0 +1,140 @@
+"""The form that makes and revises experiments; the same actions as the API's."""
+
+import json
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import experiments as actions
+from jobs.errors import BadInput, TrainyardError
+from jobs.models import Experiment, Project
+from jobs.spec.problems import Problem
+from webapp.api.media import read_json
+from webapp.api.problems import Malformed
+from webapp.forms.experiment import advice, rows, start
+from webapp.forms.experiment.sections import SECTIONS
+from webapp.pages.experiments import in_project
+from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
+
+Json = dict[str, Any]
+
+
+@form_page
+def new(request: Request, project: str) -> HttpResponse:
+    """Make an experiment; `?dataset=&version=&template=` say what to begin with."""
+    home = access.get_project(request.user, project, Action.WRITE)
+    if request.method == "POST":
+        return _take(request, home, None)
+    slug, number, profile = start.chosen_data(
+        request.user, home, request.GET.get("dataset", ""), request.GET.get("version", "")
+    )
+    spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
+    return _show(request, home, None, {"name": f"{slug} search", "spec": _text(spec)})
+
+
+@form_page
+def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
+    """Revise an experiment: its draft if there is one, else its newest revision."""
+    experiment = in_project(request, project, id, Action.WRITE)
+    if request.method == "POST":
+        return _take(request, experiment.project, experiment)
+    newest = experiment.revisions.order_by("-number").first()
+    spec = experiment.draft if experiment.draft is not None else newest.spec_json if newest else {}
+    given = {
+        "name": experiment.name,
+        "tags": ", ".join(experiment.tags),
+        "notes": experiment.notes,
+        "version": experiment.version,
+        "spec": _text(spec),
+    }
+    return _show(request, experiment.project, experiment, given)
+
+
+def _take(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
+    given = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
+    try:
+        spec = _read(given["spec"])
+        if request.POST.get("do") == "submit":
+            return _submit(request, project, experiment, given, spec)
+        return _save(request, project, experiment, given, spec)
+    except TrainyardError as error:
+        found = error.problems if isinstance(error, BadInput) else ()
+        told = found or (Problem("", error.message),)
+        return _show(request, project, experiment, given, problems=told, status=error.status)
+
+
+def _read(text: str) -> Any:
+    try:
+        return read_json(text.encode())
+    except Malformed as error:
+        raise BadInput(error.message, [Problem("/spec", error.message)]) from error
+
+
+def _kept(given: Json) -> Json:
+    return {"name": given["name"], "notes": given["notes"], "tags": given["tags"].split(",")}
+
+
+def _seen(given: Json) -> int | None:
+    return int(given["version"]) if given["version"].isdigit() else None
+
+
+def _submit(
+    request: Request, project: Project, experiment: Experiment | None, given: Json, spec: Any
+) -> HttpResponse:
+    job = actions.submit_spec(
+        project, experiment, spec=spec, seen=_seen(given), by=request.user, **_kept(given)
+    )
+    say(request, f"Job {job.pk} is queued.")
+    return go("job", job.pk)
+
+
+def _save(
+    request: Request, project: Project, experiment: Experiment | None, given: Json, spec: Any
+) -> HttpResponse:
+    if experiment is None:
+        experiment = actions.create(project, draft=spec, by=request.user, **_kept(given))
+    else:
+        actions.change(experiment, draft=spec, seen=_seen(given), by=request.user, **_kept(given))
+    say(request, "The draft is saved.")
+    return go("experiment_edit", project.slug, experiment.pk)
+
+
+def _show(
+    request: Request,
+    project: Project,
+    experiment: Experiment | None,
+    given: Json,
+    *,
+    problems: tuple[Problem, ...] = (),
+    status: int = 200,
+) -> HttpResponse:
+    where = [("Experiments", url("experiments", project.slug))]
+    if experiment is not None:
+        where.append((experiment.name, url("experiment", project.slug, experiment.pk)))
+    context = {
+        "project": project,
+        "experiment": experiment,
+        "given": given,
+        "problems": problems,
+        "sections": SECTIONS,
+        "space_kinds": rows.SPACE,
+        "layout_fields": rows.LAYOUT,
+        "override_fields": rows.OVERRIDES,
+        "formats": advice.FORMATS,
+        "known": start.context_for_browser(request.user, project),
+        "crumbs": crumbs(*where, "Edit" if experiment else "New"),
+    }
+    return render(request, "experiments/form.html", context, status=status)
+
+
+def _text(spec: Any) -> str:
+    return json.dumps(spec, indent=2)
+
+
+urls = [
+    path("p/<slug:project>/experiments/new", new, name="experiment_new"),
+    path("p/<slug:project>/experiments/<int:id>/edit", edit, name="experiment_edit"),
+]

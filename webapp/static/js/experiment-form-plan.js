@@ -1,0 +1,90 @@
+// The running plan: a line of figures at the foot, all of it in the review.
+const count = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+
+export function bytes(size) {
+  if (size === null || size === undefined) return "unknown";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let power = 0;
+  let value = size;
+  while (value >= 1000 && power < units.length - 1) {
+    value /= 1000;
+    power += 1;
+  }
+  return power ? `${value.toFixed(1)} ${units[power]}` : `${value} B`;
+}
+
+function hours(plan) {
+  if (plan.device_hours === null) return "no estimate yet";
+  const minutes = plan.device_hours * 60;
+  return minutes < 90 ? `≤ ${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min` : `≤ ${plan.device_hours.toFixed(1)} device-h`;
+}
+
+function figures(plan) {
+  const trials = plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
+  const grid = plan.grid_is_larger ? `over ${count(plan.grid_size)}` : count(plan.grid_size);
+  const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
+  return [
+    ["Runs", trials],
+    ["Grid", plan.kind === "search" ? grid : "–"],
+    ["Epochs", `≤ ${count(plan.epochs)}`],
+    ["Slots", `${plan.slots} of ${plan.free_slots} free`],
+    ["Devices", devices],
+    ["Memory a device", bytes(plan.memory_per_device)],
+    ["Time", hours(plan)],
+  ];
+}
+
+function details(plan) {
+  const held = plan.memory && Object.entries(plan.memory).map(([name, size]) => `${name} ${bytes(size)}`).join(", ");
+  const largest = Object.entries(plan.largest).map(([name, value]) => `${name} = ${value}`).join(", ");
+  return [
+    ["Steps", plan.steps.join(" → ")],
+    ["Distinct configurations", plan.distinct === null ? "without end (a continuous range)" : count(plan.distinct)],
+    ["Executions", count(plan.executions)],
+    ["Retrained", count(plan.retrainings)],
+    ["Slots per trial", count(plan.slots_per_trial)],
+    ["At once, with the slots free now", count(plan.parallel_trials)],
+    ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],
+    ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
+    ["Memory holds", held || "unknown until the data set is ready"],
+    ["Largest configuration", largest || "the model as given"],
+    ["Estimate", plan.estimate],
+  ];
+}
+
+function pairs(entries) {
+  return entries.map(([name, value]) => {
+    const pair = document.createElement("div");
+    pair.append(Object.assign(document.createElement("dt"), { textContent: name }), Object.assign(document.createElement("dd"), { textContent: value }));
+    return pair;
+  });
+}
+
+export class PlanView {
+  constructor(form) {
+    this.form = form;
+    this.foot = form.querySelector("[data-plan]");
+    this.verdict = form.querySelector("[data-verdict]");
+    this.review = (part) => form.querySelector(`[data-review="${part}"]`);
+  }
+
+  show({ state, plan, errors = [] }) {
+    const badge = document.querySelector(`template[data-icon="${state}"]`).content.cloneNode(true);
+    this.verdict.replaceChildren(badge);
+    if (state === "busy" || state === "away") return;
+    this.foot.replaceChildren(...(plan ? pairs(figures(plan)) : []));
+    this.review("facts").replaceChildren(...(plan ? pairs([...figures(plan), ...details(plan)]) : []));
+    this.review("warnings").replaceChildren(...(plan?.warnings ?? []).map((warning) => this.note(warning)));
+    this.review("problems").replaceChildren(...errors.map((error) => this.note(error, "ty-error")));
+  }
+
+  note({ pointer, message }, css = "") {
+    const note = Object.assign(document.createElement("div"), { className: `ty-note ty-note-warn ef-note ${css}` });
+    const link = Object.assign(document.createElement("a"), { href: "#", textContent: pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › ") });
+    link.dataset.goto = pointer.startsWith("/spec") || pointer === "/name" ? pointer : `/spec${pointer}`;
+    const text = document.createElement("p");
+    text.append(link, ` ${message}`);
+    note.append(document.querySelector('template[data-icon="warning"]').content.cloneNode(true), text);
+    return note;
+  }
+}

@@ -1,0 +1,103 @@
+// JSON pointers: read and write a value, write JSON compactly, and find the line of a pointer in a text.
+
+const names = (pointer) => pointer.split("/").slice(1).map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+
+export function get(root, pointer) {
+  let here = root;
+  for (const name of names(pointer)) {
+    if (here === null || typeof here !== "object") return undefined;
+    here = here[name];
+  }
+  return here;
+}
+
+/** Put `value` there, making objects on the way; `undefined` takes the entry away. */
+export function put(root, pointer, value) {
+  const path = names(pointer);
+  const last = path.pop();
+  let here = root;
+  for (const name of path) {
+    if (here[name] === null || typeof here[name] !== "object") {
+      if (value === undefined) return;
+      here[name] = {};
+    }
+    here = here[name];
+  }
+  if (value === undefined) delete here[last];
+  else here[last] = value;
+}
+
+export const parent = (pointer) => pointer.slice(0, pointer.lastIndexOf("/"));
+
+const WIDTH = 66;
+
+/** Write JSON with what fits on one line on one line. */
+export function write(value, indent = "") {
+  const flat = inline(value);
+  if (flat.length + indent.length <= WIDTH || value === null || typeof value !== "object") return flat;
+  const deeper = `${indent}  `;
+  if (Array.isArray(value)) {
+    return `[\n${value.map((item) => deeper + write(item, deeper)).join(",\n")}\n${indent}]`;
+  }
+  const lines = Object.entries(value).map(([key, item]) => `${deeper}${JSON.stringify(key)}: ${write(item, deeper)}`);
+  return `{\n${lines.join(",\n")}\n${indent}}`;
+}
+
+function inline(value) {
+  if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${inline(item)}`);
+  return parts.length ? `{${parts.join(", ")}}` : "{}";
+}
+
+/** Map each pointer of a valid JSON text to the offset where its entry begins. */
+export function places(text) {
+  const found = new Map();
+  let at = 0;
+  const space = () => { while (/\s/.test(text[at] ?? "")) at += 1; };
+  const string = () => {
+    const from = at;
+    at += 1;
+    while (text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+    at += 1;
+    return JSON.parse(text.slice(from, at));
+  };
+  const scalar = () => { while (at < text.length && !/[,\]}\s]/.test(text[at])) at += 1; };
+  const items = (pointer, end) => {
+    at += 1;
+    for (let index = 0; ; index += 1) {
+      space();
+      if (text[at] === end) break;
+      const from = at;
+      let name = String(index);
+      if (end === "}") {
+        name = string();
+        space();
+        at += 1;
+      }
+      const inner = `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      found.set(inner, from);
+      value(inner);
+      space();
+      if (text[at] === ",") at += 1;
+    }
+    at += 1;
+  };
+  const value = (pointer) => {
+    space();
+    if (text[at] === "{") items(pointer, "}");
+    else if (text[at] === "[") items(pointer, "]");
+    else if (text[at] === '"') string();
+    else scalar();
+  };
+  found.set("", 0);
+  value("");
+  return found;
+}
+
+/** Return the offset of a pointer, or of the nearest thing around it that stands in the text. */
+export function nearest(found, pointer) {
+  let here = pointer;
+  while (here && !found.has(here)) here = parent(here);
+  return found.get(here) ?? 0;
+}
