@@ -58,6 +58,7 @@ def test_a_profile_starts_and_ends_without_devices(warm, base):
     assert [e.type for e in events][0::7] == ["started", "result"]
     assert events[0].record["devices"] == []
     assert profile_of(base / "p", events)["profile"]["rows"] == 178
+    assert [e.time for e in events] == sorted(e.time for e in events)
 
 
 def test_a_trial_of_a_classifier_scores_each_execution_at_its_best_epoch(warm, base, iris):

@@ -46,7 +46,8 @@ class Runner:
             task = read_task(start.task)
             if (refusal := self._refusal(task)) is not None:
                 return refusal
-            return Result(time=time.time(), result=self._run(task))
+            result = self._run(task)
+            return Result(time=time.time(), result=result)
         except Yielding as request:
             return Yielded(time=time.time(), why=request.why)
         except Exception as error:  # noqa: BLE001  whatever it was, the supervisor must hear of it
