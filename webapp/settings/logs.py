@@ -31,7 +31,10 @@ SHARED: list[structlog.typing.Processor] = [
 def logging_settings(*, as_json: bool) -> dict[str, Any]:
     """Return the standard library's configuration; every record, ours or not, goes through structlog."""
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
+        structlog.processors.JSONRenderer()
+        if as_json
+        # plain tracebacks: drawn ones show every local, which takes seconds and may be a secret
+        else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     )
     processors: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta
