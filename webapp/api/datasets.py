@@ -151,7 +151,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     """Make a data set from an uploaded CSV, NPZ or Parquet file. A worker then reads and describes it."""
     _refuse_urls(request)
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
-    slug = _checked_slug(form_text(request, "slug"))
+    slug = check_slug(form_text(request, "slug"))
     with received(request, sha256=form_text(request, "sha256", "")) as upload:
         version = actions.create(
             project,
@@ -224,7 +224,12 @@ def _roles(request: HttpRequest) -> Roles:
     return Roles.read(*texts)
 
 
-def _checked_slug(slug: str) -> str:
+def check_slug(slug: str) -> str:
+    """Return a data set's slug.
+
+    Raises:
+        BadInput: it is none; says what one looks like.
+    """
     try:
         return SLUG.validate_python(slug)
     except ValidationError as error:

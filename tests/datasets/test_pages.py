@@ -1,0 +1,116 @@
+"""The pages of data sets."""
+
+import base64
+import zlib
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from jobs.actions import datasets
+from jobs.models import DatasetVersion
+from tests.datasets.making import DIABETES, make_ready
+from tests.datasets.test_api import CSV
+from tests.experiments.conftest import World
+from webapp.pages.pictures import histogram_bars, png_uri
+
+
+@pytest.fixture
+def browser(world: World) -> Client:
+    return world.client(world.owner)
+
+
+def upload(browser: Client, **fields: object) -> str:
+    form = {"project": "yard", "file": SimpleUploadedFile("Some People.csv", CSV), **fields}
+    answer = browser.post("/datasets/new", form)
+    assert answer.status_code == 303, answer.content
+    return str(answer["Location"])
+
+
+def test_the_list_names_every_data_set_with_its_state(browser: Client) -> None:
+    page = browser.get("/datasets").content.decode()
+    for slug in ("digits", "iris", "diabetes"):
+        assert f'href="/datasets/{slug}"' in page
+    assert "preparing" in page
+
+
+def test_a_version_of_images_shows_pictures_balance_and_split(browser: Client) -> None:
+    page = browser.get("/datasets/digits/versions/1").content.decode()
+    assert page.count("data:image/png;base64,") == 3
+    assert "Class balance" in page
+    assert "1\u202f079 rows" in page, "60 % of each class trains"
+    assert "/p/yard/experiments/new?dataset=digits&amp;version=1" in page
+
+
+def test_a_version_of_numbers_shows_findings_and_missing_values(browser: Client) -> None:
+    page = browser.get("/datasets/diabetes/versions/1").content.decode()
+    assert "is constant and tells a model nothing" in page
+    assert 'title="missing"' in page
+
+
+def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
+    address = upload(browser)
+    assert "hx-trigger" in browser.get(address).content.decode()
+    make_ready(DatasetVersion.objects.get(dataset__slug="some-people"), DIABETES)
+    answer = browser.get(address, headers={"HX-Request": "true"})
+    assert answer["HX-Refresh"] == "true"
+
+
+def test_a_data_set_without_a_short_name_is_called_like_its_file(browser: Client) -> None:
+    assert upload(browser) == "/datasets/some-people/versions/1?project=yard"
+
+
+def test_a_bad_upload_comes_back_with_what_is_wrong(browser: Client) -> None:
+    form = {"project": "yard", "slug": "x", "file": SimpleUploadedFile("x.exe", b"MZ")}
+    answer = browser.post("/datasets/new", form)
+    assert answer.status_code == 422
+    assert "give a file that ends in" in answer.content.decode()
+
+
+def test_roles_are_set_by_a_new_version(browser: Client) -> None:
+    upload(browser)
+    answer = browser.post("/datasets/some-people/versions/1/roles?project=yard", {"target": "age"})
+    assert answer["Location"] == "/datasets/some-people/versions/2?project=yard"
+
+
+def test_a_failed_version_says_why_and_is_read_again(browser: Client) -> None:
+    address = upload(browser)
+    version = DatasetVersion.objects.get(dataset__slug="some-people")
+    datasets.profile_failed(version.pk, {"code": "bad_data", "message": "row 7 is short"})
+    assert "row 7 is short" in browser.get(address).content.decode()
+    version.dataset.project.jobs.update(state="failed")  # type: ignore[union-attr]
+    assert browser.post("/datasets/some-people/versions/1/again?project=yard").status_code == 303
+
+
+def test_a_stranger_sees_the_bundled_ones_only(world: World, browser: Client) -> None:
+    upload(browser)
+    stranger = world.client(world.stranger)
+    assert "some-people" not in stranger.get("/datasets").content.decode()
+    for path in ("", "/versions/1"):
+        assert stranger.get(f"/datasets/some-people{path}").status_code == 404
+    for verb in ("roles", "again"):
+        assert stranger.post(f"/datasets/some-people/versions/1/{verb}").status_code == 404
+
+
+def test_a_viewer_may_not_upload(world: World, browser: Client) -> None:
+    form = {"project": "yard", "slug": "x", "file": SimpleUploadedFile("x.csv", CSV)}
+    assert world.client(world.viewer).post("/datasets/new", form).status_code == 403
+
+
+def test_a_picture_is_a_png_of_the_image() -> None:
+    address = png_uri([[0.0, 8.0], [16.0, 4.0]], 0, 16)
+    assert address is not None
+    raw = base64.b64decode(address.partition(",")[2])
+    assert raw.startswith(b"\x89PNG")
+    start = raw.index(b"IDAT") + 4
+    assert zlib.decompress(raw[start : raw.index(b"IEND") - 8]) == bytes([0, 0, 128, 0, 255, 64])
+
+
+@pytest.mark.parametrize("value", [None, 3, [], [1, 2], [[1], [1, 2]], [[[1, 2]]], ["ab"]])
+def test_what_is_no_image_is_not_drawn(value: object) -> None:
+    assert png_uri(value, 0, 1) is None
+
+
+def test_a_bin_with_one_row_is_visible() -> None:
+    heights = [bar.height for bar in histogram_bars([0, 1, 100_000])]
+    assert heights == [0.0, 0.6, 30.0]

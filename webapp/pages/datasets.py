@@ -1,0 +1,251 @@
+"""Data sets: the list, one version, uploads."""
+
+from typing import Any, NamedTuple, get_args
+
+from django.db.models import F
+from django.http import HttpResponse
+from django.urls import path
+from django.utils.text import slugify
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import datasets as actions
+from jobs.actions.datasets import Roles
+from jobs.errors import BadInput, NotFound, TrainyardError
+from jobs.models import Dataset, DatasetVersion, Project
+from jobs.queries import datasets as queries
+from jobs.queries.paging import page_of
+from jobs.spec.data import Split, Task
+from jobs.spec.problems import Problem
+from jobs.spec.profile import Column, Profile
+from webapp.api.datasets import check_slug
+from webapp.pages.pictures import Bar, histogram_bars, png_uri
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, is_partial, page, render, say, url
+from webapp.uploads import check_size, received
+
+SAMPLE_ROWS = 12
+
+
+@page
+def list_page(request: Request) -> HttpResponse:
+    """Show the data sets in sight: the projects' and the bundled."""
+    rows = queries.listed(request.user)
+    if text := request.GET.get("q", ""):
+        rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
+    rows = rows.annotate(home=F("project__slug"))
+    shown = page_of(rows, cursor=request.GET.get("cursor"), order="slug")
+    context = {
+        "shown": shown,
+        "text": text,
+        "rows": [(dataset, _newest(dataset)) for dataset in shown.items],
+        "may_upload": bool(_projects(request)),
+        "crumbs": crumbs("Datasets"),
+    }
+    return render(request, "datasets/list.html", context)
+
+
+def _newest(dataset: Dataset) -> DatasetVersion | None:
+    return max(dataset.versions.all(), key=lambda version: version.number, default=None)
+
+
+def _projects(request: Request) -> list[Project]:
+    mine = access.projects_of(request.user).order_by("name")
+    return [project for project in mine if access.can(request.user, project, Action.WRITE)]
+
+
+class Drawn(NamedTuple):
+    """A column with what its histogram looks like."""
+
+    column: Column
+    bars: list[Bar]
+    role: str
+
+
+class Balance(NamedTuple):
+    """A class with its share of the rows."""
+
+    label: str
+    rows: int
+    percent: float
+    width: float
+
+
+@page
+def newest(request: Request, slug: str) -> HttpResponse:
+    """Go to the newest version of a data set."""
+    dataset = _dataset(request, slug)
+    version = dataset.versions.order_by("-number").first()
+    if version is None:
+        raise NotFound(f"Data set {slug!r} has no version yet.")
+    return go(url("dataset_version", slug, version.number, project=_home(dataset)))
+
+
+@page
+def version_page(request: Request, slug: str, number: int) -> HttpResponse:
+    """Show one version: sample, columns, balance, split, findings, who uses it."""
+    dataset = _dataset(request, slug)
+    version = dataset.versions.select_related("created_by", "upload").filter(number=number).first()
+    if version is None:
+        raise NotFound(f"Data set {slug!r} has no version {number}.")
+    profile = version.profile
+    context = {
+        "dataset": dataset,
+        "version": version,
+        "home": _home(dataset),
+        "versions": dataset.versions.order_by("-number").defer("profile_json"),
+        "profile": profile,
+        "job": queries.profile_job(version),
+        "used_by": queries.used_by(request.user, dataset)[:10],
+        "may_write": access.can(request.user, dataset.project, Action.WRITE),
+        "may_retry": request.user.is_superuser or access.can(request.user, dataset.project, Action.WRITE),
+        "start_in": _start_in(request, dataset),
+        "tasks": get_args(Task),
+        "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
+        **(_described(profile) if profile is not None else {}),
+    }
+    response = render(request, "datasets/version.html", context, partial="body")
+    if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
+        response["HX-Refresh"] = "true"  # the head of the page changes too
+    return response
+
+
+def _dataset(request: Request, slug: str, wanted: Action = Action.VIEW) -> Dataset:
+    home = request.GET.get("project")
+    project = access.get_project(request.user, home) if home else None
+    return access.get_dataset(request.user, slug, project, wanted)
+
+
+def _home(dataset: Dataset) -> str:
+    return dataset.project.slug if dataset.project is not None else ""
+
+
+def _start_in(request: Request, dataset: Dataset) -> Project | None:
+    """Return the project in which an experiment on these data would be started."""
+    mine = _projects(request)
+    if dataset.project is not None:
+        return next((project for project in mine if project.pk == dataset.project_id), None)
+    current = request.session.get("project")
+    return next((project for project in mine if project.slug == current), mine[0] if mine else None)
+
+
+def _described(profile: Profile) -> dict[str, Any]:
+    return {
+        "columns": [_drawn(column, profile) for column in profile.columns],
+        "sample": [
+            [_cell(row.get(c.name), c) for c in profile.columns] for row in profile.preview[:SAMPLE_ROWS]
+        ],
+        "balance": _balance(profile),
+        "parts": queries.part_sizes(profile, Split()),
+        "inputs": " × ".join(str(size) for size in profile.input_shape),
+    }
+
+
+def _drawn(column: Column, profile: Profile) -> Drawn:
+    role = "target" if column.name == profile.target else "feature" if column.name in profile.features else ""
+    return Drawn(column, histogram_bars(column.histogram), role)
+
+
+def _cell(value: Any, column: Column) -> dict[str, Any]:
+    """Return how one value of the sample is shown: as an image if it is one."""
+    if len(column.shape) in (2, 3) and column.min is not None and column.max is not None:
+        return {"image": png_uri(value, column.min, column.max), "text": "image"}
+    return {"image": None, "text": value if not isinstance(value, list) else f"{len(value)} values"}
+
+
+def _balance(profile: Profile) -> list[Balance]:
+    most = max(profile.class_counts, default=0)
+    return [
+        Balance(label, count, 100 * count / profile.rows, 100 * count / most if most else 0)
+        for label, count in zip(profile.class_labels, profile.class_counts, strict=False)
+    ]
+
+
+@form_page
+def upload(request: Request) -> HttpResponse:
+    """Make a data set from a file, or add a version to one (`?dataset=&project=`)."""
+    check_size(request)
+    onto = request.GET.get("dataset", "")
+    dataset = _dataset(request, onto, Action.WRITE) if onto else None
+    if request.method != "POST":
+        return _show_upload(request, dataset)
+    try:
+        version = _take_upload(request, dataset)
+    except TrainyardError as error:
+        found = error.problems if isinstance(error, BadInput) else ()
+        told = found or (Problem("", error.message),)
+        return _show_upload(request, dataset, problems=told, status=error.status)
+    say(request, f"{version} arrived; a worker reads it now.")
+    home = _home(version.dataset)
+    return go(url("dataset_version", version.dataset.slug, version.number, project=home))
+
+
+def _take_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
+    given = request.POST
+    roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
+    if dataset is not None:
+        with received(request) as file:
+            return actions.add_version(dataset, upload=file, roles=roles, by=request.user)
+    project = access.get_project(request.user, given.get("project", ""), Action.WRITE)
+    with received(request) as file:
+        slug = given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0])
+        return actions.create(
+            project,
+            slug=check_slug(slug),
+            upload=file,
+            name=given.get("name", "").strip()[:200],
+            description=given.get("description", "").strip(),
+            roles=roles,
+            by=request.user,
+        )
+
+
+def _show_upload(
+    request: Request,
+    dataset: Dataset | None,
+    *,
+    problems: tuple[Problem, ...] = (),
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "dataset": dataset,
+        "projects": _projects(request),
+        "chosen": request.POST.get("project") or request.session.get("project"),
+        "given": request.POST,
+        "problems": problems,
+        "wrong": {problem.pointer: problem.message for problem in problems},
+        "tasks": get_args(Task),
+        "crumbs": crumbs(("Datasets", url("datasets")), "New version" if dataset else "Upload"),
+    }
+    return render(request, "datasets/upload.html", context, status=status)
+
+
+@action
+def set_roles(request: Request, slug: str, number: int) -> HttpResponse:
+    """Make a new version with other roles over the same bytes."""
+    dataset = _dataset(request, slug, Action.WRITE)
+    version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
+    given = request.POST
+    roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
+    made = actions.set_roles(version, roles, by=request.user)
+    say(request, f"{made} has the new roles; a worker reads it now.")
+    return go(url("dataset_version", slug, made.number, project=_home(dataset)))
+
+
+@action
+def try_again(request: Request, slug: str, number: int) -> HttpResponse:
+    """Read a failed version once more."""
+    dataset = _dataset(request, slug)
+    version = access.get_dataset_version(request.user, slug, number, dataset.project)
+    actions.try_again(version, by=request.user)
+    say(request, f"{version} is being read again.")
+    return go(url("dataset_version", slug, number, project=_home(dataset)))
+
+
+urls = [
+    path("datasets", list_page, name="datasets"),
+    path("datasets/new", upload, name="dataset_upload"),
+    path("datasets/<slug:slug>", newest, name="dataset"),
+    path("datasets/<slug:slug>/versions/<int:number>", version_page, name="dataset_version"),
+    path("datasets/<slug:slug>/versions/<int:number>/roles", set_roles, name="dataset_roles"),
+    path("datasets/<slug:slug>/versions/<int:number>/again", try_again, name="dataset_again"),
+]

@@ -1,0 +1,74 @@
+"""Small pictures of data, made on the server: images as PNG, histograms and bars as figures for SVG."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+LARGEST = 256
+"""Images of more pixels a side are not drawn: a preview holds them as nested lists."""
+
+
+class Bar(NamedTuple):
+    """A bar of a drawing 100 wide and 30 high, from below."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def histogram_bars(counts: Sequence[int]) -> list[Bar]:
+    """Return the bars of a histogram; a bin with anything in it is at least visible."""
+    most = max(counts, default=0)
+    if not most:
+        return []
+    width = 100 / len(counts)
+    heights = [max(30 * count / most, 0.6) if count else 0.0 for count in counts]
+    return [Bar(i * width, 30 - height, width * 0.9, height) for i, height in enumerate(heights)]
+
+
+def png_uri(pixels: Any, low: float, high: float) -> str | None:
+    """Return an image, as nested lists (rows, columns[, channels]), as a `data:` address.
+
+    Args:
+        pixels: numbers; one channel is grey, three are red, green and blue.
+        low: the number that is black.
+        high: the number that is white.
+
+    Returns:
+        None where the lists are no image that can be drawn.
+    """
+    rows = _as_rows(pixels)
+    if rows is None:
+        return None
+    span = (high - low) or 1.0
+    channels = len(rows[0][0])
+    lines = b"".join(
+        b"\0" + bytes(_level(value, low, span) for pixel in row for value in pixel) for row in rows
+    )
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2 if channels == 3 else 0, 0, 0, 0)
+    parts = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines, 6)) + _chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()
+
+
+def _as_rows(pixels: Any) -> list[list[list[float]]] | None:
+    """Return (rows, columns, channels) with one or three channels, None for anything else."""
+    if not isinstance(pixels, list) or not pixels or len(pixels) > LARGEST:
+        return None
+    if not all(isinstance(row, list) and row and len(row) == len(pixels[0]) for row in pixels):
+        return None
+    if len(pixels[0]) > LARGEST:
+        return None
+    rows = [[pixel if isinstance(pixel, list) else [pixel] for pixel in row] for row in pixels]
+    depths = {len(pixel) for row in rows for pixel in row}
+    return rows if depths in ({1}, {3}) else None
+
+
+def _level(value: float | None, low: float, span: float) -> int:
+    return min(max(round(255 * ((value if value is not None else low) - low) / span), 0), 255)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
