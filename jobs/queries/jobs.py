@@ -82,6 +82,7 @@ def detail(job: Job) -> Shown:
         "created": job.created,
         "started": job.started,
         "finished": job.finished,
+        "seconds": (job.finished - job.started).total_seconds() if job.finished and job.started else None,
     }
 
 

@@ -185,4 +185,5 @@ def _progress_line(job: Body) -> str:
 
 def _inputs(preview: Body) -> tuple[list[object], list[int]]:
     rows = preview["rows"][:10]
-    return [row["image"] for row in rows], [int(row["digit"]) for row in rows]
+    images = [[[[pixel] for pixel in line] for line in row["image"]] for row in rows]  # 8 × 8 × 1
+    return list(images), [int(row["digit"]) for row in rows]

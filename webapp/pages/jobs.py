@@ -148,7 +148,8 @@ def _space(row: Job) -> tuple[Parameter, ...]:
 
 def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     extra = _trials_tab(request, row) if row.kind == JobKind.SEARCH else {}
-    members = [row, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
+    own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
+    members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
     return extra | {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
 
 

@@ -10,6 +10,14 @@ SHADES = 9
 WIDTH, HEIGHT = 480, 160
 
 
+@register.filter
+def plain(value: Any, missing: str = "–") -> str:
+    """Show a hyperparameter's value: floats with four significant digits, the rest as it is."""
+    if value is None:
+        return missing
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 @register.inclusion_tag("components/evaluation.html")
 def evaluation(report: dict[str, Any]) -> dict[str, Any]:
     """Show a report of `workers.engine.evaluate` (as JSON)."""
