@@ -2,26 +2,24 @@
 
 import re
 
-from django.http import FileResponse, HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 
 from jobs import access
 from jobs.models import Artifact, JobArtifact, ReleaseRecord
 from jobs.store import store
 from webapp.api.auth import Caller, caller, needs
+from webapp.api.downloads import attachment
 
 router = Router()
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @router.get("/artifacts/{digest}", auth=needs("read", "serve"), response={200: bytes})
-def get_artifact(request: HttpRequest, digest: str) -> FileResponse:
+def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
     """Return an artifact's bytes."""
     artifact = _artifact(caller(request), digest)
-    file = store().path(artifact.digest).open("rb")
-    return FileResponse(
-        file, as_attachment=True, filename=_file_name(artifact), content_type="application/octet-stream"
-    )
+    return attachment(request, store().path(artifact.digest), _file_name(artifact))
 
 
 def _artifact(who: Caller, digest: str) -> Artifact:

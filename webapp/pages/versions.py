@@ -62,7 +62,7 @@ def _overview(request: Request, row: ModelVersion) -> dict[str, Any]:
     return {
         "test": versions.figures(row),
         "validation": versions.figures(row, "validation"),
-        "links": [(link, _address(link)) for link in versions.chain(row, [stage] if stage else [])],
+        "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if _may_ask(row, endpoint) else None,
         "compared": versions.report(row, "report"),
@@ -75,9 +75,12 @@ def _may_ask(row: ModelVersion, endpoint: Endpoint) -> bool:
     return is_ready and not asked and endpoint.production_id != row.pk
 
 
-def _address(link: versions.Link) -> str:
+def _address(link: versions.Link, row: ModelVersion) -> str:
     """Return the page of a link of the chain, if there is one."""
+    project = row.source_job.project if row.source_job else None
     try:
+        if link.kind == "experiment" and project is not None:
+            return reverse("experiment", args=[project.slug, link.key])
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
         if link.kind in ("job", "endpoint"):
