@@ -55,7 +55,7 @@ def test_importing_the_runner_loads_no_web_no_queue_and_no_keras():
 
 def test_a_profile_starts_and_ends_without_devices(warm, base):
     events = warm.run(ProfileTask(folder=str(base / "p"), source="bundled", bundled="wine"))
-    assert [e.type for e in events][0::7] == ["started", "result"]
+    assert [events[0].type, events[-1].type] == ["started", "result"]
     assert events[0].record["devices"] == []
     assert profile_of(base / "p", events)["profile"]["rows"] == 178
     assert [e.time for e in events] == sorted(e.time for e in events)
