@@ -8,7 +8,7 @@ from django.db.models import Prefetch, QuerySet
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
 from jobs.queries import outcomes, progress
 from jobs.queries.steps import planned
-from jobs.states import FINAL, AttemptState, JobKind, TrialState
+from jobs.states import FINAL, JobKind, TrialState
 
 Shown = dict[str, Any]
 
@@ -202,14 +202,10 @@ def attempt(row: Attempt) -> Shown:
     }
 
 
-def metric_names(job: Job) -> list[str]:
-    """List the names of a family's series."""
+def metric_names(job: Job, trial: Trial | None = None) -> list[str]:
+    """List the names of a family's series, or of one trial's."""
     family = [job.pk, *job.children.values_list("pk", flat=True)]
-    return list(
-        MetricSeries.objects.filter(job__in=family).values_list("name", flat=True).distinct().order_by("name")
-    )
-
-
-def is_held(job: Job) -> bool:
-    """Say whether a worker holds a part of the job now."""
-    return job.attempts.exclude(state=AttemptState.ENDED).exists()
+    rows = MetricSeries.objects.filter(job__in=family)
+    if trial is not None:
+        rows = rows.filter(trial=trial)
+    return list(rows.values_list("name", flat=True).distinct().order_by("name"))

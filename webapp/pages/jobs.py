@@ -257,7 +257,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Show a trial: values against the best, curves per execution, log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
-    names = [name for name in shown.metric_names(row.job) if not name.startswith("system/")]
+    names = [name for name in shown.metric_names(row.job, row) if not name.startswith("system/")]
     context = {
         "trial": row,
         "shown": shown.trial(row, best=best.number if best else None),

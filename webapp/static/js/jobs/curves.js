@@ -7,6 +7,7 @@ const COLOURS = ["#0b7fc7", "#d9772b", "#3a9d46", "#c2417f", "#7b62c9", "#8a7a2e
 const HEIGHT = 220;
 const MAX_POINTS = 1500;
 const MAX_LINES = 40;
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000]; // epochs and trials
 
 class Curves extends HTMLElement {
   connectedCallback() {
@@ -132,11 +133,11 @@ export function options(width, labels, extra = {}) {
     width: Math.max(width, 200),
     height: HEIGHT,
     scales: { x: { time: false } },
-    axes: [axis, { ...axis, size: 56 }],
+    axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 56 }],
     legend: { live: labels.length <= 6, show: labels.length <= 12 },
     cursor: { points: { size: 6 }, focus: { prox: 24 } },
     series: [
-      {},
+      { label: "at" },
       ...labels.map((label, index) => ({
         label,
         stroke: COLOURS[index % COLOURS.length],

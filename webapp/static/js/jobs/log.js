@@ -40,10 +40,10 @@ class Log extends HTMLElement {
     const answer = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
     if (!answer.ok) return;
     this.lines.replaceChildren();
-    this.shown = this.shown0 = 0;
+    this.shown = 0;
     this.last = 0;
     this.add((await answer.json()).items);
-    if (!this.shown) this.querySelector("[data-count]").textContent = "No line fits.";
+    if (!this.shown) this.querySelector("[data-count]").textContent = q || level ? "No line fits." : "No lines yet.";
   }
 
   add(events) {
