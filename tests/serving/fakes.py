@@ -26,7 +26,7 @@ from jobs.spec.release import Release, ReleasedVersion, SignedRelease
 OWN_TOKEN = "ty_own"
 
 
-def until[T](seen: Callable[[], T], seconds: float = 60.0, every: float = 0.02) -> T:
+def until[T](seen: Callable[[], T], seconds: float = 120.0, every: float = 0.02) -> T:
     """Wait until `seen` returns something true, and return it."""
     deadline = time.monotonic() + seconds
     while not (value := seen()):
@@ -97,7 +97,7 @@ class FakeDashboard:
     def last_report(self, model: str) -> dict[str, Any]:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
-    def serves(self, model: str, generation: int, seconds: float = 60.0) -> None:
+    def serves(self, model: str, generation: int, seconds: float = 120.0) -> None:
         """Wait until a report says that the generation answers."""
         until(lambda: self.last_report(model).get("generation") == generation, seconds)
 
