@@ -18,6 +18,7 @@ from jobs.actions import control
 from jobs.models import Attempt, Checkpoint, Job, Worker
 from jobs.queries import metrics
 from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
+from webapp.ops.child import dying_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 FINAL = ("completed", "failed", "stopped")
@@ -31,7 +32,7 @@ class NodeProcess:
     def __init__(self, log: Path, **environment: str) -> None:
         self.log = log
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"],
+            dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"]),
             cwd=ROOT,
             env=os.environ
             | {
