@@ -1,0 +1,260 @@
+"""The stranger, and nobody at all, at every address: nothing is there for them, and nothing changes.
+
+The routes come from the resolver, so a new one is tried without being asked. A new *argument* must be
+given a value below, and a route that is open on purpose must say so; else these tests fail.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from jobs import models
+from jobs.actions import tokens
+from tests import factories
+from tests.people import People, browser_of, make_people
+from webapp.live import routing
+
+MARK = "secret-of-the-yard"
+METHODS = ("get", "post", "put", "patch", "delete")
+GONE = (401, 403, 404, 405)
+REFUSED = (*GONE, 400, 409, 412, 415, 422, 428)
+
+# Open to everybody, by the route as it is written.
+PUBLIC = {"healthz", "readyz", "api/v1/openapi.json", "api/v1/docs", "accounts/login/"}
+PUBLIC |= {"accounts/inactive/", "accounts/logout/", "login/<str:secret>"}
+# With an argument, and yet for everybody who is logged in: machines and documents belong to no project.
+SHARED = {"workers/<int:worker_id>", "api/v1/workers/<worker_id>", "docs/<path:name>"}
+# Django's admin guards itself (staff only, read-only); its own log-in page is not a page of ours.
+OUTSIDE = ("admin/", "accounts/2fa/", "static/")
+SOCKETS = {"ws/v1", "ws/v1/token"}
+
+
+@dataclass(frozen=True)
+class Yard:
+    """A project full of things, each marked, and how addresses name them."""
+
+    people: People
+    job: models.Job
+    arguments: dict[str, Any]
+
+
+def make_yard() -> Yard:
+    people = make_people()
+    owner, member, project = people.owner, people.member, people.project
+    factories.make_dataset("yard", project=project, by=member)
+    models.Dataset.objects.update(name=MARK)
+    experiment = factories.make_experiment(MARK, project=project, by=member)
+    job = factories.make_job(by=member, experiment=experiment, state="running", title=MARK)
+    factories.make_trials(job, 1)
+    artifact = factories.make_job_artifact(job, name=MARK)
+    model = factories.make_model("yards-model", project=project, by=member)
+    models.RegisteredModel.objects.update(description=MARK)
+    promotion = factories.make_promotion(model.versions.get(), by=member)
+    worker = factories.make_worker("box")
+    factories.make_attempt(job, worker)
+    token, _ = tokens.create(owner, by=owner, scopes=["read"], name=MARK)
+    arguments = {
+        "project": project.slug,
+        "slug": project.slug,  # of the project and of its data set
+        "job_id": job.pk,
+        "id": experiment.pk,
+        "experiment_id": experiment.pk,
+        "number": 1,
+        "digest": artifact.artifact_id,
+        "name": model.name,
+        "alias": "champion",
+        "promotion_id": promotion.pk,
+        "worker_id": worker.pk,
+        "token_id": token.pk,
+        "username": member.username,
+        "order": "kill",
+        "what": "kill",
+        "secret": "no-such-secret",
+    }
+    return Yard(people, job, arguments)
+
+
+@pytest.fixture
+def yard(db: None) -> Yard:
+    return make_yard()
+
+
+def routes() -> list[str]:
+    def walk(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
+        for pattern in resolver.url_patterns:
+            route = prefix + str(pattern.pattern)
+            if isinstance(pattern, URLPattern):
+                yield route
+            else:
+                yield from walk(pattern, route)
+
+    found = dict.fromkeys(route for route in walk(get_resolver()) if not route.startswith(OUTSIDE))
+    return [route for route in found if "<" not in route or not route.startswith("^")]
+
+
+ROUTES = routes()
+NAMED = [route for route in ROUTES if "<" in route]
+PLAIN = [route for route in ROUTES if "<" not in route]
+
+
+def address(route: str, yard: Yard) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match[1].split(":")[-1]
+        assert name in yard.arguments, f"{route}: say in make_yard what <{name}> stands for"
+        return str(yard.arguments[name])
+
+    return "/" + re.sub(r"<([^>]+)>", value, route)
+
+
+def ask(client: Client, method: str, path: str) -> HttpResponse:
+    body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
+    response: HttpResponse = getattr(client, method)(path, **body)
+    return response
+
+
+def seen(response: HttpResponse) -> str:
+    content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
+    return content.decode("utf-8", "replace")
+
+
+def rows() -> dict[str, list[Any]]:
+    """Everything that a stranger must not change: what there is, in which state."""
+    state = list(models.Job.objects.values_list("pk", "state", "desired", "priority"))
+    promotions = list(models.PromotionRequest.objects.values_list("pk", "state"))
+    people = list(models.User.objects.order_by("pk").values_list("pk", "is_active", "is_superuser"))
+    kept = (getattr(models, name) for name in models.__all__ if name not in ("Role", "IdempotencyKey"))
+    counts = [(model.__name__, model.objects.count()) for model in kept]
+    workers = list(models.Worker.objects.values_list("pk", "state"))
+    return {"jobs": state, "promotions": promotions, "people": people, "workers": workers, "counts": counts}
+
+
+def test_nobody_gets_in(yard: Yard) -> None:
+    nobody, before, wrong = Client(), rows(), []
+    for route in ROUTES:
+        for method in METHODS:
+            response = ask(nobody, method, address(route, yard))
+            to_login = response.status_code == 302 and "/accounts/login/" in response["Location"]
+            open_to_all = route in PUBLIC
+            if not (to_login or open_to_all or response.status_code in GONE) or MARK in seen(response):
+                wrong.append(f"{method} {route}: {response.status_code}")
+    assert not wrong, "\n".join(wrong)
+    assert rows() == before
+
+
+def test_the_stranger_finds_nothing_and_changes_nothing(yard: Yard) -> None:
+    stranger, before, wrong = browser_of(yard.people.stranger), rows(), []
+    for route in NAMED:
+        for method in METHODS:
+            response = ask(stranger, method, address(route, yard))
+            allowed = GONE if method == "get" and route not in SHARED else REFUSED
+            open_to_all = route in SHARED and response.status_code == 200
+            if not (open_to_all or response.status_code in allowed) or MARK in seen(response):
+                wrong.append(f"{method} {route}: {response.status_code}")
+    assert not wrong, "\n".join(wrong)
+    assert rows() == before
+
+
+def test_lists_show_the_stranger_nothing_of_the_yard(yard: Yard) -> None:
+    stranger, wrong = browser_of(yard.people.stranger), []
+    for route in PLAIN:
+        response = ask(stranger, "get", f"/{route}?q=secret")
+        if response.status_code not in (200, 302, 403, 404, 405, 503) or MARK in seen(response):
+            wrong.append(f"{route}: {response.status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/experiments", {"project": "yard", "name": "mine", "spec": factories.SPEC}),
+        ("/api/v1/experiments/validate", {"project": "yard", "name": "mine", "spec": factories.SPEC}),
+        ("/api/v1/models", {"project": "yard", "name": "mine"}),
+        (
+            "/api/v1/promotions",
+            {"model": "yards-model", "version": 1, "stage": "production", "comment": ""},
+        ),
+        ("/api/v1/users", {"user": "friend"}),
+    ],
+)
+def test_the_stranger_makes_nothing_in_the_yard(yard: Yard, path: str, body: dict[str, Any]) -> None:
+    before = rows()
+    response = browser_of(yard.people.stranger).post(path, body, content_type="application/json")
+    assert response.status_code in (403, 404), f"{response.status_code}: {seen(response)}"
+    assert rows() == before
+
+
+def test_the_owner_does_find_what_is_marked(yard: Yard) -> None:
+    """Else the tests above would prove nothing."""
+    owner = browser_of(yard.people.owner)
+    for path in ("/jobs", "/queue", f"/jobs/{yard.job.pk}", "/api/v1/jobs", f"/search?q={MARK}"):
+        assert MARK in seen(ask(owner, "get", path)), path
+
+
+def test_every_socket_is_known_here() -> None:
+    assert {str(route.pattern) for route in (*routing.session_routes, *routing.token_routes)} == SOCKETS
+
+
+class Socket:
+    """A WebSocket to the whole ASGI application, origin check and session included."""
+
+    def __init__(self, path: str, cookie: str = "") -> None:
+        from webapp.asgi import application
+
+        headers = [(b"origin", b"http://localhost"), (b"host", b"localhost"), (b"cookie", cookie.encode())]
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "headers": headers,
+            "query_string": b"",
+            "subprotocols": [],
+        }
+        self._talk = ApplicationCommunicator(application, scope)
+
+    async def open(self) -> dict[str, Any]:
+        await self._talk.send_input({"type": "websocket.connect"})
+        return await self.answer()
+
+    async def say(self, body: dict[str, Any]) -> None:
+        await self._talk.send_input({"type": "websocket.receive", "text": json.dumps(body)})
+
+    async def answer(self) -> dict[str, Any]:
+        said: dict[str, Any] = await self._talk.receive_output(timeout=20)
+        return said
+
+    async def end(self) -> None:
+        await self._talk.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self._talk.wait(timeout=20)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", [*sorted(SOCKETS), "ws/other"])
+async def test_sockets_close_on_nobody(path: str) -> None:
+    socket = Socket(f"/{path}")
+    said = await socket.open()
+    if said["type"] == "websocket.accept":
+        said = await socket.answer()
+    assert said["type"] == "websocket.close"
+    await socket.end()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_socket_gives_the_stranger_no_event() -> None:
+    yard = await sync_to_async(make_yard)()
+    client = await sync_to_async(browser_of)(yard.people.stranger)
+    name = settings.SESSION_COOKIE_NAME
+    socket = Socket("/ws/v1", cookie=f"{name}={client.cookies[name].value}")
+    assert (await socket.open())["type"] == "websocket.accept"
+    await socket.say({"op": "subscribe", "job": yard.job.pk, "after": None})
+    said = json.loads((await socket.answer())["text"])
+    assert (said["type"], said["code"]) == ("error", "not_found")
+    await socket.end()
