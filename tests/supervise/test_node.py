@@ -98,7 +98,7 @@ def search(yard: Yard, *, epochs: int) -> Job:
     return yard.submit(search=SEARCH | {"max_trials": 2}, fit={"epochs": epochs}, after={})
 
 
-def turn_until(condition: Callable[[], object], job: Job, seconds: float = 90.0) -> None:
+def turn_until(condition: Callable[[], object], job: Job, seconds: float = 200.0) -> None:
     """Let the scheduler work until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -162,7 +162,7 @@ def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
     node = nodes()
     turn_until(lambda: Checkpoint.objects.exists(), job)
     node.process.terminate()
-    assert node.process.wait(timeout=30) == 0
+    assert node.process.wait(timeout=90) == 0
     assert Worker.objects.get().state == "gone"
     assert {a.error["code"] for a in Attempt.objects.filter(outcome="lost") if a.error} == {"drained"}
     assert not job.trials.exclude(restarts=0).exists()
