@@ -1,6 +1,7 @@
 """Promotion requests in Django's admin: approved and rejected there by the same actions as elsewhere."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -24,7 +25,7 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     actions = ("approve", "reject")
 
-    def get_list_display(self, request: HttpRequest) -> list[str]:  # noqa: ARG002
+    def get_list_display(self, request: HttpRequest) -> Any:  # noqa: ARG002
         """Show what an approver looks for."""
         return ["id", "state", "version", "stage", "requested_by", "created", "expires"]
 

@@ -31,7 +31,7 @@ def _now(path: Path) -> Iterator[bytes]:
 
 
 async def _later(path: Path) -> AsyncIterator[bytes]:
-    file = await sync_to_async(path.open)("rb")
+    file = await sync_to_async(lambda: path.open("rb"))()
     try:
         while block := await sync_to_async(file.read)(BLOCK):
             yield block
