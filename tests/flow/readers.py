@@ -1,0 +1,102 @@
+"""Readers of live events that go on from their cursor when the connection breaks."""
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import connect
+
+Event = dict[str, Any]
+
+
+class Reader(threading.Thread):
+    """Reads a root job's events until `until(cursor)`; breaks are survived, oddities are kept."""
+
+    def __init__(self, url: str, headers: dict[str, str], job: int) -> None:
+        super().__init__(daemon=True)
+        self.url, self.headers, self.job = url, headers, job
+        self.cursors: list[int] = []
+        self.breaks = 0
+        self.refusals: list[Event] = []
+        self._news = threading.Condition()
+        self._over = threading.Event()
+
+    @property
+    def cursor(self) -> int:
+        """The last cursor seen."""
+        return self.cursors[-1] if self.cursors else 0
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self.read()
+            except (OSError, WebSocketException, httpx.HTTPError):
+                self.breaks += 1
+                self._over.wait(0.1)  # the server is being started again
+
+    def read(self) -> None:
+        """Read until the connection breaks or the reader is over."""
+        raise NotImplementedError
+
+    def see(self, *cursors: int) -> None:
+        """Note what came."""
+        with self._news:
+            self.cursors += cursors
+            self._news.notify_all()
+
+    @property
+    def over(self) -> bool:
+        """Whether it was told to end."""
+        return self._over.is_set()
+
+    def wait_until(self, last: int, seconds: float = 60) -> None:
+        """Wait until the event `last` has come, and end the reader."""
+        self.wait_for(lambda: self.cursor >= last, seconds)
+        self.end()
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait for something this reader sees."""
+        with self._news:
+            assert self._news.wait_for(condition, seconds), (self.cursor, self.breaks, self.refusals)
+
+    def end(self) -> None:
+        """Stop reading."""
+        self._over.set()
+        self.join(10)
+
+
+class SocketReader(Reader):
+    """Through the WebSocket for scripts."""
+
+    def read(self) -> None:
+        address = self.url.replace("http", "ws", 1) + "/ws/v1/token"
+        with connect(address, additional_headers=self.headers, open_timeout=20) as socket:
+            socket.send(json.dumps({"op": "subscribe", "job": self.job, "after": self.cursor or None}))
+            while not self.over:
+                try:
+                    frame = json.loads(socket.recv(timeout=0.5))
+                except TimeoutError:
+                    continue
+                if frame["type"] == "events":
+                    self.see(*(item["cursor"] for item in frame["items"]))
+                elif frame["type"] == "error":
+                    self.refusals.append(frame)
+                    return  # subscribe anew
+
+
+class StreamReader(Reader):
+    """Through server-sent events."""
+
+    def read(self) -> None:
+        headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": str(self.cursor)}
+        address = f"{self.url}/api/v1/jobs/{self.job}/events"
+        with httpx.stream("GET", address, headers=headers, timeout=httpx.Timeout(20, read=20)) as answer:
+            answer.raise_for_status()
+            for line in answer.iter_lines():
+                if line.startswith("id: "):
+                    self.see(int(line.removeprefix("id: ")))
+                if self.over:
+                    return

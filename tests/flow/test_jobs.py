@@ -1,0 +1,104 @@
+"""Running jobs: orders, what they leave behind, meshes."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.flow.specs import search, spec
+from tests.flow.yard import RunningYard
+
+pytestmark = pytest.mark.timeout(400)
+
+LONG = {"epochs": 400, "batch_size": 8, "seed": 1}
+
+
+def is_training(job: dict[str, Any]) -> bool:
+    return job["state"] == "running" and job["progress"]["done"] >= 2
+
+
+def points_in_events(events: list[dict[str, Any]], name: str) -> Counter[tuple[int, int, float]]:
+    """Count the points of a metric by (trial, execution, epoch)."""
+    return Counter(
+        (event["trial"], event["execution"], point[1])
+        for event in events
+        if event["type"] == "metric"
+        for point in event["points"]
+        if point[0] == name
+    )
+
+
+def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard) -> None:
+    job_id = flow_yard.submit(spec(search=search(), fit={"epochs": 6, "batch_size": 32}))
+    flow_yard.until_completed(job_id)
+    events = flow_yard.events_of(job_id)
+    assert [event["cursor"] for event in events] == list(range(1, len(events) + 1))
+    expected = {(trial, execution, epoch) for trial in (1, 2) for execution in (1, 2) for epoch in range(1, 7)}
+    assert points_in_events(events, "val_loss") == Counter(dict.fromkeys(expected, 1))
+    series = flow_yard.ada.get(f"/jobs/{job_id}/metrics", names="val_loss")["series"]
+    assert {(curve["trial"], curve["execution"]) for curve in series} == {(1, 1), (1, 2), (2, 1), (2, 2)}
+    assert all([point[0] for point in curve["points"]] == [1, 2, 3, 4, 5, 6] for curve in series)
+    lines = flow_yard.ada.get(f"/jobs/{job_id}/logs", limit=5000)["items"]
+    assert len({line["cursor"] for line in lines}) == len(lines)
+
+
+def test_a_paused_search_resumes_under_the_same_trials_and_completes(flow_yard: RunningYard) -> None:
+    wanted = search(executions_per_trial=1, parallel_trials=1)
+    job_id = flow_yard.submit(spec(search=wanted, fit={"epochs": 150, "batch_size": 16}))
+    flow_yard.until(job_id, is_training, "training")
+    flow_yard.ada.post(f"/jobs/{job_id}/pause")
+    flow_yard.until(job_id, lambda job: job["state"] == "paused", "its pause")
+    flow_yard.ada.post(f"/jobs/{job_id}/resume")
+    flow_yard.until_completed(job_id)
+    attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts", limit=100)["items"]
+    assert any(attempt["outcome"] == "paused" for attempt in attempts)
+    assert all(count == 1 for count in points_in_events(flow_yard.events_of(job_id), "val_loss").values())
+
+
+def test_a_stopped_search_ends_and_a_retry_completes_it(flow_yard: RunningYard) -> None:
+    wanted = search(executions_per_trial=1, max_trials=2)
+    job_id = flow_yard.submit(spec(search=wanted, fit={"epochs": 150, "batch_size": 16}))
+    flow_yard.until(job_id, is_training, "training")
+    flow_yard.ada.post(f"/jobs/{job_id}/stop")
+    assert flow_yard.until_final(job_id)["state"] == "stopped"
+    flow_yard.ada.post(f"/jobs/{job_id}/retry")
+    flow_yard.until(job_id, lambda job: job["state"] == "completed", "its end after the retry")
+
+
+def test_a_killed_job_stops_at_once(flow_yard: RunningYard) -> None:
+    job_id = flow_yard.submit(spec(fit={**LONG, "epochs": 5000}))
+    flow_yard.until(job_id, is_training, "training")
+    flow_yard.ada.post(f"/jobs/{job_id}/kill")
+    flow_yard.until_final(job_id, seconds=60)
+    last = [event for event in flow_yard.events_of(job_id) if event["type"] == "state"][-1]
+    assert (last["state"], last["reason"]) == ("stopped", "killed")
+
+
+DATA_PARALLEL = {"devices": "cpu", "shape": [2], "axis_names": ["data"], "simulate": 2}
+MODEL_PARALLEL = {
+    "devices": "cpu",
+    "shape": [2, 2],
+    "axis_names": ["data", "model"],
+    "simulate": 4,
+    "layout": [
+        {"match": ".*hidden.*/kernel", "axes": [None, "model"]},
+        {"match": ".*hidden.*/bias", "axes": ["model"]},
+    ],
+}
+
+
+@pytest.mark.parametrize("mesh", [DATA_PARALLEL, MODEL_PARALLEL], ids=["data parallel", "model parallel"])
+def test_trials_run_over_simulated_devices(flow_yard: RunningYard, mesh: dict[str, Any]) -> None:
+    wanted = search(max_trials=1, executions_per_trial=1)
+    job_id = flow_yard.submit(spec(mesh=mesh, search=wanted, fit={"epochs": 3, "batch_size": 16}))
+    flow_yard.until_completed(job_id)
+    (attempt,) = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
+    assert str(attempt["record"]).count("cpu") >= 1
+
+
+def test_a_csv_is_profiled_by_a_worker(flow_yard: RunningYard) -> None:
+    rows = "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
+    version = flow_yard.upload("table", "table.csv", b"size,week,bought\n" + rows.encode(), target="bought")
+    assert version["rows"] == 60
+    assert version["schema"]["task"] == "binary"
+    assert version["schema"]["features"] == ["size", "week"]

@@ -1,0 +1,98 @@
+"""From a spec to a served model, through nothing but REST and the prediction port."""
+
+from typing import Any
+
+import pytest
+
+from tests.flow.specs import search, spec, whole_line
+from tests.flow.yard import RunningYard
+from tests.ops.conftest import wait_for
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def rows_of(yard: RunningYard, dataset: str, count: int) -> list[Any]:
+    """Return the first rows of a data set as the prediction port wants them."""
+    version = yard.ada.get(f"/datasets/{dataset}/versions/1")
+    preview = yard.ada.get(f"/datasets/{dataset}/versions/1/preview")["rows"][:count]
+    return [[row[name] for name in version["schema"]["features"]] for row in preview]
+
+
+def versions_of(job: dict[str, Any]) -> dict[str, int]:
+    return {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
+
+
+def test_classification_from_search_to_rollback(flow_yard: RunningYard) -> None:
+    job_id = flow_yard.submit(spec(search=search(metric="val_accuracy"), after=whole_line("flowers")))
+    job = flow_yard.until_completed(job_id)
+    assert [step["state"] for step in job["steps"]] == ["completed"] * len(job["steps"])
+    assert {step["kind"] for step in job["steps"]} >= {"search", "train", "ensemble", "quantize", "register"}
+    versions = versions_of(job)
+    assert set(versions) == {"best", "ensemble", "quantized"}
+
+    flow_yard.promote("flowers", versions["best"])
+    rows = rows_of(flow_yard, "iris", 3)
+    served, before = flow_yard.predict("flowers", rows)
+    assert served == versions["best"]
+    assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in before)
+
+    flow_yard.promote("flowers", versions["ensemble"])
+    assert flow_yard.predict("flowers", rows)[0] == versions["ensemble"]
+
+    flow_yard.grace.post("/models/flowers/rollback", {"reason": "A test takes it back."})
+    wait_for(lambda: flow_yard.predict("flowers", rows)[0] == versions["best"], "the rollback")
+    assert flow_yard.predict("flowers", rows)[1] == before
+
+
+def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
+    body = spec(
+        "diabetes",
+        search=search("grid", metric="val_loss", executions_per_trial=1),
+        after=whole_line("progress"),
+    )
+    job = flow_yard.until_completed(flow_yard.submit(body))
+    versions = versions_of(job)
+    assert set(versions) == {"best", "ensemble", "quantized"}
+    flow_yard.promote("progress", versions["quantized"])
+    served, answers = flow_yard.predict("progress", rows_of(flow_yard, "diabetes", 2))
+    assert served == versions["quantized"]
+    assert all(len(row) == 1 for row in answers)
+
+
+def test_the_requester_cannot_approve(flow_yard: RunningYard) -> None:
+    body = spec(after={"register": {"model": "mine", "what": ["best"]}})
+    flow_yard.until_completed(flow_yard.submit(body))
+    address, _ = flow_yard.gated("mine", 1)
+    assert flow_yard.ada.refused(f"{address}/approve", {"comment": "my own"}) == 403
+
+
+def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard) -> None:
+    space = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
+    wanted = search("bayesian", max_trials=4, executions_per_trial=1, parallel_trials=1, space=space)
+    job_id = flow_yard.submit(spec(search=wanted, fit={"epochs": 3, "batch_size": 32}))
+    flow_yard.until_completed(job_id)
+    trials = flow_yard.ada.get(f"/jobs/{job_id}/trials")["items"]
+    assert [trial["state"] for trial in trials] == ["completed"] * 4
+    assert len({trial["values"]["learning_rate"] for trial in trials}) == 4
+
+
+def test_shuffled_labels_fail_the_gate(flow_yard: RunningYard) -> None:
+    flow_yard.upload("shuffled", "shuffled.csv", shuffled_iris(), target="species", task="multiclass")
+    body = spec("shuffled", after={"register": {"model": "nonsense", "what": ["best"]}})
+    flow_yard.until_completed(flow_yard.submit(body))
+    address, judged = flow_yard.gated("nonsense", 1)
+    assert judged["state"] == "failed", judged
+    assert any(gate["state"] == "failed" for gate in judged["gates"]), judged["gates"]
+    assert flow_yard.grace.refused(f"{address}/approve", {"comment": "anyway"}) == 409
+
+
+def shuffled_iris() -> bytes:
+    """Return iris as CSV with its labels in an order that has nothing to do with the flowers."""
+    import numpy as np
+    from sklearn.datasets import load_iris
+
+    iris = load_iris()
+    labels = np.random.default_rng(5).permutation(iris.target_names[iris.target])
+    lines = ["a,b,c,d,species"]
+    lines += [",".join([*map(str, row), label]) for row, label in zip(iris.data, labels, strict=True)]
+    return "\n".join(lines).encode()

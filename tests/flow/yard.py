@@ -1,0 +1,178 @@
+"""A whole yard that runs: real broker, web, scheduler, worker, runners and prediction server."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.ops.conftest import ROOT, Yard, wait_for
+from webapp.demo.client import Body, Client
+
+FINAL = ("completed", "failed", "stopped")
+PROJECT = "flow"
+JOB_SECONDS = 240.0
+
+QUICK = {
+    "TRAINYARD_BROKER": "embedded",
+    "TRAINYARD_MIN_FREE_BYTES": "100000000",
+    "TRAINYARD_NODE_POLL": "0.5",
+    "TRAINYARD_NODE_RETRY_LIMIT": "1",
+}
+"""A worker that looks around more often than it must: messages stay hints, and tests stay short."""
+
+
+class RunningYard(Yard):
+    """An installation that is up, with a trainer `ada` and an approver `grace`."""
+
+    urls: dict[str, Any]
+    tokens: dict[str, str]
+    ada: Client
+    grace: Client
+
+    def open(self) -> None:
+        """Start everything, meet both people, wait until the bundled data can be trained on."""
+        self.start("--slots", "2")
+        self.urls = self.ready()
+        self.tokens = json.loads(self.python("-m", "tests.flow.people"))
+        self.ada, self.grace = (Client(self.urls["web"], token, name) for name, token in self.tokens.items())
+        self.ada.post("/projects", {"slug": PROJECT, "name": "Flow"}, okay=(409,))
+        self.ada.put(f"/projects/{PROJECT}/members", {"user": "grace", "role": "approver"})
+        for name in ("iris", "diabetes"):
+            self.until_ready(name)
+
+    def python(self, *arguments: str) -> str:
+        """Run a module of ours inside this installation; return what it printed."""
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    # Data
+
+    def until_ready(self, dataset: str, version: int = 1, **query: str) -> Body:
+        """Wait until a data set version is profiled."""
+
+        def final() -> Body | None:
+            found = self.ada.get(f"/datasets/{dataset}/versions/{version}", **query)
+            return None if found["state"] == "preparing" else found
+
+        found = wait_for(final, f"data set {dataset} to be profiled")
+        assert found["state"] == "ready", found
+        return found
+
+    def upload(self, slug: str, name: str, content: bytes, **fields: str) -> Body:
+        """Send a file as a new data set of the project and wait until a worker has read it."""
+        answer = httpx.post(
+            f"{self.urls['web']}/api/v1/datasets",
+            headers=self.bearer("ada"),
+            data={"project": PROJECT, "slug": slug, **fields},
+            files={"file": (name, content)},
+            timeout=60,
+        )
+        assert answer.status_code == 201, answer.text
+        return self.until_ready(slug, project=PROJECT)
+
+    # Jobs
+
+    def submit(self, spec: Body, *, name: str = "flow") -> int:
+        """Queue an experiment and return its job's id."""
+        experiment = self.ada.post("/experiments", {"project": PROJECT, "name": name, "spec": spec})
+        return int(self.ada.post(f"/experiments/{experiment['id']}/submit")["job"])
+
+    def job(self, job_id: int) -> Body:
+        """Return a job."""
+        return self.ada.get(f"/jobs/{job_id}")
+
+    def until_final(self, job_id: int, seconds: float = JOB_SECONDS) -> Body:
+        """Wait until a job has ended."""
+        return self.until(job_id, lambda job: job["state"] in FINAL, "its end", seconds)
+
+    def until_completed(self, job_id: int) -> Body:
+        """Wait until a job has ended well."""
+        job = self.until_final(job_id)
+        assert job["state"] == "completed", (job["error"], self.log_of(job_id))
+        return job
+
+    def until(
+        self, job_id: int, condition: Callable[[Body], bool], what: str, seconds: float = JOB_SECONDS
+    ) -> Body:
+        """Wait until a job fulfils a condition."""
+
+        def holds() -> Body | None:
+            job = self.job(job_id)
+            return job if condition(job) else None
+
+        return wait_for(holds, f"job {job_id} to reach {what}", seconds)
+
+    def log_of(self, job_id: int) -> str:
+        """Return the last lines of a job's log."""
+        lines = self.ada.get(f"/jobs/{job_id}/logs", limit=5000)["items"]
+        return "\n".join(line["line"] for line in lines[-40:])
+
+    def events_of(self, job_id: int) -> list[Body]:
+        """Return all events of a job, page after page."""
+        found: list[Body] = []
+        cursor = 0
+        while (page := self.ada.get(f"/jobs/{job_id}/events", after=cursor))["items"]:
+            found += page["items"]
+            cursor = page["cursor"]
+        return found
+
+    # Models
+
+    def gated(self, model: str, version: int) -> tuple[str, Body]:
+        """Ask for production and wait for the gates; return the promotion's address and state."""
+
+        def candidate() -> Body | None:
+            found = self.ada.get(f"/models/{model}/versions/{version}")
+            return None if found["state"] == "validating" else found
+
+        assert wait_for(candidate, f"version {version} to validate")["state"] == "candidate"
+        wish = {"model": model, "version": version, "stage": "production", "comment": "A test asks."}
+        address = f"/promotions/{self.ada.post('/promotions', wish)['id']}"
+
+        def judged() -> Body | None:
+            found = self.ada.get(address)
+            return None if found["state"] == "gating" else found
+
+        return address, wait_for(judged, f"the gates of version {version}")
+
+    def promote(self, model: str, version: int) -> Body:
+        """Take a version to production by both people; return the released promotion."""
+        address, waiting = self.gated(model, version)
+        assert waiting["state"] == "pending", waiting["gates"]
+        open_gates = [gate["name"] for gate in waiting["gates"] if gate["state"] == "not_evaluated"]
+        self.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": open_gates})
+
+        def released() -> Body | None:
+            found = self.ada.get(address)
+            return found if found["state"] == "released" else None
+
+        return wait_for(released, f"version {version} to be served")
+
+    def predict(self, model: str, rows: list[Any]) -> tuple[int, list[Any]]:
+        """Return the version that answered and its answers."""
+        url = f"{self.urls['serving']}/v1/models/{model}:predict"
+        answer = httpx.post(url, json={"instances": rows}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return int(answer.headers["X-Trainyard-Model-Version"]), answer.json()["predictions"]
+
+    def bearer(self, name: str) -> dict[str, str]:
+        """Return the header that a script of this person sends."""
+        return {"Authorization": f"Bearer {self.tokens[name]}"}
+
+
+@contextmanager
+def open_yard(home: Path, **environment: str) -> Iterator[RunningYard]:
+    """Give a yard that is up, and leave no process of it behind."""
+    yard = RunningYard(home, **(QUICK | environment))
+    try:
+        yield yard
+    finally:
+        yard.end()
