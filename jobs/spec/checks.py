@@ -110,17 +110,19 @@ def _of_layout(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """
     if spec.mesh is None:
         return []
-    found: dict[Problem, None] = {}
-    for name, value, tried in _variants(spec):
+    variants = list(_variants(spec))
+    found: dict[Problem, list[str]] = {}
+    for name, value, tried in variants:
         of_model = variables(tried.model, profile)
         for problem in check_layout(spec.mesh, of_model, tried.fit.batch_size):
-            where = f"with {name} = {value!r}: " if name else ""
-            found.setdefault(Problem(problem.pointer, where + problem.message))
-    return _first_of_each_pointer(found)
-
-
-def _first_of_each_pointer(found: dict[Problem, None]) -> list[Problem]:
-    return list({problem.pointer: problem for problem in reversed(found)}.values())[::-1]
+            found.setdefault(problem, []).append(f"{name} = {value!r}")
+    told = [
+        problem
+        if len(where) == len(variants)
+        else Problem(problem.pointer, f"with {where[0]}: {problem.message}")
+        for problem, where in found.items()
+    ]
+    return list({problem.pointer: problem for problem in reversed(told)}.values())[::-1]
 
 
 SHAPING = frozenset({"units", "layers", "filters", "kernel", "batch_norm"})

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from webapp.forms.experiment.schema import Leaf, leaves
 
+WORTH_SAYING = 1000
+
 
 class Option(NamedTuple):
     """One entry of a choice: its value as JSON text, and what people read."""
@@ -77,11 +79,11 @@ class Field:
 
     @property
     def bounds(self) -> str:
-        """Return the allowed range in words."""
+        """Return the allowed range in words, where it is narrow enough to be worth saying."""
         low, high = self.leaf.minimum, self.leaf.maximum
-        if low is not None and high is not None:
-            return f"{low:g} to {high:g}"
-        return f"from {low:g}" if low is not None else ""
+        if low is None or high is None or high > WORTH_SAYING or self.spec:
+            return ""
+        return f"{low:g} to {high:g}"
 
 
 def _words(name: Any) -> str:

@@ -19,7 +19,7 @@ def _range(tag: str) -> tuple[Field, ...]:
     return (
         _at(tag, "min", "From"),
         _at(tag, "max", "To"),
-        _at(tag, "step", "Step", help="adds; multiplies under log"),
+        _at(tag, "step", "Step", help="A factor under log."),
         _at(tag, "sampling", "Sampling", options=SAMPLING),
         _at(tag, "default", "Default"),
     )

@@ -181,7 +181,7 @@ SEARCH = Section(
                 F("/search/max_trials", "Trials, at most"),
                 F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
                 F("/search/parallel_trials", "Trials at once", "All free slots if left open."),
-                F("/search/max_consecutive_failures", "Give up after", "failed trials in a row"),
+                F("/search/max_consecutive_failures", "Give up after", "Failed trials in a row."),
                 F("/search/seed", "Seed"),
             ),
             toggle="/search",

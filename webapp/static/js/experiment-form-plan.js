@@ -27,7 +27,7 @@ function figures(plan) {
     ["Runs", trials],
     ["Grid", plan.kind === "search" ? grid : "–"],
     ["Epochs", `≤ ${count(plan.epochs)}`],
-    ["Slots", `${plan.slots} of ${plan.free_slots} free`],
+    ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
     ["Memory a device", bytes(plan.memory_per_device)],
     ["Time", hours(plan)],

@@ -29,7 +29,7 @@ export function put(root, pointer, value) {
 
 export const parent = (pointer) => pointer.slice(0, pointer.lastIndexOf("/"));
 
-const WIDTH = 66;
+const WIDTH = 52;
 
 /** Write JSON with what fits on one line on one line. */
 export function write(value, indent = "") {

@@ -16,7 +16,10 @@ export class Problems {
 
   show(problems) {
     for (const old of this.form.querySelectorAll("[data-told]")) old.remove();
-    for (const input of this.form.querySelectorAll(".ef-fields [aria-invalid]")) input.removeAttribute("aria-invalid");
+    for (const input of this.form.querySelectorAll(".ef-fields [aria-invalid]")) {
+      input.removeAttribute("aria-invalid");
+      input.removeAttribute("aria-describedby");
+    }
     problems.forEach((problem, i) => this.place(problem, i));
     this.count(problems);
     this.list.hidden = !problems.length;
@@ -40,7 +43,7 @@ export class Problems {
     told.dataset.told = "";
     if (element.matches("input, select, textarea")) {
       element.setAttribute("aria-invalid", "true");
-      element.setAttribute("aria-errormessage", told.id);
+      element.setAttribute("aria-describedby", told.id);
     }
     (element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(told);
   }

@@ -1,0 +1,214 @@
+"""The experiment form by mouse and keyboard: fields and JSON in step, errors at their places, a job made."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from jobs.models import DatasetVersion, Job
+from tests.datasets.making import bundle
+from tests.people import People
+
+Open = Callable[..., Page]
+Shoot = Callable[[Page, str], None]
+Axe = Callable[[Page], None]
+FORM = "/p/yard/experiments/new"
+
+
+@pytest.fixture
+def data(people: People) -> dict[str, DatasetVersion]:
+    return bundle()
+
+
+@pytest.fixture
+def form(people: People, data: dict[str, DatasetVersion], open_as: Open) -> Page:
+    page = open_as(people.owner, FORM)
+    settled(page, "ok")
+    return page
+
+
+def settled(page: Page, verdict: str) -> None:
+    """Wait until the judge has spoken on what stands there now."""
+    expect(page.locator(f"#experiment-form[data-verdict={verdict}]")).to_be_attached()
+
+
+def at(page: Page, pointer: str) -> Any:
+    return page.locator(f'[id="at/spec{pointer}"]')
+
+
+def spec(page: Page) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(page.locator(".ef-text").input_value())
+    return body
+
+
+def step(page: Page, name: str) -> None:
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name=name).click()
+
+
+def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> None:
+    page = form
+    page.locator("[name=name]").fill("digits by hand")
+    step(page, "Model")
+    at(page, "/model/args/units").fill("32")
+    step(page, "Training")
+    at(page, "/fit/early_stopping/patience").fill("5")
+    step(page, "Search space")
+    at(page, "/search/algorithm").select_option(label="Bayesian optimization")
+    at(page, "/search/max_trials").fill("12")
+    page.locator("#add-name").select_option(label="optimizer")
+    page.get_by_role("button", name="Add", exact=True).click()
+    at(page, "/search/space/3/values").fill("rmsprop, adam")
+    # by keyboard: the new row goes up to the first place, so that dropout may depend on it
+    row = page.locator('[id="at/spec/search/space/3"]')
+    row.get_by_role("button", name="Move up").focus()
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    assert spec(page)["search"]["space"][0]["name"] == "optimizer"
+    dropout = page.locator('[id="at/spec/search/space/2"]')
+    dropout.get_by_role("button", name="Add a condition").click()
+    at(page, "/search/space/2/when/name").select_option(label="optimizer")
+    at(page, "/search/space/2/when/in").fill("adam")
+    step(page, "Afterwards")
+    page.get_by_label("Quantize").check()
+    page.get_by_label("Register versions").check()
+    at(page, "/after/register/model").fill("digits")
+    step(page, "Review")
+    settled(page, "ok")
+    expect(page.locator("[data-review=facts]")).to_contain_text(
+        "search → train → ensemble → quantize → register"
+    )
+    built = spec(page)
+    assert built["search"]["space"][2]["when"] == {"name": "optimizer", "in": ["adam"]}
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url("**/jobs/*")
+    job = Job.objects.get(kind="search")
+    assert job.revision is not None
+    assert job.revision.spec.to_json()["search"]["space"] == built["search"]["space"]
+    assert job.experiment is not None
+    assert job.experiment.name == "digits by hand"
+
+
+def test_an_error_stands_at_its_field_in_the_json_and_in_the_summary(form: Page) -> None:
+    page = form
+    step(page, "Search space")
+    at(page, "/search/space/0/min").fill("512")
+    settled(page, "bad")
+    expect(at(page, "/search/space/0/min")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator('[id="at/spec/search/space/0"]')).to_contain_text("min 512 is above max 128")
+    expect(page.locator("#json-problems")).to_contain_text("min 512 is above max 128")
+    expect(page.locator(".ef-gutter b")).to_have_count(1)
+    step(page, "Data")
+    page.get_by_role("button", name="Submit").click()
+    expect(at(page, "/search/space/0/min")).to_be_focused()
+    page.get_by_text("1 thing to mend").click()
+    page.get_by_role("link", name="search › space › 0 › min").first.click()
+    at(page, "/search/space/0/min").fill("16")
+    settled(page, "ok")
+    expect(page.locator("#json-problems li")).to_have_count(0)
+
+
+def test_fields_follow_the_json(form: Page) -> None:
+    page = form
+    body = spec(page)
+    body["fit"]["epochs"] = 7
+    body["search"]["space"] = [{"name": "shuffle", "kind": "boolean"}]
+    del body["after"]
+    page.locator(".ef-text").fill(json.dumps(body))
+    settled(page, "ok")
+    step(page, "Training")
+    expect(at(page, "/fit/epochs")).to_have_value("7")
+    step(page, "Search space")
+    expect(page.locator('[data-row-of="space"]')).to_have_count(1)
+    step(page, "Afterwards")
+    expect(page.get_by_label("Train the best for real")).not_to_be_checked()
+
+
+def test_broken_json_is_said_with_its_line_and_keeps_the_fields(form: Page) -> None:
+    page = form
+    page.locator(".ef-text").fill('{"version": 1,\n "data": }')
+    settled(page, "bad")
+    expect(page.locator("#json-problems")).to_contain_text("line 2")
+    step(page, "Training")
+    expect(at(page, "/fit/epochs")).to_have_value("100")
+
+
+def test_another_data_set_takes_along_what_no_longer_fits(form: Page) -> None:
+    page = form
+    at(page, "/data/dataset").select_option(label="diabetes")
+    settled(page, "ok")
+    assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
+
+
+def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, shoot: Shoot, axe: Axe) -> None:
+    page = form
+    step(page, "Mesh")
+    page.get_by_label("Use several devices").check()
+    page.locator("#axis-0-size").fill("4")
+    page.get_by_role("button", name="Add axis").click()
+    page.get_by_role("button", name="Rule of thumb").click()
+    settled(page, "ok")
+    assert spec(page)["mesh"]["shape"] == [4, 2]
+    assert spec(page)["mesh"]["simulate"] == 8
+    expect(page.get_by_role("img", name="8 devices")).to_be_visible()
+    expect(page.locator("[data-variables] tbody tr").first).to_contain_text("dense_1/kernel")
+    at(page, "/mesh/layout/0/match").fill("dense")
+    settled(page, "bad")
+    expect(page.locator('[id="at/spec/mesh/layout/0"]')).to_contain_text("matches no variable")
+    shoot(page, "experiment-form-mesh")
+    axe(page)
+
+
+def test_leaving_with_unsaved_changes_asks(form: Page) -> None:
+    page = form
+    step(page, "Model")
+    at(page, "/model/args/units").fill("48")
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.get_by_role("link", name="Queue").click()
+    expect(at(page, "/model/args/units")).to_have_value("48")
+    assert asked == ["beforeunload"]
+
+
+def test_a_draft_is_saved_unfinished_and_goes_on(form: Page) -> None:
+    page = form
+    step(page, "Training")
+    at(page, "/fit/epochs").fill("many")
+    settled(page, "bad")
+    page.get_by_role("button", name="Save draft").click()
+    page.wait_for_url("**/edit*")
+    settled(page, "bad")
+    step(page, "Training")
+    expect(at(page, "/fit/epochs")).to_have_value("many")
+
+
+@pytest.mark.parametrize("name", ["Data", "Search space", "Precision", "Review"])
+def test_every_step_is_readable_in_both_themes_and_widths(
+    form: Page, shoot: Shoot, axe: Axe, name: str
+) -> None:
+    step(form, name)
+    shoot(form, f"experiment-form-{name.lower().replace(' ', '-')}")
+    axe(form)
+
+
+def test_the_other_pages_are_readable_too(
+    form: Page, people: People, open_as: Open, shoot: Shoot, axe: Axe
+) -> None:
+    form.get_by_role("button", name="Submit").click()
+    form.wait_for_url("**/jobs/*")
+    page = open_as(people.owner, "/p/yard/experiments")
+    shoot(page, "experiments")
+    axe(page)
+    page.get_by_role("link", name="digits search", exact=True).click()
+    shoot(page, "experiment")
+    axe(page)
+    for name, path in (
+        ("datasets", "/datasets"),
+        ("dataset-images", "/datasets/digits/versions/1"),
+        ("dataset-numbers", "/datasets/diabetes/versions/1"),
+        ("dataset-upload", "/datasets/new"),
+    ):
+        page.goto(path)
+        shoot(page, name)
+        axe(page)
