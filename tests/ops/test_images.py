@@ -1,0 +1,127 @@
+"""The containers without Docker: files parse, and every service's command runs and meets the others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.ops.conftest import PATIENCE, ROOT, wait_for
+from webapp.ops import broker, ports
+from webapp.ops.home import Home
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service["image"].startswith("trainyard")]
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """Return the Dockerfile's instructions, continued lines joined."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines()]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines if line and line[0] != "#"]
+
+
+def test_the_image_installs_from_the_lock_with_hashes_and_does_not_run_as_root() -> None:
+    instructions = dockerfile()
+    assert any("--require-hashes -r" in text for name, text in instructions if name == "RUN")
+    assert [text for name, text in instructions if name == "USER"] == ["trainyard"]
+    assert any(name == "HEALTHCHECK" for name, _ in instructions)
+
+
+def test_the_image_copies_only_what_exists_and_starts_everything() -> None:
+    instructions = dockerfile()
+    copied = [text.split()[0] for name, text in instructions if name == "COPY" and "--from" not in text]
+    assert all((ROOT / path).exists() for path in copied)
+    (command,) = [
+        json.loads(text)
+        for name, text in instructions
+        if name == "CMD" and text.startswith('["python", "manage')
+    ]
+    assert command[:3] == ["python", "manage.py", "up"]
+
+
+def test_compose_names_every_part_and_declares_its_volumes() -> None:
+    assert set(SERVICES) == {"web", "scheduler", "worker", "serving", "postgres", "valkey"}
+    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())}
+    assert mounted <= set(COMPOSE["volumes"])
+
+
+def test_compose_has_no_password_of_its_own_and_listens_on_this_machine_alone() -> None:
+    assert "TRAINYARD_DB_PASSWORD:?" in SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A broker, free ports, and the environment that compose gives, on one machine."""
+    home = Home(tmp_path / "home")
+    home.create()
+    chosen = broker.choose({"TRAINYARD_BROKER": "embedded"}, home)
+    assert chosen.argv
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+    environment = {
+        **kept,
+        "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
+        "TRAINYARD_HOME": str(home.root),
+        "TRAINYARD_REDIS_URL": chosen.url,
+    }
+    with subprocess.Popen(chosen.argv, stdout=subprocess.DEVNULL) as server:
+        yield {
+            "environment": environment,
+            "web": ports.free_port("127.0.0.1", 0, flag=""),
+            "serving": ports.free_port("127.0.0.1", 0, flag=""),
+        }
+        server.terminate()
+
+
+def command_of(name: str, place: dict[str, Any]) -> list[str]:
+    """Return a service's command, with this machine's interpreter, addresses and ports."""
+    here = {
+        "python": sys.executable,
+        "0.0.0.0": "127.0.0.1",
+        "8000": str(place["web"]),
+        "8501": str(place["serving"]),
+        "http://web:8000": f"http://127.0.0.1:{place['web']}",
+    }
+    return [here.get(word, word) for word in SERVICES[name]["command"]]
+
+
+@pytest.mark.flow
+def test_the_commands_of_all_services_run_and_end_when_told(place: dict[str, Any], tmp_path: Path) -> None:
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    web = f"http://127.0.0.1:{place['web']}"
+    try:
+        for name in OURS:  # web first, as `depends_on` says: it migrates
+            with (tmp_path / f"{name}.log").open("wb") as log:
+                running[name] = subprocess.Popen(
+                    command_of(name, place), cwd=ROOT, env=place["environment"], stdout=log, stderr=log
+                )
+            if name == "web":
+                wait_for(lambda: answers(f"{web}/healthz"), "web")
+        wait_for(lambda: answers(f"{web}/readyz"), "scheduler and worker")
+        wait_for(lambda: answers(f"http://127.0.0.1:{place['serving']}/v2/health/live"), "serving")
+        probe = subprocess.run([sys.executable, "scripts/probe", f"{web}/healthz"], cwd=ROOT, check=False)
+        assert probe.returncode == 0
+        for name, process in reversed(running.items()):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) in (0, -signal.SIGTERM), name
+    finally:
+        for process in running.values():
+            process.kill()
+
+
+def answers(url: str) -> bool:
+    """Tell whether a URL answers 200."""
+    try:
+        return httpx.get(url, timeout=10).is_success
+    except httpx.HTTPError:
+        return False
