@@ -36,7 +36,7 @@ def make_people() -> People:
     owner = make_person("owner")
     project = Project.objects.create(slug="yard", name="The yard", created_by=owner)
     people = {role: make_person(role.value) for role in Role if role != Role.ADMIN}
-    for role, user in {**people, Role.ADMIN: owner}.items():
+    for role, user in [*people.items(), (Role.ADMIN, owner)]:
         Membership.objects.create(project=project, user=user, role=role)
     stranger = make_person("stranger")
     elsewhere = Project.objects.create(slug="elsewhere", name="Elsewhere", created_by=stranger)

@@ -1,6 +1,7 @@
 """The ASGI entry: HTTP to Django, WebSockets to the consumers of `webapp.live`."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
 
@@ -15,10 +16,12 @@ http = get_asgi_application()  # loads the apps; consumers may be imported only 
 from webapp.live import routing  # noqa: E402
 from webapp.live.refuse import refuse  # noqa: E402
 
+_nothing: Any = refuse  # Django's stubs know no ASGI application as the target of a path
+
 # A browser sends the cookie of its own accord, so the cookie's road checks the origin. A script sends a
 # token of its own will and no Origin at all: its road takes no cookie.
 _pages = AllowedHostsOriginValidator(
-    AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", refuse)]))
+    AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", _nothing)]))
 )
 _sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -218,7 +218,7 @@ class Socket:
             "query_string": b"",
             "subprotocols": [],
         }
-        self._talk = ApplicationCommunicator(application, scope)
+        self._talk: Any = cast(Any, ApplicationCommunicator)(application, scope)
 
     async def open(self) -> dict[str, Any]:
         await self._talk.send_input({"type": "websocket.connect"})

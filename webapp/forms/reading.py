@@ -5,7 +5,7 @@ from typing import Any, Self
 from django import forms
 from django.http import QueryDict
 
-from jobs.errors import BadInput
+from jobs.errors import BadInput, TrainyardError
 from jobs.spec.problems import Problem
 
 
@@ -28,12 +28,13 @@ class ReadForm(forms.Form):
         """Return what is wrong as problems, by field."""
         return [Problem(f"/{name}", str(text)) for name, texts in self.errors.items() for text in texts]
 
-    def refused(self, error: BadInput) -> Self:
+    def refused(self, error: TrainyardError) -> Self:
         """Take over what an action found wrong, each at its field where there is one."""
-        for problem in error.problems:
+        found = error.problems if isinstance(error, BadInput) else ()
+        for problem in found:
             name = problem.pointer.strip("/").split("/")[0]
             self.add_error(name if name in self.fields else None, problem.message)
-        if not error.problems:
+        if not found:
             self.add_error(None, error.message)
         return self
 

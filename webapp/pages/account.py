@@ -53,7 +53,7 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         user = actions.use_login_link(secret)
     except NotFound as error:
         return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
-    user.backend = BACKEND  # type: ignore[attr-defined] # the attribute Django's login() reads
+    user.backend = BACKEND  # Django's login() reads it
     if not user.has_usable_password():
         say(request, "Set a password here to come back without a link.", level="info")
         return _logged_in(request, user, reverse("account"))
