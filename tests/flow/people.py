@@ -1,11 +1,8 @@
-"""`python -m tests.flow.people`, in a yard's environment: two people's tokens, as JSON on stdout."""
+"""Runs inside a yard."""
 
-import json
+from webapp.demo.people import APPROVER, TRAINER, meet
 
-import django
 
-if __name__ == "__main__":
-    django.setup()
-    from webapp.demo.people import APPROVER, TRAINER, meet
-
-    print(json.dumps({name: meet(name).token for name in (TRAINER, APPROVER)}))  # noqa: T201
+def tokens() -> dict[str, str]:
+    """Return the tokens of the two demo people, made if absent."""
+    return {name: meet(name).token for name in (TRAINER, APPROVER)}

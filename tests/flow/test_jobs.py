@@ -33,7 +33,9 @@ def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard) -
     flow_yard.until_completed(job_id)
     events = flow_yard.events_of(job_id)
     assert [event["cursor"] for event in events] == list(range(1, len(events) + 1))
-    expected = {(trial, execution, epoch) for trial in (1, 2) for execution in (1, 2) for epoch in range(1, 7)}
+    expected = {
+        (trial, execution, epoch) for trial in (1, 2) for execution in (1, 2) for epoch in range(1, 7)
+    }
     assert points_in_events(events, "val_loss") == Counter(dict.fromkeys(expected, 1))
     series = flow_yard.ada.get(f"/jobs/{job_id}/metrics", names="val_loss")["series"]
     assert {(curve["trial"], curve["execution"]) for curve in series} == {(1, 1), (1, 2), (2, 1), (2, 2)}

@@ -1,8 +1,6 @@
 """A whole yard that runs: real broker, web, scheduler, worker, runners and prediction server."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.ops.conftest import ROOT, Yard, wait_for
+from tests.ops.conftest import Yard, wait_for
 from webapp.demo.client import Body, Client
 
 FINAL = ("completed", "failed", "stopped")
@@ -38,20 +36,19 @@ class RunningYard(Yard):
         """Start everything, meet both people, wait until the bundled data can be trained on."""
         self.start("--slots", "2")
         self.urls = self.ready()
-        self.tokens = json.loads(self.python("-m", "tests.flow.people"))
+        self.tokens = self.call("tests.flow.people", "tokens")
         self.ada, self.grace = (Client(self.urls["web"], token, name) for name, token in self.tokens.items())
         self.ada.post("/projects", {"slug": PROJECT, "name": "Flow"}, okay=(409,))
         self.ada.put(f"/projects/{PROJECT}/members", {"user": "grace", "role": "approver"})
         for name in ("iris", "diabetes"):
             self.until_ready(name)
 
-    def python(self, *arguments: str) -> str:
-        """Run a module of ours inside this installation; return what it printed."""
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True
-        )
+    def call(self, module: str, function: str, *arguments: Any) -> Any:
+        """Call a function inside this installation, on its database and files."""
+        say = f"from {module} import {function} as f; import json; print(json.dumps(f(*{arguments!r})))"
+        done = self.manage("shell", "--no-imports", "-c", say)
         assert done.returncode == 0, done.stderr[-4000:]
-        return done.stdout
+        return json.loads(done.stdout)
 
     # Data
 

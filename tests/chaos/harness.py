@@ -1,0 +1,217 @@
+"""Rounds of kills at seeded random moments against one running yard.
+
+A round submits a search and a training, then kills one process of each kind at moments drawn over the time
+that the two take undisturbed. The parts come back by themselves; nothing here helps them.
+"""
+
+import os
+import random
+import shutil
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.chaos.doomed_runner import DOOM, POINTS
+from tests.flow.readers import SocketReader
+from tests.flow.specs import search, spec
+from tests.flow.yard import FINAL, RunningYard
+from tests.ops.conftest import wait_for
+
+KINDS = ("runner", "worker", "web", "scheduler", "serving", "broker", "checkpoint")
+MODEL = "chaos"
+SEARCH = spec(
+    search=search(executions_per_trial=2, max_trials=2),
+    fit={"epochs": 25, "batch_size": 16, "learning_rate": 0.01},
+)
+TRAINING = spec(
+    model={"kind": "template", "template": "mlp", "args": {"units": 16, "layers": 1, "dropout": 0.2}},
+    fit={"epochs": 80, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
+)
+SPECS = {"search": SEARCH, "training": TRAINING}
+PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "300"))
+
+
+@dataclass
+class Undisturbed:
+    """How long the jobs of a round take when nobody is killed, and what they end with."""
+
+    seconds: float
+    facts: dict[str, dict[str, Any]]
+
+
+@dataclass
+class Round:
+    """One seed: jobs, kills, and what they left."""
+
+    yard: RunningYard
+    seed: int
+    jobs: list[tuple[str, int]] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+
+    def run(self, undisturbed: Undisturbed) -> None:
+        """Kill one of each kind while the jobs run, and look at everything afterwards."""
+        rng = random.Random(self.seed)
+        plan = sorted((rng.uniform(0, undisturbed.seconds), kind) for kind in KINDS)
+        with Predicting(self.yard) as answers:
+            readers = self.submit()
+            started = time.monotonic()
+            for moment, kind in plan:
+                _until(started + moment)
+                self._tell(f"{time.monotonic() - started:6.2f} s: {self._kill(kind, rng)}")
+            self.finish(readers)
+        for (name, job), facts in zip(self.jobs, self.look(), strict=True):
+            assert facts == undisturbed.facts[name], f"{name} (job {job}) did not end as an unbroken one"
+        assert not answers.wrong, answers.wrong
+        assert answers.right
+
+    def submit(self) -> list[SocketReader]:
+        """Queue the jobs, each with a live reader."""
+        readers = []
+        for name in SPECS:
+            job = self._submit(name)
+            readers.append(SocketReader(self.yard.urls["web"], self.yard.bearer("ada"), job))
+            readers[-1].start()
+        return readers
+
+    def _submit(self, name: str) -> int:
+        job = self.yard.submit(SPECS[name], name=f"{name} {self.seed}")
+        self.jobs.append((name, job))
+        return job
+
+    def finish(self, readers: list[SocketReader]) -> None:
+        """Wait until all jobs have ended and the readers have seen all of it exactly once."""
+        for _, job_id in self.jobs:
+            job = self.yard.until_final(job_id, PATIENCE)
+            assert job["state"] == "completed", (job["error"], self.yard.log_of(job_id))
+        for reader in readers:
+            last = self.yard.events_of(reader.job)[-1]["cursor"]
+            reader.wait_until(last)
+            assert reader.cursors == list(range(1, last + 1)), "the live view has a gap or a double"
+        wait_for(self._is_whole, "every part to be up again", PATIENCE)
+
+    def _is_whole(self) -> bool:
+        return set(self.yard.parts()) >= {"web", "scheduler", "worker-1", "serving", "broker"} and bool(
+            find(self.yard, "serving")
+        )
+
+    def _kill(self, kind: str, rng: random.Random) -> str:
+        if kind == "checkpoint":
+            point = rng.choice(POINTS)
+            self._doom(point)
+            return f"a runner inside {point}"
+        victim = self._victim(kind)
+        if kind == "broker":
+            victim.suspend()  # it must not write while its data go
+            shutil.rmtree(self.yard.home / "broker", ignore_errors=True)
+        victim.kill()
+        return f"{kind} {victim.pid}"
+
+    def _doom(self, point: str) -> None:
+        order = self.yard.home / DOOM / point
+        order.parent.mkdir(exist_ok=True)
+        order.touch()
+        wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", PATIENCE)
+
+    def _victim(self, kind: str) -> psutil.Process:
+        def found() -> psutil.Process | None:
+            victims = find(self.yard, kind)
+            if kind == "runner" and not victims:
+                self._needs_work()
+            return victims[0] if victims else None
+
+        return wait_for(found, f"a {kind} to kill", PATIENCE)
+
+    def _needs_work(self) -> bool:
+        """Give the runners something to do when everything is done already. Never a reason to go on."""
+        if all(self.yard.job(job)["state"] in FINAL for _, job in self.jobs):
+            self._submit("training")
+        return False
+
+    def look(self) -> list[dict[str, Any]]:
+        """Return what each job ended with, once everything in database and files is as it must be."""
+        jobs = [job for _, job in self.jobs]
+        said = self.yard.call("tests.chaos.invariants", "report", *jobs)
+        assert not said["problems"], "\n".join(said["problems"])
+        return [said["facts"][str(job)] for job in jobs]
+
+    def _tell(self, text: str) -> None:
+        self.story.append(text)
+
+
+def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
+    """Return the living processes of a kind."""
+    parts = yard.parts()
+    match kind:
+        case "runner":
+            return _with_argument(parts.get("worker-1"), "tests.chaos.doomed_runner")
+        case "serving":
+            return _with_argument(parts.get("serving"), "workers.serving.child")
+        case "worker":
+            return [parts["worker-1"]] if "worker-1" in parts else []
+        case _:
+            return [parts[kind]] if kind in parts else []
+
+
+def _with_argument(parent: psutil.Process | None, word: str) -> list[psutil.Process]:
+    try:
+        return (
+            [child for child in parent.children(recursive=True) if word in child.cmdline()] if parent else []
+        )
+    except psutil.Error:
+        return []
+
+
+def _until(moment: float) -> None:
+    threading.Event().wait(max(0.0, moment - time.monotonic()))
+
+
+class Predicting:
+    """A client that asks the served model all the time. It may be refused, never answered wrongly."""
+
+    def __init__(self, yard: RunningYard) -> None:
+        self.yard = yard
+        self.right = 0
+        self.refused = 0
+        self.wrong: list[Any] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._expected = yard.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
+
+    def __enter__(self) -> "Predicting":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        before = self.right
+        try:
+            wait_for(lambda: self.right > before, "a prediction after the kills", PATIENCE)
+        finally:
+            self._over.set()
+            self._thread.join(30)
+
+    def _ask(self) -> None:
+        while not self._over.wait(0.2):
+            try:
+                answer = self.yard.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
+            except (AssertionError, httpx.HTTPError):
+                self.refused += 1
+                continue
+            if answer == self._expected:
+                self.right += 1
+            else:
+                self.wrong.append(answer)
+
+
+def measure(yard: RunningYard) -> Undisturbed:
+    """Run the jobs of a round without a kill."""
+    calm = Round(yard, seed=0)
+    readers = calm.submit()
+    started = time.monotonic()
+    calm.finish(readers)
+    seconds = time.monotonic() - started
+    names = [name for name, _ in calm.jobs]
+    return Undisturbed(seconds, dict(zip(names, calm.look(), strict=True)))

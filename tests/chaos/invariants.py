@@ -1,0 +1,182 @@
+"""What must hold whatever was killed, read from rows and files alone. Runs inside a yard."""
+
+import hashlib
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import h5py
+from django.db import connection
+
+from jobs.actions import audit
+from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
+from jobs.queries import events as event_log
+from jobs.queries import metrics
+from jobs.states import FINAL, AttemptState, Outcome
+from jobs.store import sha256_of, store
+from workers.engine.checkpoint import is_whole
+
+EVERYTHING = 10**9
+Event = dict[str, Any]
+
+
+def problems_of(root: Job) -> Iterator[str]:
+    """Yield what is wrong with a root job and its family."""
+    family = [root, *root.family.all()]
+    events = event_log.read(root.pk, after=0, limit=EVERYTHING).items
+    yield from _cursors(root, events)
+    for job in family:
+        yield from _ends_once(job, events)
+        yield from _attempts(job)
+        yield from _artifacts(job)
+        yield from _checkpoints(job)
+        yield from _metrics(job, events)
+    yield from _trials(root)
+
+
+def _cursors(root: Job, events: list[Event]) -> Iterator[str]:
+    if [event["cursor"] for event in events] != list(range(1, root.event_seq + 1)):
+        yield f"job {root.pk}: the cursors of its {len(events)} events are not 1 to {root.event_seq}"
+
+
+def _ends_once(job: Job, events: list[Event]) -> Iterator[str]:
+    if job.state not in FINAL:
+        yield f"job {job.pk} is {job.state}: lost"
+    ends = [e["state"] for e in events if e["type"] == "state" and e["job"] == job.pk and e["state"] in FINAL]
+    if ends != [job.state]:
+        yield f"job {job.pk} is {job.state} and ended as {ends}"
+
+
+def _attempts(job: Job) -> Iterator[str]:
+    attempts = list(job.attempts.order_by("pk"))
+    numbers = [attempt.number for attempt in attempts]
+    if numbers != sorted(set(numbers)) or numbers[-1:] not in ([], [job.fence]):
+        yield f"job {job.pk}: its fences {numbers} do not grow to {job.fence}"
+    for attempt in attempts:
+        if attempt.state != AttemptState.ENDED or not attempt.outcome or attempt.ended is None:
+            yield f"{attempt} was left open"
+    completed = Counter(a.trial_id for a in attempts if a.outcome == Outcome.COMPLETED)
+    if any(count > 1 for count in completed.values()):
+        yield f"job {job.pk}: something was completed twice: {completed}"
+
+
+def _trials(root: Job) -> Iterator[str]:
+    if root.kind != "search" or root.revision is None or root.revision.spec.search is None:
+        return
+    trials = list(root.trials.order_by("number"))
+    planned = root.revision.spec.search.trials_planned()
+    if [trial.number for trial in trials] != list(range(1, planned + 1)):
+        yield f"job {root.pk}: {planned} trials were planned, there are {[t.number for t in trials]}"
+    if len({trial.values_digest for trial in trials}) != len(trials):
+        yield f"job {root.pk}: a configuration was tried twice"
+    if root.state == "completed":
+        for execution in Execution.objects.filter(trial__in=trials).exclude(state="completed"):
+            yield f"{execution} is {execution.state}"
+
+
+def _artifacts(job: Job) -> Iterator[str]:
+    for row in JobArtifact.objects.filter(job=job).select_related("artifact"):
+        found = sha256_of(store().path(row.artifact_id))
+        if (found.digest, found.bytes) != (row.artifact_id, row.artifact.bytes):
+            yield f"job {job.pk}: the bytes of {row.name} are not {row.artifact_id[:12]}"
+
+
+def _checkpoints(job: Job) -> Iterator[str]:
+    """The newest of each training must verify; retention may take it away while we look."""
+    newest: dict[tuple[int | None, int | None], Checkpoint] = {}
+    for row in job.checkpoints.filter(removed=None).order_by("pk"):
+        newest[(row.trial_id, row.execution)] = row
+    for row in newest.values():
+        folder = store().checkpoint_root / row.folder
+        if not is_whole(folder, row.manifest) and Checkpoint.objects.filter(pk=row.pk, removed=None).exists():
+            yield f"job {job.pk}: checkpoint {row.folder} does not verify"
+
+
+def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
+    said = list(_points(job, events))
+    twice = [point for point, count in Counter((*p[:5],) for p in said).items() if count > 1]
+    if twice:
+        yield f"job {job.pk}: points written twice: {twice[:3]}"
+    newest = {(trial, execution, name, x): value for trial, execution, _, name, x, value in said}
+    for series in metrics.read(job, max_points=EVERYTHING):
+        if series.x != "epoch" or series.job != job.pk:
+            continue
+        xs = [point[0] for point in series.points]
+        where = f"job {job.pk}, trial {series.trial}, execution {series.execution}, {series.name}"
+        if xs != list(range(1, _epochs(job, series) + 1)):
+            yield f"{where}: {_epochs(job, series)} epochs were run, points stand at {xs}"
+        told = [newest.get((series.trial, series.execution, series.name, x)) for x in xs]
+        if told != [point[1] for point in series.points]:
+            yield f"{where}: the curve is not what the events say"
+
+
+def _points(job: Job, events: list[Event]) -> Iterator[tuple[Any, ...]]:
+    for event in events:
+        if event["type"] == "metric" and event["job"] == job.pk and event["x"] == "epoch":
+            for name, x, value, _ in event["points"]:
+                yield event.get("trial"), event.get("execution"), event["attempt"], name, x, value
+
+
+def _epochs(job: Job, series: metrics.Series) -> int:
+    if series.trial is not None:
+        return Execution.objects.get(
+            trial__job=job, trial__number=series.trial, number=series.execution
+        ).epochs
+    result = job.results
+    return int(result["epochs"] if series.name.startswith("retrain_") else result["epochs_to_find"])
+
+
+def problems_of_the_database() -> Iterator[str]:
+    """Yield what is wrong with the database as a whole."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            for check in ("integrity_check", "foreign_key_check"):
+                rows = cursor.execute(f"PRAGMA {check}").fetchall()
+                if rows not in ([], [("ok",)]):
+                    yield f"PRAGMA {check}: {rows[:5]}"
+    if (broken := audit.verify()) is not None:
+        yield f"the audit chain breaks at {broken}"
+    for attempt in Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__state__in=FINAL):
+        yield f"{attempt} of a final job was left open"
+
+
+def facts_of(root: Job) -> dict[str, Any]:
+    """Return what an unbroken run of the same spec has equal bit for bit."""
+    executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
+    columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
+    models = JobArtifact.objects.filter(job=root, role="model")
+    return {
+        "state": root.state,
+        "values": [trial.values for trial in root.trials.order_by("number")],
+        "executions": [list(row) for row in executions.values_list(*columns)],
+        "weights": sorted(weights_digest(store().path(row.artifact_id)) for row in models),
+    }
+
+
+def weights_digest(file: Path) -> str:
+    """Return a digest of the names and values of all weights in a `.keras` file, read without Keras."""
+    digest = hashlib.sha256()
+
+    def add(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset):
+            digest.update(name.encode() + node[()].tobytes())
+
+    with zipfile.ZipFile(file) as archive, h5py.File(BytesIO(archive.read("model.weights.h5"))) as weights:
+        weights.visititems(add)
+    return digest.hexdigest()
+
+
+def report(*ids: int) -> dict[str, Any]:
+    """Look at these root jobs and at the database as a whole.
+
+    Returns:
+        `problems`: sentences, and none is the only good answer. `facts` of each job: what a run that was
+        broken has in common with one that was not.
+    """
+    roots = [Job.objects.get(pk=pk) for pk in ids]
+    problems = [problem for root in roots for problem in problems_of(root)]
+    problems += problems_of_the_database()
+    return {"problems": problems, "facts": {str(root.pk): facts_of(root) for root in roots}}

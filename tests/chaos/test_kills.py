@@ -1,0 +1,29 @@
+"""SIGKILL for every kind of process, at seeded random moments.
+
+`TRAINYARD_CHAOS_KILLS` is the number of rounds, each of which kills every kind once; `TRAINYARD_CHAOS_SEED`
+is the first round's seed, so that a failing round is replayed by its own seed and one kill.
+"""
+
+import os
+
+import pytest
+
+from tests.chaos.harness import Round, Undisturbed
+from tests.flow.yard import RunningYard
+
+ROUNDS = int(os.environ.get("TRAINYARD_CHAOS_KILLS", "3"))
+FIRST = int(os.environ.get("TRAINYARD_CHAOS_SEED", "1"))
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
+def test_whatever_is_killed_nothing_is_lost_doubled_or_changed(
+    seed: int, chaos_yard: RunningYard, undisturbed: Undisturbed
+) -> None:
+    played = Round(chaos_yard, seed)
+    try:
+        played.run(undisturbed)
+    except AssertionError as error:
+        replay = f"TRAINYARD_CHAOS_SEED={seed} TRAINYARD_CHAOS_KILLS=1 make chaos"
+        raise AssertionError("\n".join([f"seed {seed}: {replay}", *played.story, str(error)])) from error
