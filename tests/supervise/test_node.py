@@ -207,9 +207,7 @@ def test_a_stopped_consumer_is_replaced_and_no_runner_notices(
     yard: Yard, nodes: Callable[..., NodeProcess], broker_url: str
 ) -> None:
     job = search(yard, epochs=400)
-    node = nodes(
-        TRAINYARD_REDIS_URL=broker_url, TRAINYARD_NODE_CANARY="0.5", TRAINYARD_NODE_CONSUMER_START="20"
-    )
+    node = nodes(TRAINYARD_REDIS_URL=broker_url, TRAINYARD_NODE_CANARY="2")
     turn_until(lambda: Checkpoint.objects.exists() and node.consumers, job)
     worker = Worker.objects.get()
 

@@ -44,8 +44,9 @@ class Timing:
     retry_limit: float = 5.0
     canary: float = 10.0
     canaries_missed: float = 3.0
-    consumer_start: float = 30.0
-    """How long a new consumer may take to answer its first canary."""
+    consumer_start: float = 120.0
+    """How long a new consumer may take to answer its first canary: a busy machine imports slowly, and the
+    poll does without it meanwhile."""
     suggestion: float = 55.0
     """Below the lease of a request for suggestions: a later answer would not be taken."""
     housekeeping: float = 60.0
