@@ -16,7 +16,7 @@ from django.db import OperationalError, close_old_connections
 from django.db.models import Q
 
 from jobs import clock, hints
-from jobs.actions import attempts, datasets, pipeline, retention, schedule
+from jobs.actions import attempts, datasets, pipeline, promotions, retention, schedule
 from jobs.models import Lease
 
 log = logging.getLogger(__name__)
@@ -52,9 +52,10 @@ def tick() -> None:
 
 
 def sweep() -> None:
-    """Find the dead: workers and attempts whose leases ran out."""
+    """Find the dead: workers and attempts whose leases ran out, requests that nobody decided."""
     schedule.sweep_workers()
     attempts.reap()
+    promotions.expire_due()
 
 
 class Hints:

@@ -12,7 +12,7 @@ from django.db import transaction
 from jobs import clock
 from jobs.actions import suggest
 from jobs.actions.transition import move, move_trial
-from jobs.errors import StaleState
+from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job
 from jobs.queries import outcomes
 from jobs.queries.steps import has_after
@@ -133,7 +133,14 @@ def _follow(root: Job, spec: ExperimentSpec) -> None:
         move(root, JobState.FAILED, error={"code": "no_trial_completed", "message": message})
         return
     for make in (_train, _ensemble, _quantize, _register):
-        children = make(root, spec)
+        try:
+            children = make(root, spec)
+        except StaleState:
+            raise
+        except (Conflict, NotFound) as refusal:  # the model's name is another project's, or a file is missing
+            error = {"code": refusal.code, "message": refusal.message}
+            move(root, JobState.FAILED, error=error, results=outcomes.results(root))
+            return
         failed = [child for child in children if child.state in (JobState.FAILED, JobState.STOPPED)]
         if any(child.state not in FINAL for child in children):
             return

@@ -1,0 +1,46 @@
+"""What a finished experiment registers."""
+
+import pytest
+
+from jobs.actions import registry
+from jobs.errors import Conflict
+from jobs.models import Job, Revision
+from tests.factories import SPEC, make_experiment, make_job, make_job_artifact
+from tests.registry.conftest import Yard
+
+
+def finished(yard: Yard, model: str) -> Job:
+    """Return a training that registers its best model as `model`."""
+    spec = {**SPEC, "after": {"register": {"model": model, "what": ["best"]}}}
+    experiment = make_experiment(project=yard.project, by=yard.member)
+    Revision.objects.filter(experiment=experiment).update(spec_json=spec)
+    results = {"metrics": {"test": {"accuracy": 0.97}}}
+    job = make_job(experiment=experiment, kind="train", by=yard.member, state="completed", results=results)
+    make_job_artifact(job)
+    return job
+
+
+def test_the_best_model_becomes_a_version_of_a_new_model(yard: Yard) -> None:
+    job = finished(yard, "fresh")
+    (version,) = registry.register_outputs(job)
+    assert (version.model.name, version.number, version.what) == ("fresh", 1, "best")
+    assert version.created_by == yard.member
+    assert version.metrics == {"test": {"accuracy": 0.97}}
+    assert version.lineage["job"] == job.pk
+    assert version.model.endpoint.generation == 0
+
+
+def test_asking_twice_makes_it_once(yard: Yard) -> None:
+    job = finished(yard, "digits")
+    assert registry.register_outputs(job) == registry.register_outputs(job)
+    assert yard.model.versions.count() == 1
+
+
+def test_a_name_of_another_project_is_refused(yard: Yard) -> None:
+    job = finished(yard, "digits")
+    yard.model.project = type(yard.project).objects.create(
+        slug="other", name="Other", created_by=yard.stranger
+    )
+    yard.model.save()
+    with pytest.raises(Conflict, match="another project"):
+        registry.register_outputs(job)
