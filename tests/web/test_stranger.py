@@ -122,8 +122,8 @@ def ask(client: Client, method: str, path: str) -> HttpResponse:
     return response
 
 
-def seen(response: HttpResponse) -> str:
-    content = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type]
+def seen(response: Any) -> str:
+    content: bytes = b"".join(response) if response.streaming else response.content
     return content.decode("utf-8", "replace")
 
 

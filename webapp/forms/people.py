@@ -68,7 +68,7 @@ class TokenForm(ReadForm):
     name = forms.CharField(max_length=100, label="What it is for")
     scopes = forms.MultipleChoiceField(
         choices=[(scope, f"{scope}: {SCOPE_HELP[scope]}") for scope in SCOPES],
-        widget=forms.CheckboxSelectMultiple,
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
         initial=["read"],
         label="Scopes",
     )

@@ -80,7 +80,7 @@ def byte_size(count: float | None) -> str:
 @register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Show a length of time, such as `2 min 5 s`."""
-    return words.duration(seconds)
+    return words.duration(seconds).replace(" ", "\u00a0")  # a number stays with its unit
 
 
 @register.filter
