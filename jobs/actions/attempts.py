@@ -5,6 +5,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from jobs import clock, hints, store
 from jobs.actions import events, metrics, pipeline
@@ -309,17 +310,26 @@ def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
 
 def reap() -> int:
     """End every attempt whose lease ran out; its work goes back into the queue. Returns how many."""
-    expired = Attempt.objects.exclude(state=AttemptState.ENDED).filter(lease_until__lt=clock.now())
-    reaped = 0
-    for attempt in expired.select_related("worker"):
+    expired = _expired().values_list("pk", flat=True)
+    return sum(_reap(attempt_id) for attempt_id in list(expired))
+
+
+def _expired() -> QuerySet[Attempt]:
+    return Attempt.objects.exclude(state=AttemptState.ENDED).filter(lease_until__lt=clock.now())
+
+
+def _reap(attempt_id: int) -> bool:
+    """End an attempt unless it was renewed or ended since we looked: its worker believes the renewal."""
+    with transaction.atomic():
+        attempt = (
+            _expired().select_for_update(of=("self",)).select_related("worker").filter(pk=attempt_id).first()
+        )
+        if attempt is None:
+            return False
         claimed = attempt.state == AttemptState.RUNNING
         code, what = (
             ("lease_expired", "renewed its lease") if claimed else ("unclaimed", "claimed it in time")
         )
         message = f"worker {attempt.worker.name} has not {what}"
-        try:
-            finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
-        except StaleFence:
-            continue  # it ended while we looked
-        reaped += 1
-    return reaped
+        finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
+    return True

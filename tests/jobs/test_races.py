@@ -1,0 +1,170 @@
+"""Many at once on one database: real threads with their own connections.
+
+They run on whatever database the suite runs on: SQLite's file, or PostgreSQL by TRAINYARD_DATABASE_URL.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connections, transaction
+
+from jobs import clock, scheduler
+from jobs.actions import attempts, events, schedule
+from jobs.models import Attempt, EventChunk, Job
+from jobs.models import Worker as WorkerRow
+from jobs.queries import events as event_log
+from jobs.queries import metrics as metric_log
+from jobs.spec import events as said
+from jobs.states import Outcome
+from tests.jobs.yard import PretendWorker, Yard, make_yard
+
+THREADS = 8
+PATIENCE = 200.0
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def yard(transactional_db: None) -> Yard:
+    return make_yard()
+
+
+@pytest.fixture
+def worker(yard: Yard) -> PretendWorker:
+    return PretendWorker(slots=2)
+
+
+def at_once[T](*racers: Callable[[], T]) -> list[T | Exception]:
+    """Start all at once; return for each what it returned or raised."""
+    line = threading.Barrier(len(racers))
+    ends: list[T | Exception] = [AssertionError("never ended")] * len(racers)
+
+    def run(lane: int, racer: Callable[[], T]) -> None:
+        try:
+            line.wait(timeout=60)
+            ends[lane] = racer()
+        except Exception as error:  # noqa: BLE001  whatever a racer met is what the test looks at
+            ends[lane] = error
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=lane) for lane in enumerate(racers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=PATIENCE)
+    return ends
+
+
+def assigned(yard: Yard, worker: PretendWorker) -> Attempt:
+    """Return an attempt that waits to be claimed."""
+    WorkerRow.objects.filter(pk=worker.row.pk).update(lease_until=clock.seconds_from_now(3600))
+    job = yard.submit()
+    schedule.place()
+    return Attempt.objects.get(job=job)
+
+
+def test_of_many_claims_of_one_attempt_one_wins(yard: Yard, worker: PretendWorker) -> None:
+    for _ in range(5):
+        attempt = assigned(yard, worker)
+        ends = at_once(*[lambda pk=attempt.pk: attempts.claim(pk, worker_id=worker.row.pk)] * THREADS)
+        assert sum(isinstance(end, Attempt) for end in ends) == 1, ends
+        assert ends.count(None) == THREADS - 1
+        attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+
+
+def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
+    PretendWorker(slots=16)
+    jobs = [yard.submit() for _ in range(6)]
+    at_once(*[schedule.place] * THREADS)
+    assert Counter(Attempt.objects.values_list("job", flat=True)) == {job.pk: 1 for job in jobs}
+    assert set(Job.objects.values_list("state", "fence")) == {("starting", 1)}
+
+
+def test_of_many_schedulers_one_holds_the_lease(transactional_db: None) -> None:
+    ends = at_once(*[lambda name=name: scheduler.hold_lease(f"scheduler {name}") for name in range(THREADS)])
+    assert Counter(ends) == {True: 1, False: THREADS - 1}
+
+
+def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see(yard: Yard) -> None:
+    job = yard.submit()
+    before = job_head(job)
+    rounds, seen = 25, []
+    total = THREADS * rounds * 2
+    deadline = time.monotonic() + PATIENCE
+
+    def write(writer: int) -> None:
+        for n in range(rounds):
+            with transaction.atomic():
+                body = events.event("log", job, level="info", source="runner", line=f"{writer} {n}")
+                events.append(job.pk, [body, body])
+
+    def read() -> None:
+        cursor = before
+        while len(seen) < total and time.monotonic() < deadline:
+            found = event_log.read(job.pk, after=cursor)
+            seen.extend(found.items)
+            cursor = found.cursor
+
+    ends = at_once(read, *[lambda writer=writer: write(writer) for writer in range(THREADS)])
+    assert ends == [None] * (THREADS + 1)
+    assert [event["cursor"] for event in seen] == list(range(before + 1, before + total + 1))
+    lines = [event["line"] for event in seen]
+    for writer in range(THREADS):
+        own = [line for line in lines if line.startswith(f"{writer} ")]
+        assert own == [f"{writer} {n}" for n in range(rounds) for _ in (1, 2)]
+    assert EventChunk.objects.filter(root=job).exclude(last=before).count() >= THREADS * rounds
+
+
+def job_head(job: Job) -> int:
+    return event_log.head([job.pk])[job.pk]
+
+
+def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker: PretendWorker) -> None:
+    for _ in range(10):
+        attempt = assigned(yard, worker)
+        attempts.claim(attempt.pk, worker_id=worker.row.pk)
+        Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.now() - timedelta(milliseconds=1))
+        renewed, reaped = at_once(
+            lambda pk=attempt.pk: attempts.renew(worker.row.pk, [pk]), lambda: attempts.reap()
+        )
+        attempt.refresh_from_db()
+        if reaped == 1:
+            assert (attempt.state, attempt.outcome) == ("ended", "lost")
+            assert renewed == {}
+        else:
+            assert attempt.state == "running"
+            assert attempt.pk in renewed
+            attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+        Job.objects.all().update(state="stopped")
+
+
+def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWorker) -> None:
+    for _ in range(5):
+        attempt = assigned(yard, worker)
+        attempts.claim(attempt.pk, worker_id=worker.row.pk)
+        worker.say(attempt, said.Started(time=1.0))
+        ends = at_once(
+            lambda pk=attempt.pk: attempts.finish(pk, Outcome.COMPLETED, result={}),
+            lambda pk=attempt.pk: attempts.finish(pk, Outcome.LOST),
+        )
+        assert sum(end is None for end in ends) == 1, ends
+        finals = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "state"]
+        assert sum(event["state"] in ("completed", "lost") for event in finals) == 1
+        Job.objects.all().update(state="stopped")
+
+
+def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorker) -> None:
+    attempt = assigned(yard, worker)
+    attempts.claim(attempt.pk, worker_id=worker.row.pk)
+    points = [("loss", float(x), 1.0 / x, 1.0) for x in range(1, 6)]
+    batch = [said.Metric(time=1.0, points=points)]
+    send = lambda: attempts.record(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
+    assert at_once(*[send] * THREADS) == [None] * THREADS
+    (series,) = metric_log.read(attempt.job, names=["loss"])
+    assert [point[0] for point in series.points] == [1, 2, 3, 4, 5]
+    said_points = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "metric"]
+    assert len(said_points) == 1
