@@ -71,7 +71,7 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     at(page, "/search/space/2/when/name").select_option(label="optimizer")
     at(page, "/search/space/2/when/in").fill("adam")
     step(page, "Afterwards")
-    page.get_by_label("Quantize").check()
+    page.get_by_label("Quantize", exact=True).check()
     page.get_by_label("Register versions").check()
     at(page, "/after/register/model").fill("digits")
     step(page, "Review")
