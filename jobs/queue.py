@@ -57,6 +57,8 @@ def make_app() -> Celery:
             "socket_connect_timeout": 2,
             "retry_on_timeout": True,
             "max_retries": 1,
+            "interval_start": 0,  # a wake-up is a hint: its sender does not wait for a broker that is away
+            "interval_max": 0.1,
         },
         task_publish_retry=False,
         task_create_missing_queues=True,
