@@ -6,8 +6,6 @@ prediction servers are given.
 
 import base64
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from django.conf import settings
 
+from jobs.files import create_once
 from jobs.spec.release import Release, SignedRelease
 
 
@@ -50,29 +49,18 @@ def _key() -> Ed25519PrivateKey:
     try:
         pem = path.read_bytes()
     except FileNotFoundError:
-        _create(path, _new_pem())
+        create_once(path, _new_pem())
         pem = path.read_bytes()
     key = load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError(f"{path} holds a key of another kind than Ed25519")
     public = path.with_suffix(".pub")
     if not public.exists():
-        _create(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
+        create_once(
+            public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644
+        )
     return key
 
 
 def _new_pem() -> bytes:
     return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _create(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Make a file at once with its content; the first of several processes wins."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        Path(file.name).chmod(mode)
-        try:
-            path.hardlink_to(file.name)
-        except FileExistsError:
-            return

@@ -17,6 +17,7 @@ from jobs.spec import events as said
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
 LEASE_SECONDS = 15.0
+COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
 
 JobError = dict[str, Any]
 
@@ -254,8 +255,8 @@ def _lost_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
 
 
 def _counts(error: JobError | None) -> int:
-    """Say whether a loss uses up a restart: a drained worker's does not."""
-    return 0 if error is not None and error.get("code") in ("drained", "unclaimed") else 1
+    """Say whether a loss uses up a restart."""
+    return 0 if error is not None and error.get("code") in COSTS_NO_RESTART else 1
 
 
 def _worn_out(attempt: Attempt, error: JobError | None) -> JobError:
@@ -271,6 +272,11 @@ def _end_job(
 ) -> None:
     if job.fence != attempt.number:
         return
+    if job.state == JobState.STOPPING and outcome in (Outcome.COMPLETED, Outcome.FAILED):
+        outcome = (
+            Outcome.STOPPED
+        )  # it was told to stop and ended by itself meanwhile: what it reached is kept
+        Job.objects.filter(pk=job.pk).update(results=result, error=error)
     match outcome:
         case Outcome.COMPLETED:
             pipeline.task_done(job, result)
@@ -289,6 +295,7 @@ def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:
     if job.state == JobState.RUNNING or job.state == JobState.STARTING:
         move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
     move(job, JobState.STOPPED, fence=attempt.number, reason=reason)
+    pipeline.task_stopped(job)
 
 
 def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:

@@ -74,6 +74,7 @@ def _rest(job: Job, *, pausing: bool) -> None:
     if job.state == JobState.LOST:
         move(job, JobState.RETRYING)
     move(job, JobState.STOPPED, reason=reason, results=outcomes.results(job))
+    task_stopped(job)
 
 
 def _go_on(root: Job) -> None:
@@ -260,6 +261,11 @@ def task_failed(job: Job, error: dict[str, Any]) -> None:
     """Tell whoever waits for a job's result that there will be none."""
     if hook := _FAILED.get(JobKind(job.kind)):
         hook(job, error)
+
+
+def task_stopped(job: Job) -> None:
+    """Tell them the same of a job that somebody stopped."""
+    task_failed(job, {"code": "stopped", "message": f"job {job.pk} was stopped by hand"})
 
 
 def _profiled(job: Job, result: dict[str, Any]) -> None:

@@ -7,7 +7,16 @@ from django.db import transaction
 from jobs import access, clock, hints
 from jobs.actions import audit, events
 from jobs.errors import BadSpec, Conflict
-from jobs.models import DatasetVersion, Job, ModelVersion, PromotionRequest, Revision, User
+from jobs.models import (
+    DatasetVersion,
+    Job,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    Revision,
+    User,
+)
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
@@ -25,6 +34,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     access.require(by, experiment.project, access.Action.WRITE)
     spec = revision.spec
     version = dataset_version(spec, revision)
+    _check_model_name(spec, experiment.project)
     with transaction.atomic():
         job = _queued(
             kind=JobKind.SEARCH if spec.search is not None else JobKind.TRAIN,
@@ -43,6 +53,16 @@ def submit(revision: Revision, *, by: User) -> Job:
             "job.submit", f"job:{job.pk}", by=by, project=experiment.project, revision=revision.digest
         )
     return job
+
+
+def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
+    """Refuse a model name of another project now, not after hours of training."""
+    wanted = spec.after.register_
+    if wanted is None:
+        return
+    if RegisteredModel.objects.filter(name=wanted.model).exclude(project=project).exists():
+        message = f"the model name {wanted.model!r} is taken by another project"
+        raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 
 
 def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:

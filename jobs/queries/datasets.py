@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.fields.json import KT
 
 from jobs import access
 from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
@@ -49,9 +50,8 @@ def profile_job(version: DatasetVersion) -> Job | None:
 def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
     """Return the experiments that `user` sees whose newest revision uses the data set."""
     newest = Revision.objects.filter(experiment=OuterRef("pk")).order_by("-number")
-    rows = access.visible_experiments(user).annotate(
-        data_slug=Subquery(newest.values("spec_json__data__dataset")[:1])
-    )
+    slugs = newest.annotate(slug=KT("spec_json__data__dataset")).values("slug")
+    rows = access.visible_experiments(user).annotate(data_slug=Subquery(slugs[:1]))
     if dataset.project is not None:
         rows = rows.filter(project=dataset.project)
     return rows.filter(data_slug=dataset.slug).select_related("project").order_by("-updated")

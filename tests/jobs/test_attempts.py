@@ -152,3 +152,16 @@ def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: P
     attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
     with pytest.raises(StaleFence):
         attempts.finish(attempt.pk, Outcome.FAILED, error={})
+
+
+def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
+    job: Job, yard: Yard, worker: PretendWorker
+) -> None:
+    attempt = placed(worker)
+    worker.say(attempt, said.Started(time=1.0))
+    job.refresh_from_db()
+    control.stop(job, by=yard.owner)
+    assert job.state == "stopping"
+    attempts.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
+    job.refresh_from_db()
+    assert (job.state, job.results["best_epoch"]) == ("stopped", 3)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from jobs.files import create_once
 from webapp.ops.home import Home
 
 
@@ -35,11 +36,8 @@ def words(name: str) -> list[str]:
 def secret_key(home_folder: Path) -> str:
     """Return the secret key, made once with mode 0600."""
     path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
-    try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(64))
-    except FileExistsError:
-        pass
+    if not path.exists():
+        create_once(path, secrets.token_urlsafe(64).encode())
     key = path.read_text().strip()
     if len(key) < 50:
         raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to have a new one made")

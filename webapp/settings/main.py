@@ -55,7 +55,11 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "builtins": ["django.templatetags.static", "webapp.templatetags.trainyard", "webapp.templatetags.evaluation"],
+            "builtins": [
+                "django.templatetags.static",
+                "webapp.templatetags.trainyard",
+                "webapp.templatetags.evaluation",
+            ],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
