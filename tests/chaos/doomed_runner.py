@@ -8,8 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from workers.engine import keeper, killpoint
-from workers.runner.__main__ import main
+from workers.engine import killpoint
 
 DOOM = "doom"
 POINTS = (
@@ -35,7 +34,15 @@ def die_if_ordered(name: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Be the runner. The engine takes the kill points by name, so they change before it is imported."""
+    killpoint.kill_point = die_if_ordered
+    from workers.engine import keeper
+    from workers.runner.__main__ import main
+
     os.environ[keeper.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
-    killpoint.kill_point = die_if_ordered  # before the engine, which takes it by name, is imported
     main()
+
+
+if __name__ == "__main__":
+    run()
