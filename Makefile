@@ -31,7 +31,8 @@ test: setup-dev
 	@exec sh scripts/with-postgres $(RUN) -m pytest $(ARGS)
 
 chaos: setup-dev
-	@TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} exec $(RUN) -m pytest tests/chaos $(ARGS)
+	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \
+	exec $(RUN) -m pytest tests/chaos tests/runner/test_kill.py $(ARGS)
 
 lint: setup-dev
 	@sh scripts/lint

@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def chaos_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
     """One yard for all kills, with a model in production; its runners die where they are told to."""
-    runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner"}
+    runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner", "TRAINYARD_NODE_SILENCE": "20"}
     with open_yard(tmp_path_factory.mktemp("chaos") / "home", **runner) as yard:
         yard.open()
         job = yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")

@@ -17,7 +17,7 @@ import psutil
 
 from tests.chaos.doomed_runner import DOOM, POINTS
 from tests.flow.readers import SocketReader
-from tests.flow.specs import search, spec
+from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import FINAL, RunningYard
 from tests.ops.conftest import wait_for
 
@@ -72,13 +72,14 @@ class Round:
         """Queue the jobs, each with a live reader."""
         readers = []
         for name in SPECS:
-            job = self._submit(name)
+            job = self.submit_one(name, SPECS[name])
             readers.append(SocketReader(self.yard.urls["web"], self.yard.bearer("ada"), job))
             readers[-1].start()
         return readers
 
-    def _submit(self, name: str) -> int:
-        job = self.yard.submit(SPECS[name], name=f"{name} {self.seed}")
+    def submit_one(self, name: str, body: Spec) -> int:
+        """Queue one job that belongs to this round."""
+        job = self.yard.submit(body, name=f"{name} {self.seed}")
         self.jobs.append((name, job))
         return job
 
@@ -128,7 +129,7 @@ class Round:
     def _needs_work(self) -> bool:
         """Give the runners something to do when everything is done already. Never a reason to go on."""
         if all(self.yard.job(job)["state"] in FINAL for _, job in self.jobs):
-            self._submit("training")
+            self.submit_one("training", TRAINING)
         return False
 
     def look(self) -> list[dict[str, Any]]:

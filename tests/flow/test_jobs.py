@@ -102,3 +102,10 @@ def test_a_csv_is_profiled_by_a_worker(flow_yard: RunningYard) -> None:
     assert version["rows"] == 60
     assert version["schema"]["task"] == "binary"
     assert version["schema"]["features"] == ["size", "week"]
+
+
+def test_a_run_above_its_memory_cap_is_ended_and_the_cap_is_named(flow_yard: RunningYard) -> None:
+    job_id = flow_yard.submit(spec(fit=LONG, resources={"memory_gib": 0.1}))
+    job = flow_yard.until_final(job_id)
+    assert (job["state"], job["error"]["code"]) == ("failed", "out_of_memory")
+    assert "above its cap of 0.10 GiB" in job["error"]["message"]

@@ -1,0 +1,80 @@
+"""The home on a disk that is full: new work waits with a reason, what runs loses nothing."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.harness import TRAINING, Round
+from tests.flow.specs import spec
+from tests.flow.yard import QUICK, RunningYard
+from tests.ops.conftest import wait_for
+
+pytestmark = pytest.mark.timeout(1200)
+MEBIBYTE = 2**20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 256 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=700", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"a tmpfs can only be mounted by root: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def yard(disk: Path, tmp_path: Path) -> Iterator[RunningYard]:
+    """A yard whose home lies on that disk; new work needs 64 MiB."""
+    yard = RunningYard(disk / "home", **(QUICK | {"TRAINYARD_MIN_FREE_BYTES": str(64 * MEBIBYTE)}))
+    yard.output = tmp_path / "up.out"
+    try:
+        yard.open()
+        yield yard
+    finally:
+        yard.end()
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Take all space but `leave` bytes with one file."""
+    ballast = disk / "ballast"
+    free = os.statvfs(disk)
+    descriptor = os.open(ballast, os.O_CREAT | os.O_WRONLY, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, max(1, free.f_bavail * free.f_frsize - leave))
+    finally:
+        os.close(descriptor)
+    return ballast
+
+
+def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_room(
+    disk: Path, yard: RunningYard
+) -> None:
+    seen = Round(yard, seed=0)
+
+    ballast = fill(disk, leave=32 * MEBIBYTE)  # less than new work needs
+    wait_for(lambda: yard.ada.get("/workers")["items"][0]["info"].get("no_space"), "the worker to notice")
+    waiting = seen.submit_one("waiting", spec(fit={"epochs": 3, "batch_size": 32}))
+    job = yard.until(waiting, lambda job: "nearly full" in job["why_waiting"], "its reason to wait")
+    assert job["state"] == "queued"
+    ballast.unlink()
+    yard.until_completed(waiting)
+
+    running = seen.submit_one("running", TRAINING | {"fit": {**TRAINING["fit"], "epochs": 1500}})
+    yard.until(running, lambda job: job["progress"]["done"] >= 1, "its first epoch")
+    ballast = fill(disk, leave=0)
+    wait_for(lambda: _is_noticed(yard), "a full disk to be noticed")
+    ballast.unlink()
+    yard.until_completed(running)
+    seen.look()
+
+
+def _is_noticed(yard: RunningYard) -> bool:
+    said = yard.said().lower()
+    return "disk is full" in said or "no space left" in said

@@ -1,0 +1,24 @@
+"""A runner that is alive and goes nowhere."""
+
+import pytest
+
+from tests.chaos.harness import TRAINING, Round, find
+from tests.flow.yard import RunningYard
+from tests.ops.conftest import wait_for
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_yard: RunningYard) -> None:
+    stuck = Round(chaos_yard, seed=0)
+    job = stuck.submit_one("training", TRAINING | {"fit": {**TRAINING["fit"], "epochs": 600}})
+    chaos_yard.until(job, lambda job: job["progress"]["done"] >= 1, "its first epoch")
+    (runner,) = wait_for(lambda: find(chaos_yard, "runner"), "its runner")
+    runner.suspend()
+    chaos_yard.until_completed(job)
+    outcomes = [
+        (attempt["outcome"], (attempt["error"] or {}).get("code"))
+        for attempt in chaos_yard.ada.get(f"/jobs/{job}/attempts", sort="number")["items"]
+    ]
+    assert outcomes == [("lost", "hung"), ("completed", None)]
+    stuck.look()
