@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from jobs.models import DatasetVersion, Job
 from tests.datasets.making import bundle
@@ -165,7 +165,12 @@ def test_leaving_with_unsaved_changes_asks(form: Page) -> None:
     step(page, "Model")
     at(page, "/model/args/units").fill("48")
     asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
     page.get_by_role("link", name="Queue").click()
     expect(at(page, "/model/args/units")).to_have_value("48")
     assert asked == ["beforeunload"]

@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.actions import datasets
+from jobs.actions import datasets, experiments
 from jobs.models import DatasetVersion
 from tests.datasets.making import DIABETES, make_ready
 from tests.datasets.test_api import CSV
@@ -40,6 +40,14 @@ def test_a_version_of_images_shows_pictures_balance_and_split(browser: Client) -
     assert "Class balance" in page
     assert "1\u202f079 rows" in page, "60 % of each class trains"
     assert "/p/yard/experiments/new?dataset=digits&amp;version=1" in page
+
+
+def test_a_version_says_which_experiments_use_it(
+    world: World, browser: Client, spec: dict[str, object]
+) -> None:
+    experiments.create(world.project, name="on digits", spec=spec, by=world.owner)
+    assert "on digits" in browser.get("/datasets/digits/versions/1").content.decode()
+    assert "on digits" not in browser.get("/datasets/diabetes/versions/1").content.decode()
 
 
 def test_a_version_of_numbers_shows_findings_and_missing_values(browser: Client) -> None:
