@@ -1,0 +1,32 @@
+"""docs/walkthrough-curl.md, block by block, as a newcomer would type it."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.flow.yard import RunningYard
+from tests.ops.conftest import ROOT
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
+]
+
+
+def test_the_walkthrough_holds(flow_yard: RunningYard, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "walkthrough-curl.md").read_text()
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    tokens = {"ADA": flow_yard.tokens["ada"], "GRACE": flow_yard.tokens["grace"]}
+    places = {"TY": f"{flow_yard.urls['web']}/api/v1", "SERVING": flow_yard.urls["serving"]}
+    done = subprocess.run(
+        ["bash", "-eu", "-x", "-c", script],
+        cwd=tmp_path,
+        env=flow_yard.environment | tokens | places,
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
