@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from jobs.models import DatasetVersion, Job
+from jobs.spec.experiment import ExperimentSpec
 from tests.datasets.making import bundle
 from tests.people import People
 
@@ -85,7 +86,7 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     page.wait_for_url("**/jobs/*")
     job = Job.objects.get(kind="search")
     assert job.revision is not None
-    assert job.revision.spec.to_json()["search"]["space"] == built["search"]["space"]
+    assert job.revision.spec == ExperimentSpec.model_validate(built)
     assert job.experiment is not None
     assert job.experiment.name == "digits by hand"
 
