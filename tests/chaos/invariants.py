@@ -31,6 +31,7 @@ def problems_of(root: Job) -> Iterator[str]:
     for job in family:
         yield from _ends_once(job, events)
         yield from _attempts(job)
+        yield from _resumptions(job)
         yield from _artifacts(job)
         yield from _checkpoints(job)
         yield from _metrics(job, events)
@@ -61,6 +62,15 @@ def _attempts(job: Job) -> Iterator[str]:
     completed = Counter(a.trial_id for a in attempts if a.outcome == Outcome.COMPLETED)
     if any(count > 1 for count in completed.values()):
         yield f"job {job.pk}: something was completed twice: {completed}"
+
+
+def _resumptions(job: Job) -> Iterator[str]:
+    """A training goes on from its newest checkpoint. (A trial may be at an execution that has none yet.)"""
+    checkpoints = list(job.checkpoints.filter(trial=None).values_list("attempt", "step"))
+    for attempt in job.attempts.filter(trial=None).exclude(record={}):
+        newest = max((step for number, step in checkpoints if number < attempt.number), default=None)
+        if attempt.resumed_from != newest:
+            yield f"{attempt} went on from {attempt.resumed_from}, the newest checkpoint was {newest}"
 
 
 def _trials(root: Job) -> Iterator[str]:

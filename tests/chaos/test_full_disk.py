@@ -1,5 +1,6 @@
 """The home on a disk that is full: new work waits with a reason, what runs loses nothing."""
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -41,15 +42,23 @@ def yard(disk: Path, tmp_path: Path) -> Iterator[RunningYard]:
         yard.end()
 
 
-def fill(disk: Path, leave: int) -> Path:
-    """Take all space but `leave` bytes with one file."""
+def leave(disk: Path, spare: int) -> Path:
+    """Take all space but `spare` bytes with one file."""
     ballast = disk / "ballast"
     free = os.statvfs(disk)
-    descriptor = os.open(ballast, os.O_CREAT | os.O_WRONLY, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, max(1, free.f_bavail * free.f_frsize - leave))
-    finally:
-        os.close(descriptor)
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - spare)
+    return ballast
+
+
+def leave_nothing(disk: Path) -> Path:
+    """Write until no byte more fits, while others write too."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (MEBIBYTE, 4096):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(size)):
+                    pass
     return ballast
 
 
@@ -58,7 +67,7 @@ def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_roo
 ) -> None:
     seen = Round(yard, seed=0)
 
-    ballast = fill(disk, leave=32 * MEBIBYTE)  # less than new work needs
+    ballast = leave(disk, 32 * MEBIBYTE)  # less than new work needs
     wait_for(lambda: yard.ada.get("/workers")["items"][0]["info"].get("no_space"), "the worker to notice")
     waiting = seen.submit_one("waiting", spec(fit={"epochs": 3, "batch_size": 32}))
     job = yard.until(waiting, lambda job: "nearly full" in job["why_waiting"], "its reason to wait")
@@ -68,7 +77,7 @@ def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_roo
 
     running = seen.submit_one("running", TRAINING | {"fit": {**TRAINING["fit"], "epochs": 1500}})
     yard.until(running, lambda job: job["progress"]["done"] >= 1, "its first epoch")
-    ballast = fill(disk, leave=0)
+    ballast = leave_nothing(disk)
     wait_for(lambda: _is_noticed(yard), "a full disk to be noticed")
     ballast.unlink()
     yard.until_completed(running)

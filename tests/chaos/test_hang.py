@@ -18,7 +18,7 @@ def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_ya
     chaos_yard.until_completed(job)
     outcomes = [
         (attempt["outcome"], (attempt["error"] or {}).get("code"))
-        for attempt in chaos_yard.ada.get(f"/jobs/{job}/attempts", sort="number")["items"]
+        for attempt in chaos_yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
     ]
     assert outcomes == [("lost", "hung"), ("completed", None)]
     stuck.look()
