@@ -81,8 +81,8 @@ MODEL_PARALLEL = {
     "axis_names": ["data", "model"],
     "simulate": 4,
     "layout": [
-        {"match": ".*hidden.*/kernel", "axes": [None, "model"]},
-        {"match": ".*hidden.*/bias", "axes": ["model"]},
+        {"match": "dense_1/kernel", "axes": [None, "model"]},
+        {"match": "dense_1/bias", "axes": ["model"]},
     ],
 }
 
