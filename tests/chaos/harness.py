@@ -158,10 +158,11 @@ def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
 
 
 def _with_argument(parent: psutil.Process | None, word: str) -> list[psutil.Process]:
+    """Return what runs below `parent`, newest first: an older runner may be idle."""
     try:
-        return (
-            [child for child in parent.children(recursive=True) if word in child.cmdline()] if parent else []
-        )
+        below = parent.children(recursive=True) if parent else []
+        found = [child for child in below if word in child.cmdline()]
+        return sorted(found, key=psutil.Process.create_time, reverse=True)
     except psutil.Error:
         return []
 
