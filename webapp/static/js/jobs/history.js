@@ -1,28 +1,23 @@
 // <ty-history job direction>: the score of each trial and the best so far.
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
-import { options } from "./curves.js";
-import { follow } from "./live.js";
+import { Chart } from "./chart.js";
 
 const PAUSE = 1000;
 
-class History extends HTMLElement {
-  connectedCallback() {
-    this.job = Number(this.getAttribute("job"));
-    this.note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
-    this.append(this.note);
-    const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
-    this.stop = follow(this.job, start, (events) => {
-      if (events.some((event) => event.type === "trial") && !this.timer) {
-        this.timer = setTimeout(() => this.load(), PAUSE);
-      }
-    });
+class History extends Chart {
+  begin() {
+    this.trials = [];
     this.load();
   }
 
-  disconnectedCallback() {
-    this.stop?.();
+  end() {
     clearTimeout(this.timer);
-    this.chart?.destroy();
+    super.end();
+  }
+
+  take(events) {
+    if (this.timer || !events.some((event) => event.type === "trial")) return;
+    this.timer = setTimeout(() => this.load(), PAUSE);
   }
 
   async load() {
@@ -36,22 +31,20 @@ class History extends HTMLElement {
       trials.push(...page.items);
       cursor = page.next ?? "";
     } while (cursor);
-    this.draw(trials.filter((trial) => trial.score !== null));
+    this.trials = trials.filter((trial) => trial.score !== null);
+    this.note.textContent = this.trials.length ? `${this.trials.length} trials` : "No trial has been completed yet.";
+    if (this.stop) this.rebuild();
   }
 
-  draw(trials) {
-    this.chart?.destroy();
-    this.chart = null;
-    this.note.textContent = trials.length ? `${trials.length} trials` : "No trial has been completed yet.";
-    if (!trials.length) return;
+  picture() {
+    if (!this.trials.length) return null;
     const better = this.getAttribute("direction") === "max" ? Math.max : Math.min;
-    const scores = trials.map((trial) => trial.score);
+    const scores = this.trials.map((trial) => trial.score);
     const best = scores.map((_, index) => better(...scores.slice(0, index + 1)));
-    const settings = options(this.clientWidth, ["score", "best so far"]);
-    Object.assign(settings.series[1], { paths: () => null, points: { show: true, size: 6 } });
-    Object.assign(settings.series[2], { paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } });
-    this.chart = new uPlot(settings, [trials.map((trial) => trial.number), scores, best], this);
-    this.append(this.note);
+    const dots = { paths: () => null, points: { show: true, size: 6 } };
+    const steps = { paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } };
+    const columns = [this.trials.map((trial) => trial.number), scores, best];
+    return { labels: ["score", "best so far"], columns, drawn: [dots, steps] };
   }
 }
 

@@ -1,0 +1,83 @@
+// What live charts share: they follow a job, fit their width, take the theme's colours, and live on when
+// the piece of page round them is put in anew.
+import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
+import { follow } from "./live.js";
+
+const COLOURS = ["#0b7fc7", "#d9772b", "#3a9d46", "#c2417f", "#7b62c9", "#8a7a2e", "#159a9c", "#b04a3f", "#5f7f95", "#a0579e"];
+const HEIGHT = 220;
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000]; // epochs and trials
+
+/** An element with a chart. Subclasses give `begin()`, `take(events)` and `picture()`. */
+export class Chart extends HTMLElement {
+  connectedCallback() {
+    if (this.stop) return; // only moved
+    this.job = Number(this.getAttribute("job"));
+    this.note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
+    this.append(this.note);
+    this.resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: HEIGHT }));
+    this.resize.observe(this);
+    this.theme = new MutationObserver(() => this.rebuild());
+    this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+    const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
+    this.stop = follow(this.job, start, (events) => this.take(events));
+    this.begin();
+  }
+
+  disconnectedCallback() {
+    queueMicrotask(() => this.isConnected || this.end()); // a move comes back before this runs
+  }
+
+  end() {
+    this.stop?.();
+    this.stop = null;
+    this.resize.disconnect();
+    this.theme.disconnect();
+    this.chart?.destroy();
+    this.chart = null;
+    this.note.remove();
+  }
+
+  /** Draw from nothing: other lines, other colours. */
+  rebuild() {
+    this.chart?.destroy();
+    this.chart = null;
+    const picture = this.picture();
+    if (picture) {
+      this.chart = new uPlot(options(this.clientWidth, picture), picture.columns, this);
+      this.append(this.note);
+    }
+  }
+}
+
+/** uPlot's options for `{labels, drawn?}`: `drawn` adds to the look of each line. */
+function options(width, { labels, drawn = [] }) {
+  const style = getComputedStyle(document.documentElement);
+  const ink = style.getPropertyValue("--tblr-secondary").trim();
+  const rule = style.getPropertyValue("--ty-line").trim();
+  const axis = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 }, font: "11px Inter, sans-serif" };
+  return {
+    width: Math.max(width, 200),
+    height: HEIGHT,
+    scales: { x: { time: false } },
+    axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 56, values: (_, marks) => marks.map(words) }],
+    legend: { live: labels.length <= 6, show: labels.length <= 12 },
+    cursor: { points: { size: 6 }, focus: { prox: 24 } },
+    series: [
+      { label: "at" },
+      ...labels.map((label, index) => ({
+        label,
+        stroke: COLOURS[index % COLOURS.length],
+        width: labels.length > 8 ? 1 : 1.75,
+        spanGaps: true,
+        points: { show: (chart) => chart.data[0].length < 3 },
+        ...drawn[index],
+      })),
+    ],
+  };
+}
+
+/** A mark of the y axis: uPlot's own stops at three decimals, a learning rate does not. */
+function words(mark) {
+  if (mark === null) return "";
+  return Math.abs(mark) >= 1000 ? mark.toLocaleString("en") : String(Number(mark.toPrecision(4)));
+}
