@@ -77,9 +77,11 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
     if row.parent is not None:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
+    detail = shown.detail(row)
     return {
         "job": row,
-        "shown": shown.detail(row),
+        "shown": detail,
+        "track": _track(detail["steps"]),
         "cursor": (row.root or row).event_seq,
         "tabs": [
             (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
@@ -95,6 +97,17 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "best": outcomes.best_trials(row, limit=1).first() if row.kind == JobKind.SEARCH else None,
         "objective": outcomes.objective_of(row) if row.kind == JobKind.SEARCH else None,
     }
+
+
+def _track(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the steps to show: those of a kind that are still to come stand together."""
+    track: list[dict[str, Any]] = []
+    for step in steps:
+        if track and step["state"] is None and (track[-1]["kind"], track[-1]["state"]) == (step["kind"], None):
+            track[-1]["times"] += 1
+        else:
+            track.append({**step, "times": 1})
+    return track
 
 
 def _orders(row: Job) -> set[str]:

@@ -204,9 +204,9 @@ def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections
 def kpi(
     label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
 ) -> dict[str, Any]:
-    """Show one figure that matters, as a card."""
+    """Show one figure that matters, as a card; a count of none has no colour."""
     shown = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
-    return {**shown, "look": look(state) if state else None}
+    return {**shown, "look": look(state) if state and value else None}
 
 
 @register.inclusion_tag("components/problems.html")
