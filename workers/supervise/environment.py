@@ -15,6 +15,7 @@ ALLOWED = frozenset(
         "VIRTUAL_ENV",
         "XLA_FLAGS",
         "SSL_CERT_FILE",
+        "TRAINYARD_CHECKPOINT_SECONDS",
     }
 )
 ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "XLA_PYTHON_CLIENT_", "JAX_", "COVERAGE_")
