@@ -1,0 +1,69 @@
+"""Somebody at a browser: clicks through the navigation, and has every page they stand on looked at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from re import Pattern
+
+from playwright.sync_api import Locator, Page, expect
+
+LOADED = """() => [...document.querySelectorAll(".ty-chart-note, ty-log [data-count]")]
+    .every((note) => note.textContent)"""
+Shoot = Callable[[Page, str], None]
+Check = Callable[[Page], None]
+
+
+@dataclass
+class Visitor:
+    """A logged-in person with a page of their own."""
+
+    page: Page
+    shoot: Shoot
+    axe: Check
+
+    def log_in(self, link: str, name: str) -> None:
+        """Come in by a one-time link."""
+        self.page.goto(link)
+        self.page.get_by_role("button", name=f"Log in as {name}").click()
+        expect(self.page.get_by_role("navigation", name="Main")).to_be_visible()
+
+    def go(self, entry: str, *links: str | Pattern[str]) -> None:
+        """Click an entry of the navigation, then links on the pages it leads to."""
+        self.follow(self.page.get_by_role("navigation", name="Main").get_by_role("link", name=entry))
+        for name in links:
+            self.follow(self.page.get_by_role("main").get_by_role("link", name=name, exact=True).first)
+
+    def follow(self, link: Locator) -> None:
+        """Click a link and wait for the page it leads to."""
+        with self.page.expect_navigation():
+            link.click()
+
+    def tab(self, name: str) -> None:
+        """Open a tab of this page."""
+        self.page.locator(".ty-tabs").get_by_role("link", name=name, exact=True).click()
+        expect(self.page.locator(".ty-tabs .active")).to_have_text(name)
+
+    def press(self, name: str) -> None:
+        """Click a button."""
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def confirm(self, verb: str) -> None:
+        """Agree in the dialog that a button has opened."""
+        self.page.get_by_role("dialog").get_by_role("button", name=verb).click()
+
+    def card(self, name: str) -> Locator:
+        """Return a part of the page by its name."""
+        return self.page.get_by_role("region", name=name, exact=True)
+
+    def see(self, name: str) -> None:
+        """Have this page photographed and judged, once its charts and its log have come."""
+        self.page.wait_for_function(LOADED)
+        self.shoot(self.page, f"flow-{name}")
+        self.axe(self.page)
+
+    def mark(self) -> None:
+        """Leave something behind that a reload would wipe."""
+        self.page.evaluate("window.unbroken = true")
+
+    def assert_not_reloaded(self) -> None:
+        """Tell that the page has changed by itself."""
+        assert self.page.evaluate("window.unbroken === true"), "the page was loaded anew"
