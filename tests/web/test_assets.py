@@ -56,7 +56,7 @@ def test_every_icon_that_is_named_is_in_the_sprite() -> None:
     named |= {entry.icon for entry in (*nav.ENTRIES, *nav.ADMINISTRATION)}
     for template in TEMPLATES:
         found = re.findall(
-            r"""\{% icon ["']([a-z0-9-]+)["']|\bicon=["']([a-z0-9-]+)["']""", template.read_text()
+            r"""\{% icon ["']([a-z0-9-]+)["']|(?<![-\w])icon=["']([a-z0-9-]+)["']""", template.read_text()
         )
         named |= {direct or argument for direct, argument in found}
     missing = named - drawn
