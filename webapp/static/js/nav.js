@@ -7,3 +7,5 @@ document.addEventListener("click", (event) => {
   document.documentElement.dataset.nav = folded ? "collapsed" : "";
   keep("nav", folded ? "collapsed" : "");
 });
+// The open tab is in sight where the row of tabs is wider than the screen.
+document.querySelector(".ty-tabs .active")?.scrollIntoView({ block: "nearest", inline: "center" });
