@@ -6,8 +6,8 @@ from re import Pattern
 
 from playwright.sync_api import Locator, Page, expect
 
-LOADED = """() => [...document.querySelectorAll(".ty-chart-note, ty-log [data-count]")]
-    .every((note) => note.textContent)"""
+CHART_LOADING = ":is(ty-curves, ty-history):not(:has(.ty-chart-note:not(:empty)))"
+LOG_LOADING = "ty-log:not(:has([data-count]:not(:empty)))"
 Shoot = Callable[[Page, str], None]
 Check = Callable[[Page], None]
 
@@ -56,7 +56,7 @@ class Visitor:
 
     def see(self, name: str) -> None:
         """Have this page photographed and judged, once its charts and its log have come."""
-        self.page.wait_for_function(LOADED)
+        expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
         self.shoot(self.page, f"flow-{name}")
         self.axe(self.page)
 
