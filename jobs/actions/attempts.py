@@ -1,5 +1,6 @@
 """An attempt from claim to end. Every write names its attempt, whose number is the fence."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import Any
@@ -10,11 +11,13 @@ from django.db.models import QuerySet
 from jobs import clock, hints, store
 from jobs.actions import events, metrics, pipeline
 from jobs.actions.transition import move, move_trial
-from jobs.errors import StaleFence
+from jobs.errors import StaleFence, StaleState
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries.chunks import Event
 from jobs.spec import events as said
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
+
+log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 15.0
 COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
@@ -317,8 +320,13 @@ def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
 
 def reap() -> int:
     """End every attempt whose lease ran out; its work goes back into the queue. Returns how many."""
-    expired = _expired().values_list("pk", flat=True)
-    return sum(_reap(attempt_id) for attempt_id in list(expired))
+    reaped = 0
+    for attempt_id in list(_expired().values_list("pk", flat=True)):
+        try:
+            reaped += _reap(attempt_id)
+        except StaleState as error:  # its job moves at this moment; the next round sees the new state
+            log.warning("attempt %s cannot be ended yet: %s", attempt_id, error)
+    return reaped
 
 
 def _expired() -> QuerySet[Attempt]:

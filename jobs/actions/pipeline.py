@@ -4,10 +4,11 @@
 process, twice or after a crash: unique constraints keep a step from being made twice.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from jobs import clock
 from jobs.actions import suggest
@@ -26,6 +27,8 @@ from jobs.states import (
     JobState,
     TrialState,
 )
+
+log = logging.getLogger(__name__)
 
 
 def advance(root: Job) -> None:
@@ -325,3 +328,7 @@ def advance_all() -> None:
             advance(root)
         except StaleState:
             continue  # it ended or moved under our eyes; the next call sees how
+        except DatabaseError:
+            raise
+        except Exception:  # one broken job must never hold up all others
+            log.exception("job %s cannot go on", root.pk)
