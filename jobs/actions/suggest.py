@@ -93,6 +93,8 @@ def add(ticket: Ticket, values: list[dict[str, Value]]) -> None:
     """
     with transaction.atomic():
         root = _release(ticket)
+        if root.state in FINAL:
+            return  # stopped while somebody was still thinking: nothing would ever end these trials
         if not values:
             root.payload = root.payload | {"exhausted": True}
             root.save(update_fields=["payload"])

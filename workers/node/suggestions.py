@@ -49,12 +49,11 @@ class Suggestions:
                 return
             try:
                 values = await self._think(ticket.request)
-            except SuggestionFailed as error:
+                await self._lane.call(lambda: suggest.add(ticket, values))
+            except (SuggestionFailed, ValueError) as error:  # ValueError: values outside the space
                 log.warning("search %s: %s", job_id, error)
                 text = str(error)
                 await self._lane.call(lambda: suggest.failed(ticket, text))
-            else:
-                await self._lane.call(lambda: suggest.add(ticket, values))
         except (LedgerAway, StaleFence) as error:
             log.warning("suggestions for %s are dropped: %s", job_id, error)
 
