@@ -230,10 +230,15 @@ def _source(root: Job, what: Registered) -> Job:
 
 
 def validated(version_id: int, result: dict[str, Any]) -> None:
-    """Take in that a version loads: its signature and labels become part of it, once."""
+    """Take in that a version loads: its signature and labels become part of it, once.
+
+    An invalid one whose job was retried, after a stop or a lost worker, becomes a candidate after all.
+    """
+    open_still = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
     with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state=ModelVersion.State.VALIDATING).update(
+        changed = ModelVersion.objects.filter(pk=version_id, state__in=open_still).update(
             state=ModelVersion.State.CANDIDATE,
+            error=None,
             signature=result.get("signature") or {},
             class_labels=result.get("class_labels") or [],
         )
