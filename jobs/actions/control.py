@@ -81,7 +81,8 @@ def resume(job: Job, *, by: User) -> Job:
     """
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
-        if not Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).update(desired=Desired.RUNNING):
+        paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).exclude(state__in=FINAL)
+        if not paused.update(desired=Desired.RUNNING):
             job.refresh_from_db()
             raise StaleState(f"job {job.pk} is {job.state}; only a paused one can resume")
         Job.objects.filter(parent=job, desired=Desired.PAUSED).update(desired=Desired.RUNNING)

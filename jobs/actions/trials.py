@@ -42,9 +42,10 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 def retry(trial: Trial, *, by: User) -> Trial:
     """Run the open executions of a failed or stopped trial again; finished ones stay."""
     access.require(by, trial.job.project, access.Action.WRITE)
-    if trial.job.state in FINAL:
-        raise StaleState(f"search {trial.job_id} is {trial.job.state}; retry the job")
     with transaction.atomic():
+        root = Job.objects.select_for_update(of=("self",)).get(pk=trial.job_id)
+        if root.state in FINAL:
+            raise StaleState(f"search {root.pk} is {root.state}; retry the job")
         if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
