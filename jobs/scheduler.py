@@ -12,7 +12,7 @@ from threading import Event
 
 import redis
 from django.conf import settings
-from django.db import OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Q
 
 from jobs import clock, hints
@@ -115,10 +115,10 @@ def run(stop: Event) -> None:
                 for chore in chores:
                     chore()
                 tick()
-        except OperationalError as error:
+        except (OperationalError, InterfaceError) as error:
             log.warning("database away: %s", error)
             close_old_connections()
         waiter.wait(IDLE_SECONDS)
-    with suppress(OperationalError):
+    with suppress(OperationalError, InterfaceError):
         release_lease(holder)
     log.info(json.dumps({"scheduler": "ended"}))

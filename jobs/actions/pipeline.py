@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from jobs import clock
 from jobs.actions import suggest
@@ -328,7 +328,7 @@ def advance_all() -> None:
             advance(root)
         except StaleState:
             continue  # it ended or moved under our eyes; the next call sees how
-        except DatabaseError:
-            raise
+        except (OperationalError, InterfaceError):
+            raise  # the database is away: the loop waits for it
         except Exception:  # one broken job must never hold up all others
             log.exception("job %s cannot go on", root.pk)
