@@ -30,15 +30,15 @@ class Command(BaseCommand):
         parser.add_argument("--serving-port", type=int, help="by default 8501, with --exit a free one")
 
     def handle(self, *, host: str, **given: Any) -> None:
+        self._began = time.monotonic()
         ends = bool(given["exit"])
         port = given["port"] if given["port"] is not None else (0 if ends else 8000)
         serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
-        started = time.monotonic()
         urls_file = Path(settings.TRAINYARD_HOME) / "run" / "urls.json"
         up = _start(host, port, serving_port)
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
-            self._show(urls, ends=ends, started=started)
+            self._show(urls, ends=ends)
             if not ends:
                 up.wait()
         except DemoError as error:
@@ -48,19 +48,20 @@ class Command(BaseCommand):
         finally:
             _stop(up)
 
-    def _show(self, urls: dict[str, Any], *, ends: bool, started: float) -> None:
+    def _show(self, urls: dict[str, Any], *, ends: bool) -> None:
         people = [meet(TRAINER), meet(APPROVER)]
         if not ends:
             self._greet(urls["web"], people)
         trainer, approver = (Client(urls["web"], person.token, person.name) for person in people)
         flow = Flow(trainer, approver, urls["serving"], self._say)
         flow.run()
-        self._summary(flow, time.monotonic() - started)
+        self._summary(flow)
         if not ends:
             self._greet(urls["web"], [meet(TRAINER), meet(APPROVER)])
 
     def _say(self, text: str) -> None:
-        self.stdout.write(f"demo | {text}")
+        seconds = int(time.monotonic() - self._began)
+        self.stdout.write(f"demo | {seconds // 60}:{seconds % 60:02} {text}")
         self.stdout.flush()
 
     def _greet(self, url: str, people: list[Person]) -> None:
@@ -69,7 +70,8 @@ class Command(BaseCommand):
             self._say(f"  {person.name:6} {url}{person.login}")
         self._say("Ctrl-C stops everything.")
 
-    def _summary(self, flow: Flow, seconds: float) -> None:
+    def _summary(self, flow: Flow) -> None:
+        seconds = time.monotonic() - self._began
         self._say("Every step held:")
         for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
             self._say(f"  {name:38} {value}")
