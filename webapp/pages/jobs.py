@@ -103,8 +103,9 @@ def _track(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the steps to show: those of a kind that are still to come stand together."""
     track: list[dict[str, Any]] = []
     for step in steps:
-        if track and step["state"] is None and (track[-1]["kind"], track[-1]["state"]) == (step["kind"], None):
-            track[-1]["times"] += 1
+        last = track[-1] if track else {}
+        if step["state"] is None and (last.get("kind"), last.get("state")) == (step["kind"], None):
+            last["times"] += 1
         else:
             track.append({**step, "times": 1})
     return track
