@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: the parts it needs answer, or the names of those that do not."""
+"""`/healthz`: this process answers. `/readyz`: the parts it needs answer, or are named."""
 
 from collections.abc import Callable
 

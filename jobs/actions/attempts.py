@@ -203,7 +203,9 @@ def finish(
             if was == outcome:
                 return
             raise StaleFence(f"attempt {attempt_id} has ended as {was}")
-        attempt = Attempt.objects.select_related("job", "trial", "job__root").get(pk=attempt_id)
+        attempt = Attempt.objects.select_related("trial").get(pk=attempt_id)
+        # Locked: a stop that commits between our look and our move would leave the job in between.
+        attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
         if attempt.trial is not None:
             _end_trial(attempt, attempt.trial, outcome, error)
         else:
@@ -276,10 +278,8 @@ def _end_job(
     if job.fence != attempt.number:
         return
     if job.state == JobState.STOPPING and outcome in (Outcome.COMPLETED, Outcome.FAILED):
-        outcome = (
-            Outcome.STOPPED
-        )  # it was told to stop and ended by itself meanwhile: what it reached is kept
-        Job.objects.filter(pk=job.pk).update(results=result, error=error)
+        _ended_while_stopping(job, attempt, outcome, error, result)
+        return
     match outcome:
         case Outcome.COMPLETED:
             pipeline.task_done(job, result)
@@ -292,6 +292,18 @@ def _end_job(
             _stop(job, attempt, reason="killed" if outcome is Outcome.KILLED else "")
         case Outcome.LOST:
             _lost_job(job, attempt, error)
+
+
+def _ended_while_stopping(
+    job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
+) -> None:
+    """It was told to stop and ended by itself meanwhile: it is stopped, and what it reached counts."""
+    Job.objects.filter(pk=job.pk).update(results=result, error=error)
+    move(job, JobState.STOPPED, fence=attempt.number)
+    if outcome is Outcome.COMPLETED:
+        pipeline.take_result(job, result)
+    else:
+        pipeline.task_failed(job, error or {})
 
 
 def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:

@@ -250,14 +250,19 @@ def task_done(job: Job, result: dict[str, Any]) -> None:
     """Take in the result of a job's own task, inside the caller's transaction."""
     if job.state == JobState.STARTING:
         move(job, JobState.RUNNING, fence=job.fence)
-    if hook := _DONE.get(JobKind(job.kind)):
-        hook(job, result)
+    take_result(job, result)
     job.results = result if job.kind != JobKind.PROFILE else {}  # the version has it
     job.payload = job.payload | {"task_done": True}
     job.save(update_fields=["results", "payload"])
     if job.parent_id is None and job.kind == JobKind.TRAIN and job.revision and has_after(job.revision.spec):
         return  # a root is final only when all that follows it is: `advance` goes on
     move(job, JobState.COMPLETED, fence=job.fence)
+
+
+def take_result(job: Job, result: dict[str, Any]) -> None:
+    """Hand a job's result to the rows that wait for it."""
+    if hook := _DONE.get(JobKind(job.kind)):
+        hook(job, result)
 
 
 def task_failed(job: Job, error: dict[str, Any]) -> None:

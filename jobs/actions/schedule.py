@@ -8,7 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import IntegrityError, transaction
 from django.db.models import F, Sum
 
 from jobs import clock, queue
@@ -73,7 +74,10 @@ def place() -> int:
         job = candidate.job
         pool = pools[job.pool]
         slot = pool.fitting(job.slots)
-        reason = _why_not(candidate, pool, slot, used, running)
+        try:
+            reason = _why_not(candidate, pool, slot, used, running)
+        except ValueError as error:  # its revision no longer parses: one such job must not stop the others
+            reason = f"Its spec cannot be read: {error}"[:500]
         if reason is None and slot is not None and _assign(candidate, slot.worker):
             slot.free -= job.slots
             used[job.project_id] += job.slots
@@ -204,8 +208,8 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
                 move(job, JobState.STARTING)
             _start_root(job)
             queue.wake(worker.pk, attempt.pk)
-    except StaleState:
-        return False
+    except (StaleState, ObjectDoesNotExist, IntegrityError):
+        return False  # it moved, or its project was deleted, under our eyes
     return True
 
 

@@ -77,6 +77,14 @@ def authenticate(raw: str) -> ApiToken | None:
     return token
 
 
+def still_reads(token_id: int) -> bool:
+    """Say whether a token that somebody came with a while ago is still good for reading."""
+    token = ApiToken.objects.filter(pk=token_id).first()
+    if token is None or "read" not in token.scopes:
+        return False
+    return token.expires is None or token.expires > timezone.now()
+
+
 def revoke(token: ApiToken, *, by: User) -> None:
     """End a token at once.
 

@@ -83,10 +83,35 @@ def test_the_newest_stay_and_half_written_ones_of_earlier_attempts_go(tmp_path):
         commit(tmp_path, step)
     for name in (".tmp-1-9", ".tmp-2-9"):
         (tmp_path / name).mkdir()
+    made_at(tmp_path, dict.fromkeys(range(6), 1000.0))
+    checkpoint.prune(tmp_path, fence=1)
+    assert names(tmp_path) == [".tmp-1-9", ".tmp-2-9", *(f"000000000{n}-1" for n in (0, 3, 4, 5))]
     checkpoint.prune(tmp_path, fence=2)
-    assert sorted(f.name for f in tmp_path.iterdir()) == [
-        ".tmp-2-9", "0000000003-1", "0000000004-1", "0000000005-1",
-    ]  # fmt: skip
+    assert names(tmp_path)[0] == ".tmp-2-9"
+
+
+def names(folder):
+    return sorted(f.name for f in folder.iterdir())
+
+
+def made_at(folder, times):
+    for step, moment in times.items():
+        os.utime(folder / f"{step:010}-1", (moment, moment))
+
+
+def test_one_that_is_older_than_a_lease_stays_while_recording_may_lag(tmp_path):
+    for step in range(60):
+        commit(tmp_path, step)
+    made_at(tmp_path, {step: 1000.0 + step for step in range(60)})
+    checkpoint.prune(tmp_path, fence=1)
+    assert [int(name[:10]) for name in names(tmp_path)] == [20, 40, 57, 58, 59]
+
+
+def test_what_a_run_went_on_from_stays_until_it_has_recorded_its_own(tmp_path):
+    commit(tmp_path, 80)
+    (tmp_path / "0000000085-2").mkdir()
+    checkpoint.prune(tmp_path, fence=2)
+    assert names(tmp_path) == ["0000000080-1", "0000000085-2"]
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_says_so(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 
 from jobs import access
-from jobs.models import Artifact, JobArtifact, ReleaseRecord
+from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
 from jobs.store import store
-from webapp.api.auth import Caller, caller, needs
+from webapp.api.auth import Caller, actor, caller, needs
 from webapp.api.downloads import attachment
 
 router = Router()
@@ -19,7 +19,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
     """Return an artifact's bytes."""
     artifact = _artifact(caller(request), digest)
-    return attachment(request, store().path(artifact.digest), _file_name(artifact))
+    return attachment(request, store().path(artifact.digest), _file_name(artifact, actor(request)))
 
 
 def _artifact(who: Caller, digest: str) -> Artifact:
@@ -32,7 +32,9 @@ def _artifact(who: Caller, digest: str) -> Artifact:
     return access.get_artifact(who.user, digest)
 
 
-def _file_name(artifact: Artifact) -> str:
-    use = JobArtifact.objects.filter(artifact=artifact).order_by("pk").first()
+def _file_name(artifact: Artifact, user: User) -> str:
+    """Return the name that a job in the caller's sight gave it; the same bytes may have others elsewhere."""
+    seen = access.visible_jobs(user)
+    use = JobArtifact.objects.filter(artifact=artifact, job__in=seen).order_by("pk").first()
     name = UNSAFE.sub("-", use.name) if use else ""
     return name.strip(".-")[:120] or f"{artifact.digest[:12]}.keras"

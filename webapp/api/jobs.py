@@ -16,7 +16,7 @@ from jobs.queries import jobs as shown
 from jobs.queries import metrics as metric_log
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Value
-from webapp.api.auth import actor
+from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, In, Json, Number
@@ -223,7 +223,9 @@ def get_events(
     who = actor(request)
     job = access.get_job(who, job_id)
     if "text/event-stream" in request.headers.get("Accept", ""):
-        return sse.stream(who, job, after=_last_event_id(request, filters.after))
+        token = caller(request).token
+        after = _last_event_id(request, filters.after)
+        return sse.stream(who, job, after=after, token_id=token.pk if token is not None else None)
     found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=_only(job))
     return {"items": found.items, "cursor": found.cursor}
 

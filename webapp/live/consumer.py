@@ -35,6 +35,8 @@ _open: Counter[int] = Counter()
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Follows jobs for a logged-in person."""
 
+    token_id: int | None = None
+
     async def connect(self) -> None:
         """Accept a person; refuse everybody else with a code that says why."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
@@ -87,8 +89,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         if user_id is None:
             return
         try:
-            job = await may_see(user_id, job_id)
-            async for found in follow(user_id, job, after=after):
+            job = await may_see(user_id, job_id, self.token_id)
+            async for found in follow(user_id, job, after=after, token_id=self.token_id):
                 if found.items:
                     await self._send(type="events", job=job_id, items=found.items, cursor=found.cursor)
         except TrainyardError as error:
@@ -119,15 +121,19 @@ class TokenConsumer(LiveConsumer):
         """Return the id of the token's person, if the token may read."""
         headers = dict(self.scope.get("headers", []))
         scheme, _, raw = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        return await _by_token(raw.strip()) if scheme.lower() == "bearer" else None
+        found = await _by_token(raw.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            return None
+        user_id, self.token_id = found
+        return user_id
 
 
-def _user_of(raw: str) -> int | None:
+def _user_and_token(raw: str) -> tuple[int, int] | None:
     token = tokens.authenticate(raw)
-    return token.user_id if token is not None and "read" in token.scopes else None
+    return (token.user_id, token.pk) if token is not None and "read" in token.scopes else None
 
 
-_by_token: Callable[[str], Awaitable[int | None]] = database_sync_to_async(_user_of)
+_by_token: Callable[[str], Awaitable[tuple[int, int] | None]] = database_sync_to_async(_user_and_token)
 
 
 def _parse(text: str | None) -> tuple[str, int, int] | None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from channels.db import database_sync_to_async
 
 from jobs import access
+from jobs.actions import tokens
 from jobs.errors import TrainyardError
 from jobs.models import Job, User
 from jobs.queries.events import Slice
@@ -17,8 +18,14 @@ RECHECK_SECONDS = 60.0
 QUIET_SECONDS = 15.0
 
 
-async def follow(user_id: int, job: Job, *, after: int) -> AsyncIterator[Slice]:
+async def follow(user_id: int, job: Job, *, after: int, token_id: int | None = None) -> AsyncIterator[Slice]:
     """Yield slices of a job's events; an empty one each 15 s while nothing happens.
+
+    Args:
+        user_id: who reads.
+        job: what is read.
+        after: the cursor that the reader has.
+        token_id: the token that the reader came with, which must stay good.
 
     Raises:
         NotFound: the reader may not see the job (any more); asked again every minute.
@@ -28,7 +35,7 @@ async def follow(user_id: int, job: Job, *, after: int) -> AsyncIterator[Slice]:
     async with hub().watching(root_id) as watch:
         while True:
             if time.monotonic() - checked > RECHECK_SECONDS:
-                await may_see(user_id, job.pk)
+                await may_see(user_id, job.pk, token_id)
                 checked = time.monotonic()
             found = await hub().read(watch, root_id, cursor)
             cursor = found.cursor
@@ -43,8 +50,8 @@ async def follow(user_id: int, job: Job, *, after: int) -> AsyncIterator[Slice]:
                     yield Slice([], cursor)
 
 
-def _may_see(user_id: int, job_id: int) -> Job:
-    """Return the job if the person may see it now.
+def _may_see(user_id: int, job_id: int, token_id: int | None = None) -> Job:
+    """Return the job if the person, and the token if there is one, may see it now.
 
     Raises:
         NotFound: not, or not any more.
@@ -52,7 +59,9 @@ def _may_see(user_id: int, job_id: int) -> Job:
     user = User.objects.filter(pk=user_id, is_active=True).first()
     if user is None:
         raise TrainyardError("This account is closed.", code="unauthenticated")
+    if token_id is not None and not tokens.still_reads(token_id):
+        raise TrainyardError("This token was revoked or has expired.", code="unauthenticated")
     return access.get_job(user, job_id)
 
 
-may_see: Callable[[int, int], Awaitable[Job]] = database_sync_to_async(_may_see)
+may_see: Callable[[int, int, int | None], Awaitable[Job]] = database_sync_to_async(_may_see)

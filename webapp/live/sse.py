@@ -10,18 +10,18 @@ from jobs.models import Job, User
 from webapp.live.follow import follow
 
 
-def stream(user: User, job: Job, *, after: int) -> StreamingHttpResponse:
+def stream(user: User, job: Job, *, after: int, token_id: int | None) -> StreamingHttpResponse:
     """Return an endless answer: one SSE event an event, `id:` its cursor, a comment as heartbeat."""
-    response = StreamingHttpResponse(_frames(user, job, after), content_type="text/event-stream")
+    response = StreamingHttpResponse(_frames(user, job, after, token_id), content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
     return response
 
 
-async def _frames(user: User, job: Job, after: int) -> AsyncIterator[str]:
+async def _frames(user: User, job: Job, after: int, token_id: int | None) -> AsyncIterator[str]:
     yield ": hello\n\n"
     try:
-        async for found in follow(user.pk, job, after=after):
+        async for found in follow(user.pk, job, after=after, token_id=token_id):
             if not found.items:
                 yield ": heartbeat\n\n"
             for event in found.items:

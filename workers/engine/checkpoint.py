@@ -27,6 +27,8 @@ MANIFEST = "manifest.json"
 STATE = "state.json"
 KEEP = 3
 """Newest checkpoints left on disk: the last two, and one that a lagging supervisor still names."""
+WINDOW_SECONDS = 20.0
+"""Longer than a lease: a run whose supervisor could not record for that long is ended before."""
 
 
 class DiskFull(EngineError):
@@ -175,13 +177,27 @@ def _restored(array: Array, dtype: str) -> Array:
 
 
 def prune(parent: Path, fence: int, keep: int = KEEP) -> None:
-    """Delete all but the newest `keep` checkpoints, and what earlier attempts left half-written."""
-    for folder in standing(parent)[keep:]:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Delete the checkpoints that nobody will go on from, and what earlier attempts left half-written.
+
+    Only recorded checkpoints are gone on from, and recording may lag while the database is away. So
+    beside the newest `keep` the first of this window and of the one before stay, and those of earlier
+    attempts until this one has a whole window behind it.
+    """
+    own = [folder for folder in standing(parent) if _fence_of(folder) == fence]
+    windows = {int(folder.stat().st_mtime // WINDOW_SECONDS): folder for folder in own}  # the oldest stands
+    kept = {*own[:keep], *(windows[window] for window in sorted(windows)[-2:])}
+    settled = len(windows) > 1
+    for folder in standing(parent):
+        if folder not in kept and (settled or folder in own):
+            shutil.rmtree(folder, ignore_errors=True)
     for folder in parent.glob(".tmp-*"):
         written_by = folder.name.split("-")[1]
         if written_by.isdigit() and int(written_by) < fence:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fence_of(folder: Path) -> int:
+    return int(folder.name.rpartition("-")[2])
 
 
 def sizes(arrays: Mapping[str, list[Array]]) -> int:

@@ -68,6 +68,7 @@ class _Train:
             validation = snapshot.arrays["validation"]
             prepared, epochs = self._train_again(found, validation, snapshot)
         else:
+            self._report.log("looking for the best epoch on the training part")
             prepared, found, validation = self._find_best_epoch(snapshot)
             epochs = found.best_epoch
             if self._trains_again():
@@ -148,6 +149,7 @@ class _Train:
                 f"int({found.best_epoch} × factor) is {epochs} again: the second training runs no longer "
                 "than the best epoch of the first",
             )
+        self._report.log(f"best epoch {found.best_epoch}; training on both parts for {epochs} epochs")
         prepared = self._prepare(self._dataset.parts.both())
         before = found.epochs
         plan = Plan(

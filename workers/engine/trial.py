@@ -71,6 +71,7 @@ def _execute(
     task: TrialTask, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
 ) -> tuple[Outcome, float]:
     report.execution(plan.execution, "running")
+    report.log(f"execution {plan.execution} begins: {task.values}")
     prepared = prepare(
         task.spec, dataset, dataset.parts.train, name=f"trial_{task.trial}_{plan.execution}", seed=plan.seed
     )
@@ -84,6 +85,10 @@ def _execute(
         report.execution(plan.execution, "failed")
         raise
     score = outcome.figures[task.objective.metric]
+    report.log(
+        f"execution {plan.execution}: {task.objective.metric} {score:.4g} at epoch {outcome.best_epoch} "
+        f"of {outcome.epochs}"
+    )
     report.execution(
         plan.execution,
         "completed",
