@@ -54,18 +54,6 @@ class GatesOpen(Conflict):
     code = "gates_open"
 
 
-class OverQuota(TrainyardError):
-    """The project has used up what it was given."""
-
-    code, status = "over_quota", 409
-
-
-class NoSpace(TrainyardError):
-    """The disk is nearly full; new work waits, nothing is lost."""
-
-    code, status = "no_space", 507
-
-
 class BadInput(TrainyardError):
     """The input does not hold; `problems` say where, as JSON pointers into the sent body."""
 

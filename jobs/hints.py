@@ -14,7 +14,7 @@ from django.db import transaction
 
 log = logging.getLogger(__name__)
 
-Topic = Literal["events", "schedule", "control", "releases", "access"]
+Topic = Literal["events", "schedule", "releases", "access"]
 
 
 def channel(topic: Topic) -> str:
