@@ -6,6 +6,7 @@
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
+PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup --no-loadscope-reorder
 
 help:
 	@echo 'make setup   install into .venv'
@@ -28,7 +29,7 @@ up: setup
 	@exec $(RUN) manage.py up $(ARGS)
 
 test: setup-dev
-	@exec sh scripts/with-postgres $(RUN) -m pytest $(ARGS)
+	@exec sh scripts/with-postgres $(PYTEST) $(ARGS)
 
 chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \

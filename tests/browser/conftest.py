@@ -24,9 +24,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, syn
 from jobs.models import User
 from tests.people import People, browser_of, make_people
 
-# Playwright leaves an event loop running in this thread; Django would refuse to talk to the database.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-
 ROOT = Path(__file__).resolve().parents[2]
 SCREENS = ROOT / "test-results" / "screens"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -75,7 +72,6 @@ def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
-        "TRAINYARD_TEST_HOME": str(settings.HOME),
         "TRAINYARD_DATABASE_URL": database_url(),
     }
     log = (settings.HOME / "web-of-tests.log").open("wb")
@@ -105,10 +101,15 @@ def wait_until_up(address: str, process: "subprocess.Popen[bytes]") -> None:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
+    """One browser for this folder, and not longer: while Playwright runs, its event loop fills the thread.
+
+    Asynchronous tests could not start theirs, and Django would refuse to talk to the database.
+    """
     assert CHROMIUM, "TRAINYARD_REQUIRE_BROWSER=1, but there is no Chromium on PATH"
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()

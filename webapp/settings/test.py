@@ -1,4 +1,7 @@
-"""Settings of the test suite: a home and a database file of its own for each test process."""
+"""Settings of the test suite: a home and a database file of its own for each test process.
+
+A run has one folder; each of its pytest-xdist workers has a home below it, which its child processes share.
+"""
 
 import atexit
 import os
@@ -6,12 +9,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-if "TRAINYARD_TEST_HOME" in os.environ:  # a child process of a test shares its parent's home
-    os.environ["TRAINYARD_HOME"] = os.environ["TRAINYARD_TEST_HOME"]
-else:
-    _home = tempfile.mkdtemp(prefix="trainyard-test-")
-    atexit.register(shutil.rmtree, _home, ignore_errors=True)
-    os.environ["TRAINYARD_HOME"] = os.environ["TRAINYARD_TEST_HOME"] = _home
+if "TRAINYARD_TEST_HOME" not in os.environ:
+    os.environ["TRAINYARD_TEST_HOME"] = tempfile.mkdtemp(prefix="trainyard-test-")
+    atexit.register(shutil.rmtree, os.environ["TRAINYARD_TEST_HOME"], ignore_errors=True)
+_home = Path(os.environ["TRAINYARD_TEST_HOME"], os.environ.get("PYTEST_XDIST_WORKER", "main"))
+_home.mkdir(exist_ok=True)
+os.environ["TRAINYARD_HOME"] = str(_home)
 
 from webapp.settings.main import *  # noqa: F403
 from webapp.settings.main import DATABASES, HOME
