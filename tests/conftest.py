@@ -10,6 +10,7 @@ SHARED = ("chaos", "browser", "flow", "serving")
 The longest comes first, so that the workers end together."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))

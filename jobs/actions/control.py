@@ -78,9 +78,14 @@ def resume(job: Job, *, by: User) -> Job:
     """Queue a paused job again; it goes on from its newest checkpoints under the same id.
 
     A job that was told to pause and has not come to rest yet simply goes on.
+
+    Raises:
+        StaleState: it is not paused, or the job that it is a step of is.
     """
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
+        if job.parent is not None and job.parent.desired != Desired.RUNNING:
+            raise StaleState(f"job {job.pk} is a step of job {job.parent.pk}, which is paused")
         paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).exclude(state__in=FINAL)
         if not paused.update(desired=Desired.RUNNING):
             job.refresh_from_db()

@@ -10,8 +10,9 @@ from django.utils import timezone
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, gates, releases, submit
+from jobs.actions.each import each
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.models import Decision, Endpoint, ModelVersion, PromotionRequest, User
+from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries import promotions as may
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
@@ -94,26 +95,28 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 
-def gated(promotion_id: int, result: dict[str, Any]) -> None:
+def gated(job: Job, result: dict[str, Any]) -> None:
     """Take in what the gates say; a late word about a request that went on is ignored."""
-    _judge(promotion_id, gates.from_result(result))
+    _judge(job, gates.from_result(result))
 
 
-def gate_failed(promotion_id: int, error: dict[str, Any]) -> None:
+def gate_failed(job: Job, error: dict[str, Any]) -> None:
     """Take in that the gates could not be run, which nobody can approve."""
-    _judge(promotion_id, [gates.broken(str(error.get("message", "the gate job failed")))])
+    _judge(job, [gates.broken(str(error.get("message", "the gate job failed")))])
 
 
-def _judge(promotion_id: int, found: Sequence[Gate]) -> None:
+def _judge(job: Job, found: Sequence[Gate]) -> None:
     failed = gates.failed(found)
     with transaction.atomic():
-        changed = PromotionRequest.objects.filter(pk=promotion_id, state=State.GATING).update(
+        # Of the job that judges against the champion of now: an earlier one compared with another.
+        judged = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
+        changed = judged.update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
             decided=timezone.now() if failed else None,
         )
         if changed:
-            promotion = PromotionRequest.objects.select_related("model__project").get(pk=promotion_id)
+            promotion = PromotionRequest.objects.select_related("model__project").get(gate_job=job)
             _audit("gated", promotion, by=None, state=promotion.state, failed=failed)
 
 
@@ -233,13 +236,10 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 def expire_due() -> int:
     """Expire the open requests whose time is over; return how many."""
     due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=timezone.now())
-    count = 0
-    for promotion in due.select_related("model__project"):
-        with transaction.atomic():
-            count += _expire(promotion)
-    return count
+    return each(due.select_related("model__project"), _expire)
 
 
+@transaction.atomic
 def _expire(promotion: PromotionRequest) -> bool:
     open_still = PromotionRequest.objects.filter(pk=promotion.pk, state__in=OPEN)
     if not open_still.update(state=State.EXPIRED, decided=timezone.now()):

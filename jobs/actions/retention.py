@@ -1,33 +1,33 @@
 """Removes checkpoints that nothing will go on from."""
 
-import logging
 import shutil
 
 from jobs import clock
+from jobs.actions.each import each
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
 from jobs.states import FINAL, TRIAL_FINAL, JobState
 from jobs.store import store
 
-log = logging.getLogger(__name__)
-
 KEEP_NEWEST = 2
 BEST_TRIALS_KEPT = 5
 
 
-def sweep(limit: int = 200) -> int:
-    """Remove up to `limit` checkpoints: of ended work all, of running work all but the newest two.
+def sweep() -> int:
+    """Remove checkpoints: of ended work all, of running work all but the newest two.
 
     A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials.
-    Returns how many were removed.
+    Returns from how many jobs some were removed.
     """
-    removed = 0
-    for job_id in Checkpoint.objects.filter(removed=None).values_list("job", flat=True).distinct():
-        job = Job.objects.get(pk=job_id)
-        for checkpoint in _superfluous(job)[: limit - removed]:
-            _remove(checkpoint)
-            removed += 1
-    return removed
+    holding = Checkpoint.objects.filter(removed=None).values("job")
+    return each(Job.objects.filter(pk__in=holding), _thin_out)
+
+
+def _thin_out(job: Job) -> int:
+    superfluous = _superfluous(job)
+    for checkpoint in superfluous:
+        _remove(checkpoint)
+    return len(superfluous)
 
 
 def _superfluous(job: Job) -> list[Checkpoint]:

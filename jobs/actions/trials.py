@@ -18,16 +18,15 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
     """Queue one configuration of a search beside those the algorithm chooses.
 
     Raises:
-        Conflict: the job is no search, or has ended.
+        Conflict: the job is no search.
+        StaleState: it has ended, or what follows its trials has begun.
         BadInput: the values do not fit the space; says which.
     """
     access.require(by, job.project, access.Action.WRITE)
     if job.kind != JobKind.SEARCH or job.revision is None:
         raise Conflict(f"job {job.pk} is a {job.kind}, not a search")
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job.pk)
-        if root.state in FINAL:
-            raise StaleState(f"search {job.pk} is {root.state}; retry or clone it first")
+        root = _searching(job.pk)
         try:
             apply_values(job.revision.spec, values)
             trial = suggest.make_trial(root, values, source="hand", by=by)
@@ -40,12 +39,14 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
-    """Run the open executions of a failed or stopped trial again; finished ones stay."""
+    """Run the open executions of a failed or stopped trial again; finished ones stay.
+
+    Raises:
+        StaleState: the trial did not fail, or its search is past its trials.
+    """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).get(pk=trial.job_id)
-        if root.state in FINAL:
-            raise StaleState(f"search {root.pk} is {root.state}; retry the job")
+        _searching(trial.job_id)
         if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
@@ -56,3 +57,13 @@ def retry(trial: Trial, *, by: User) -> Trial:
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
         )
     return trial
+
+
+def _searching(job_id: int) -> Job:
+    """Return a search, locked, that still takes trials."""
+    root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
+    if root.state in FINAL:
+        raise StaleState(f"search {job_id} is {root.state}; retry or clone it first")
+    if root.children.exists():
+        raise StaleState(f"search {job_id} goes on with the best of its trials already; clone it to try more")
+    return root

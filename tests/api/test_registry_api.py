@@ -3,16 +3,15 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import promotions
-from jobs.models import ApiToken, Endpoint, User
+from jobs.models import ApiToken, Endpoint, PromotionRequest, User
 from jobs.store import store
 from tests.api.test_core import keras_archive
 from tests.factories import make_experiment, make_job, make_job_artifact
-from tests.registry.conftest import GOOD_GATES, OPEN_GATES, Yard
+from tests.registry.conftest import GOOD_GATES, OPEN_GATES, Yard, judge
 
 
 def gate(yard: Yard, number: int, result: dict[str, Any] = GOOD_GATES) -> None:
-    promotions.gated(number, result)
+    judge(PromotionRequest.objects.get(pk=number), result)
 
 
 def test_the_whole_way_of_a_version_through_the_api(yard: Yard, call: Any) -> None:

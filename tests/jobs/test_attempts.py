@@ -3,7 +3,7 @@ import time
 import pytest
 
 from jobs import clock
-from jobs.actions import attempts, control, pipeline, schedule
+from jobs.actions import attempts, control, endings, pipeline, schedule
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries
 from jobs.queries.chunks import unpack_columns, unpack_events
@@ -51,7 +51,7 @@ def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "running"}
     control.kill(job, by=yard.owner)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "killed"}
-    attempts.finish(attempt.pk, Outcome.KILLED)
+    endings.finish(attempt.pk, Outcome.KILLED)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
     job.refresh_from_db()
     assert job.state == "stopped"
@@ -60,7 +60,7 @@ def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
 def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     worker.say(attempt, said.Started(time=1.0), said.Log(time=2.0, line="hello"))
-    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
     found = all_events(job)
     assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
     assert [e["type"] for e in found] == ["state", "state", "state", "attempt", "log", "state"]
@@ -93,7 +93,7 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     first = placed(worker)
     worker.say(first, said.Started(time=1.0))
     expire(first)
-    assert attempts.reap() == 1
+    assert endings.reap() == 1
     job.refresh_from_db()
     assert (job.state, job.restarts) == ("retrying", 1)
 
@@ -102,7 +102,7 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     with pytest.raises(StaleFence):
         worker.say(first, said.Log(time=3.0, line="I am still here"))
     with pytest.raises(StaleFence):
-        attempts.finish(first.pk, Outcome.COMPLETED, result={})
+        endings.finish(first.pk, Outcome.COMPLETED, result={})
     assert "I am still here" not in str(all_events(job))
 
 
@@ -110,7 +110,7 @@ def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: Preten
     Job.objects.filter(pk=job.pk).update(max_restarts=1)
     for _ in range(2):
         expire(placed(worker))
-        attempts.reap()
+        endings.reap()
     job.refresh_from_db()
     assert job.state == "failed"
     assert job.error["code"] == "too_many_restarts"
@@ -118,7 +118,7 @@ def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: Preten
 
 def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    attempts.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
+    endings.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
     job.refresh_from_db()
     assert (job.state, job.restarts) == ("retrying", 0)
 
@@ -131,7 +131,7 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     job.refresh_from_db()
     control.pause(job, by=yard.owner)
     expire(attempt)
-    attempts.reap()
+    endings.reap()
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"
@@ -148,10 +148,10 @@ def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorke
 
 def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
-    attempts.finish(attempt.pk, Outcome.COMPLETED, result={})
+    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
+    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
     with pytest.raises(StaleFence):
-        attempts.finish(attempt.pk, Outcome.FAILED, error={})
+        endings.finish(attempt.pk, Outcome.FAILED, error={})
 
 
 def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
@@ -162,6 +162,6 @@ def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
     job.refresh_from_db()
     control.stop(job, by=yard.owner)
     assert job.state == "stopping"
-    attempts.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
+    endings.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
     job.refresh_from_db()
     assert (job.state, job.results["best_epoch"]) == ("stopped", 3)

@@ -1,6 +1,6 @@
 import pytest
 
-from jobs.actions import attempts, control, pipeline, schedule, trials
+from jobs.actions import after, control, endings, pipeline, schedule, trials
 from jobs.errors import BadInput, StaleState
 from jobs.models import Job
 from jobs.queries import steps
@@ -52,7 +52,7 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
         turn(worker, job)
     schedule.place()
     first, second = worker.claim_all()
-    attempts.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
+    endings.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
     worker.run(second)
     for _ in range(4):
         turn(worker, job)
@@ -73,11 +73,11 @@ def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     suggest_from_grid(job)
     schedule.place()
     first, second = worker.claim_all()
-    attempts.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "starting"
-    attempts.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    endings.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "failed"
@@ -99,6 +99,14 @@ def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worke
     until_final(worker, job)
     assert job.trials.count() == 5
     assert job.trials.get(pk=trial.pk).state == "completed"
+
+
+def test_a_search_past_its_trials_takes_no_more(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after=AFTER)
+    while not job.children.exists():
+        turn(worker, job)
+    with pytest.raises(StaleState, match="goes on with the best"):
+        trials.queue_by_hand(job, {"units": 16}, by=yard.owner)
 
 
 def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) -> None:
@@ -123,7 +131,7 @@ def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worke
     control.pause(job, by=yard.owner)
     assert (job.state, job.desired) == ("starting", "paused")
     for attempt in held:
-        attempts.finish(attempt.pk, Outcome.PAUSED)
+        endings.finish(attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"
@@ -135,6 +143,36 @@ def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worke
     until_final(worker, job)
     assert job.state == "completed"
     assert job.trials.get(number=1).attempt > held[0].number
+
+
+def test_a_step_of_a_paused_job_does_not_resume_alone(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after=AFTER)
+    while not (children := list(job.children.all())):
+        turn(worker, job)
+    control.pause(job, by=yard.owner)
+    children[0].refresh_from_db()
+    with pytest.raises(StaleState, match=f"a step of job {job.pk}"):
+        control.resume(children[0], by=yard.owner)
+
+
+def test_a_job_that_our_own_code_cannot_take_further_fails_and_holds_up_no_other(
+    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, job = yard.submit(search=SEARCH, after=AFTER), yard.submit(search=SEARCH)
+    make = after.train
+
+    def raise_for_one(root: Job, spec: ExperimentSpec) -> list[Job]:
+        if root == broken:
+            raise RuntimeError("a bug")
+        return make(root, spec)
+
+    monkeypatch.setattr(after, "train", raise_for_one)
+    until_final(worker, broken)
+    until_final(worker, job)
+    assert (broken.state, broken.error["code"]) == ("failed", "internal")
+    assert "RuntimeError: a bug" in broken.error["message"]
+    assert "raise_for_one" in broken.error["traceback"]
+    assert job.state == "completed"
 
 
 def test_stop_keeps_what_was_reached(yard: Yard, worker: PretendWorker) -> None:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -39,6 +40,14 @@ OPEN_GATES = {
     "gates": [{"name": "loads", "state": "passed"}, {"name": "test_metric", "state": "not_evaluated"}]
 }
 BAD_GATES = {"gates": [{"name": "loads", "state": "passed"}, {"name": "test_metric", "state": "failed"}]}
+
+
+def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
+    """Let the newest gate job of a request answer."""
+    promotion.refresh_from_db()
+    assert promotion.gate_job is not None
+    promotions.gated(promotion.gate_job, result)
+    promotion.refresh_from_db()
 
 
 @dataclass
@@ -76,8 +85,7 @@ class Yard:
     def pending(self, version: ModelVersion | None = None, stage: str = "production") -> PromotionRequest:
         """Ask for a promotion whose gates have passed."""
         promotion = self.request(version, stage)
-        promotions.gated(promotion.pk, GOOD_GATES)
-        promotion.refresh_from_db()
+        judge(promotion, GOOD_GATES)
         return promotion
 
     def live(self) -> ModelVersion:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from jobs.actions import promotions
 from jobs.models import PromotionRequest, User
 from tests.people import browser_of
-from tests.registry.conftest import Yard
+from tests.registry.conftest import Yard, judge
 
 CHANGELIST = "admin:jobs_promotionrequest_changelist"
 
@@ -38,7 +38,7 @@ def test_the_admin_rejects_by_the_same_action(yard: Yard, admin: User) -> None:
 
 def test_the_requester_cannot_decide_there_either(yard: Yard, admin: User) -> None:
     promotion = promotions.request(yard.version(), stage="production", by=admin)
-    promotions.gated(promotion.pk, {"gates": [{"name": "loads", "state": "passed"}]})
+    judge(promotion, {"gates": [{"name": "loads", "state": "passed"}]})
     page = choose(admin, "approve", promotion)
     assert "another person decides" in page.content.decode()
     assert yard.endpoint.production is None

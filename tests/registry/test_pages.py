@@ -6,7 +6,7 @@ from django.test import Client
 from jobs.actions import promotions
 from jobs.models import PromotionRequest, User
 from tests.people import browser_of
-from tests.registry.conftest import OPEN_GATES, Yard
+from tests.registry.conftest import OPEN_GATES, Yard, judge
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_approving_on_the_page_releases(filled: Yard) -> None:
 
 def test_open_gates_are_check_boxes(filled: Yard) -> None:
     promotion = filled.request(stage="staging")
-    promotions.gated(promotion.pk, OPEN_GATES)
+    judge(promotion, OPEN_GATES)
     browser = browser_of(filled.approver)
     assert 'name="accept" value="test_metric"' in browser.get(f"/approvals/{promotion.pk}").content.decode()
     assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 409

@@ -8,7 +8,7 @@ from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, Stal
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
 from jobs.spec.release import ReplicaReport, SignedRelease
 from jobs.store import store
-from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard
+from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard, judge
 
 State = PromotionRequest.State
 
@@ -26,8 +26,7 @@ def test_gates_that_pass_make_it_pending(yard: Yard) -> None:
 
 def test_one_failed_gate_fails_it(yard: Yard) -> None:
     promotion = yard.request()
-    promotions.gated(promotion.pk, BAD_GATES)
-    promotion.refresh_from_db()
+    judge(promotion, BAD_GATES)
     assert promotion.state == State.FAILED
     with pytest.raises(StaleState):
         promotions.approve(promotion, by=yard.approver)
@@ -35,7 +34,8 @@ def test_one_failed_gate_fails_it(yard: Yard) -> None:
 
 def test_gates_that_cannot_run_fail_it(yard: Yard) -> None:
     promotion = yard.request()
-    promotions.gate_failed(promotion.pk, {"code": "crashed", "message": "the runner died"})
+    assert promotion.gate_job is not None
+    promotions.gate_failed(promotion.gate_job, {"code": "crashed", "message": "the runner died"})
     promotion.refresh_from_db()
     assert promotion.state == State.FAILED
     assert promotion.gates[0]["detail"] == "the runner died"
@@ -43,9 +43,20 @@ def test_gates_that_cannot_run_fail_it(yard: Yard) -> None:
 
 def test_a_late_word_of_the_gates_changes_nothing(yard: Yard) -> None:
     promotion = yard.pending()
-    promotions.gated(promotion.pk, BAD_GATES)
-    promotion.refresh_from_db()
+    judge(promotion, BAD_GATES)
     assert promotion.state == State.PENDING
+
+
+def test_gates_that_judged_against_an_earlier_champion_say_nothing(yard: Yard) -> None:
+    waiting = yard.pending()
+    earlier = waiting.gate_job
+    assert earlier is not None
+    yard.live()
+    with pytest.raises(StaleState, match="run again"):
+        promotions.approve(waiting, by=yard.approver)
+    promotions.gated(earlier, GOOD_GATES)
+    waiting.refresh_from_db()
+    assert waiting.state == State.GATING
 
 
 def test_approval_releases_the_version(yard: Yard) -> None:
@@ -75,7 +86,7 @@ def test_an_installation_admin_may_decide(yard: Yard) -> None:
 
 def test_the_requester_cannot_decide_even_as_an_admin(yard: Yard) -> None:
     promotion = promotions.request(yard.version(), stage="production", by=yard.owner)
-    promotions.gated(promotion.pk, GOOD_GATES)
+    judge(promotion, GOOD_GATES)
     for decide in (promotions.approve, promotions.reject):
         with pytest.raises(Forbidden) as refusal:
             decide(promotion, by=yard.owner)
@@ -93,13 +104,13 @@ def test_a_single_person_project_lets_its_requester_decide(yard: Yard) -> None:
     yard.project.save()
     yard.model.refresh_from_db()
     promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.owner)
-    promotions.gated(promotion.pk, GOOD_GATES)
+    judge(promotion, GOOD_GATES)
     assert promotions.approve(promotion, by=yard.owner).state == State.APPROVED
 
 
 def test_a_gate_that_was_not_evaluated_must_be_accepted_by_name(yard: Yard) -> None:
     promotion = yard.request()
-    promotions.gated(promotion.pk, OPEN_GATES)
+    judge(promotion, OPEN_GATES)
     with pytest.raises(GatesOpen, match="test_metric"):
         promotions.approve(promotion, accept=["loads"], by=yard.approver)
     approved = promotions.approve(promotion, accept=["test_metric"], by=yard.approver)
@@ -114,7 +125,7 @@ def test_a_champion_that_changed_sends_the_request_back_to_its_gates(yard: Yard)
     waiting.refresh_from_db()
     assert waiting.state == State.GATING
     assert waiting.baseline_version == champion
-    promotions.gated(waiting.pk, GOOD_GATES)
+    judge(waiting, GOOD_GATES)
     assert promotions.approve(waiting, by=yard.approver).generation == 2
 
 

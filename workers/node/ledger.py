@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempts, tasks
+from jobs.actions import attempts, endings, tasks
 from jobs.models import Attempt
 from jobs.spec.events import RunnerEvent
 from jobs.spec.task import Task
@@ -72,7 +72,7 @@ class DatabaseLedger:
     async def finish(self, attempt: int, ending: Ending) -> None:
         """See `Ledger.finish`."""
         await self._writes.call(
-            lambda: attempts.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
+            lambda: endings.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
             patience=PATIENCE,
         )
 

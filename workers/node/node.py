@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from jobs.actions import attempts
+from jobs.actions import endings
 from jobs.errors import StaleState
 from jobs.states import Outcome
 from workers.node import hints
@@ -152,7 +152,7 @@ class Node:
 
 def _give_back(attempt: int) -> None:
     with contextlib.suppress(StaleState):  # it had ended, or another node has it
-        attempts.finish(attempt, Outcome.LOST, error=WORKER_DIED)
+        endings.finish(attempt, Outcome.LOST, error=WORKER_DIED)
 
 
 def _remove_old(caches: Path) -> None:

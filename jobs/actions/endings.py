@@ -1,0 +1,192 @@
+"""How an attempt ends: once, by its worker's word or because its lease ran out."""
+
+from statistics import fmean, pstdev
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from jobs import clock, hints
+from jobs.actions import results
+from jobs.actions.each import each
+from jobs.actions.transition import move, move_trial
+from jobs.errors import StaleFence
+from jobs.models import Attempt, Job, Trial
+from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
+
+COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
+
+JobError = dict[str, Any]
+
+
+def finish(
+    attempt_id: int, outcome: Outcome, *, error: JobError | None = None, result: dict[str, Any] | None = None
+) -> None:
+    """End an attempt once and let its job or trial follow. A second call with the same outcome is fine.
+
+    Args:
+        attempt_id: the attempt.
+        outcome: how it ended. `lost` puts the work back into the queue from its newest checkpoint.
+        error: `code`, `message` and maybe `traceback`, for a failure.
+        result: what the task's `result` event carried.
+
+    Raises:
+        StaleFence: it had ended otherwise.
+    """
+    with transaction.atomic():
+        rows = Attempt.objects.filter(pk=attempt_id).exclude(state=AttemptState.ENDED)
+        if not rows.update(state=AttemptState.ENDED, outcome=outcome, error=error, ended=clock.now()):
+            was = Attempt.objects.values_list("outcome", flat=True).get(pk=attempt_id)
+            if was == outcome:
+                return
+            raise StaleFence(f"attempt {attempt_id} has ended as {was}")
+        attempt = Attempt.objects.select_related("trial").get(pk=attempt_id)
+        # Locked: a stop that commits between our look and our move would leave the job in between.
+        attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
+        if attempt.trial is not None:
+            _end_trial(attempt, attempt.trial, outcome, error)
+        else:
+            _end_job(attempt, attempt.job, outcome, error, result or {})
+        hints.send("schedule", job=attempt.job_id)
+
+
+def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError | None) -> None:
+    if trial.attempt != attempt.number:
+        return  # a newer attempt has the trial
+    match outcome:
+        case Outcome.COMPLETED:
+            score, std = _score(trial)
+            move_trial(trial, TrialState.COMPLETED, fence=attempt.number, score=score, std=std, error=None)
+        case Outcome.FAILED:
+            _set_running_executions(trial, TrialState.FAILED)
+            move_trial(trial, TrialState.FAILED, fence=attempt.number, error=error)
+        case Outcome.PAUSED:
+            _set_running_executions(trial, TrialState.PAUSED)
+            move_trial(trial, TrialState.PAUSED, fence=attempt.number)
+        case Outcome.STOPPED | Outcome.KILLED:
+            _set_running_executions(trial, TrialState.STOPPED)
+            move_trial(trial, TrialState.STOPPED, fence=attempt.number)
+        case Outcome.LOST:
+            _lost_trial(trial, attempt, error)
+
+
+def _score(trial: Trial) -> tuple[float | None, float | None]:
+    """Return mean and spread over executions of each one's best epoch."""
+    rows = trial.executions.filter(state=TrialState.COMPLETED).values_list("score", flat=True)
+    scores = [score for score in rows if score is not None]
+    return (fmean(scores), pstdev(scores)) if scores else (None, None)
+
+
+def _set_running_executions(trial: Trial, to: TrialState) -> None:
+    trial.executions.filter(state=TrialState.RUNNING).update(state=to)
+
+
+def _lost_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
+    if attempt.job.desired != Desired.RUNNING:
+        to = TrialState.PAUSED if attempt.job.desired == Desired.PAUSED else TrialState.STOPPED
+        _set_running_executions(trial, to)
+        move_trial(trial, to, fence=attempt.number)
+        return
+    restarts = trial.restarts + _counts(error)
+    if restarts > attempt.job.max_restarts:
+        _set_running_executions(trial, TrialState.FAILED)
+        move_trial(trial, TrialState.FAILED, fence=attempt.number, error=_worn_out(attempt, error))
+        return
+    _set_running_executions(trial, TrialState.QUEUED)
+    move_trial(trial, TrialState.QUEUED, fence=attempt.number, restarts=restarts)
+
+
+def _counts(error: JobError | None) -> int:
+    """Say whether a loss uses up a restart."""
+    return 0 if error is not None and error.get("code") in COSTS_NO_RESTART else 1
+
+
+def _worn_out(attempt: Attempt, error: JobError | None) -> JobError:
+    cause = (error or {}).get("message", "its worker was lost")
+    return {
+        "code": "too_many_restarts",
+        "message": f"gave up after {attempt.job.max_restarts} restarts: {cause}",
+    }
+
+
+def _end_job(
+    attempt: Attempt, job: Job, outcome: Outcome, error: JobError | None, result: dict[str, Any]
+) -> None:
+    if job.fence != attempt.number:
+        return
+    if job.state == JobState.STOPPING and outcome in (Outcome.COMPLETED, Outcome.FAILED):
+        _ended_while_stopping(job, attempt, outcome, error, result)
+        return
+    match outcome:
+        case Outcome.COMPLETED:
+            results.done(job, result)
+        case Outcome.FAILED:
+            move(job, JobState.FAILED, fence=attempt.number, error=error)
+            results.failed(job, error or {})
+        case Outcome.PAUSED:
+            move(job, JobState.PAUSED, fence=attempt.number)
+        case Outcome.STOPPED | Outcome.KILLED:
+            _stop(job, attempt, reason="killed" if outcome is Outcome.KILLED else "")
+        case Outcome.LOST:
+            _lost_job(job, attempt, error)
+
+
+def _ended_while_stopping(
+    job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
+) -> None:
+    """It was told to stop and ended by itself meanwhile: it is stopped, and what it reached counts."""
+    Job.objects.filter(pk=job.pk).update(results=result, error=error)
+    move(job, JobState.STOPPED, fence=attempt.number)
+    if outcome is Outcome.COMPLETED:
+        results.take(job, result)
+    else:
+        results.failed(job, error or {})
+
+
+def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:
+    if job.state == JobState.RUNNING or job.state == JobState.STARTING:
+        move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
+    move(job, JobState.STOPPED, fence=attempt.number, reason=reason)
+    results.stopped(job)
+
+
+def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
+    if job.desired == Desired.PAUSED:
+        move(job, JobState.PAUSED, fence=attempt.number, reason="lost")
+        return
+    if job.desired != Desired.RUNNING or job.state == JobState.STOPPING:
+        _stop(job, attempt, reason="lost")
+        return
+    move(job, JobState.LOST, fence=attempt.number)
+    restarts = job.restarts + _counts(error)
+    if restarts > job.max_restarts:
+        failure = _worn_out(attempt, error)
+        move(job, JobState.FAILED, fence=attempt.number, error=failure)
+        results.failed(job, failure)
+    else:
+        move(job, JobState.RETRYING, fence=attempt.number, restarts=restarts)
+
+
+def reap() -> int:
+    """End every attempt whose lease ran out; its work goes back into the queue. Returns how many."""
+    return each(_expired(), _reap)
+
+
+def _expired() -> QuerySet[Attempt]:
+    return Attempt.objects.exclude(state=AttemptState.ENDED).filter(lease_until__lt=clock.now())
+
+
+def _reap(expired: Attempt) -> bool:
+    """End an attempt unless it was renewed or ended since we looked: its worker believes the renewal."""
+    with transaction.atomic():
+        locked = _expired().select_for_update(of=("self",)).select_related("worker")
+        attempt = locked.filter(pk=expired.pk).first()
+        if attempt is None:
+            return False
+        claimed = attempt.state == AttemptState.RUNNING
+        code, what = (
+            ("lease_expired", "renewed its lease") if claimed else ("unclaimed", "claimed it in time")
+        )
+        message = f"worker {attempt.worker.name} has not {what}"
+        finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
+    return True
