@@ -6,7 +6,7 @@ Each function makes its step's jobs once, or returns those it made before.
 from typing import Any
 
 from jobs import clock
-from jobs.actions import registry
+from jobs.actions import registration
 from jobs.models import Job
 from jobs.queries import outcomes
 from jobs.queries.steps import has_after
@@ -84,7 +84,7 @@ def register(root: Job, spec: ExperimentSpec) -> list[Job]:
     existing = list(root.children.filter(kind=JobKind.REGISTER).order_by("ordinal"))
     if len(existing) == len(spec.after.register_.what):
         return existing
-    versions = registry.register_outputs(root)
+    versions = registration.register_outputs(root)
     return [
         _child(
             root,

@@ -1,39 +1,19 @@
-"""Registered models, their versions, aliases and cards."""
+"""Registered models, the aliases of their versions, and cards: what people write."""
 
 import re
-import zipfile
-from pathlib import Path
-from typing import Any
 
 from django.db import IntegrityError, transaction
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import audit, submit
+from jobs.actions import audit
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import (
-    Alias,
-    Artifact,
-    Endpoint,
-    Job,
-    JobArtifact,
-    ModelVersion,
-    Project,
-    RegisteredModel,
-    User,
-)
-from jobs.queries import outcomes
-from jobs.queries.lineage import lineage_of
-from jobs.spec.after import Registered
+from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
 from jobs.spec.problems import Problem
-from jobs.states import JobKind
-from jobs.store import store
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-KERAS_MEMBERS = frozenset({"config.json", "metadata.json", "model.weights.h5"})
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
-NUMBER_TRIES = 20
 
 
 def create_model(project: Project, name: str, *, by: User, description: str = "") -> RegisteredModel:
@@ -66,107 +46,6 @@ def _new_model(project: Project, name: str, *, by: User | None, description: str
     return model
 
 
-def _check_name(name: str, pointer: str) -> None:
-    if len(name) > 63 or not NAME.fullmatch(name):
-        message = f"{name[:80]!r}: use up to 63 of a-z, 0-9 and -, not at the ends"
-        raise BadInput(message, [Problem(pointer, message)])
-
-
-def describe(model: RegisteredModel, description: str, *, by: User) -> RegisteredModel:
-    """Set the sentence that says what a model is for."""
-    access.require(by, model.project, Action.WRITE)
-    with transaction.atomic():
-        model.description = description
-        model.save(update_fields=["description"])
-        audit.record("model.describe", f"model:{model.name}", by=by, project=model.project)
-    return model
-
-
-def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersion:
-    """Make a version of a model that a job left behind, and queue its validation.
-
-    Raises:
-        NotFound: no job that the caller may see made such an artifact.
-        BadInput: the artifact is something else than a model.
-    """
-    access.require(by, model.project, Action.WRITE)
-    access.get_artifact(by, digest)
-    source = _model_artifact(by, digest)
-    with transaction.atomic():
-        version = _number(
-            model,
-            artifact=source.artifact,
-            what=_WHAT.get(source.job.kind, "best"),
-            metrics=source.job.results.get("metrics", {}),
-            lineage=lineage_of(source),
-            source_job=source.job,
-            created_by=by,
-        )
-        submit.register(version, by=by)
-    return version
-
-
-_WHAT: dict[str, Registered] = {JobKind.ENSEMBLE: "ensemble", JobKind.QUANTIZE: "quantized"}
-
-
-def _model_artifact(by: User, digest: str) -> JobArtifact:
-    uses = JobArtifact.objects.filter(artifact_id=digest, job__in=access.visible_jobs(by))
-    found = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
-    if (source := found.first()) is None:
-        other = uses.first()
-        what = f"is the {other.role} of a job, not a model" if other else "was not made by a job you may see"
-        raise BadInput(f"Artifact {digest[:12]} {what}.", [Problem("/artifact", what)])
-    return source
-
-
-def add_uploaded(model: RegisteredModel, path: Path, *, by: User) -> ModelVersion:
-    """Make a version of a `.keras` file that a person brings, and queue its validation.
-
-    Only the archive's outline is looked at here; Keras opens it in a runner.
-
-    Raises:
-        BadInput: the file is not such an archive.
-    """
-    access.require(by, model.project, Action.WRITE)
-    _check_keras_archive(path)
-    stored = store().put(path)
-    with transaction.atomic():
-        artifact, _ = Artifact.objects.get_or_create(digest=stored.digest, defaults={"bytes": stored.bytes})
-        lineage = {"uploaded_by": by.username, "artifact": stored.digest}
-        version = _number(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
-        submit.register(version, by=by)
-    return version
-
-
-def _check_keras_archive(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError) as error:
-        raise BadInput(
-            "The file is not a .keras archive.", [Problem("/file", f"not a zip archive: {error}")]
-        ) from error
-    if "config.json" not in names or not names <= KERAS_MEMBERS:
-        strange = ", ".join(sorted(names - KERAS_MEMBERS)[:3]) or "no config.json"
-        raise BadInput("The file is not a .keras archive.", [Problem("/file", f"unexpected: {strange}")])
-
-
-def _number(model: RegisteredModel, **fields: Any) -> ModelVersion:
-    """Make the version row under the next free number; whoever comes second takes the one after."""
-    by = fields["created_by"]
-    for _ in range(NUMBER_TRIES):
-        newest = model.versions.order_by("-number").values_list("number", flat=True).first() or 0
-        try:
-            with transaction.atomic():
-                version = ModelVersion.objects.create(model=model, number=newest + 1, **fields)
-        except IntegrityError:
-            continue
-        name = f"version:{model.name}/{version.number}"
-        audit.record("version.create", name, by=by, project=model.project, digest=version.artifact_id)
-        return version
-    raise Conflict(f"Too many versions of {model.name} are being made at once; try again.")
-
-
 def model_for(project: Project, name: str, *, by: User | None) -> RegisteredModel:
     """Return the project's model of that name, made if nobody has it.
 
@@ -182,84 +61,20 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
     return model
 
 
-def register_outputs(root: Job) -> list[ModelVersion]:
-    """Make the versions that a root job's spec asks for, once each, in the order asked for.
+def _check_name(name: str, pointer: str) -> None:
+    if len(name) > 63 or not NAME.fullmatch(name):
+        message = f"{name[:80]!r}: use up to 63 of a-z, 0-9 and -, not at the ends"
+        raise BadInput(message, [Problem(pointer, message)])
 
-    Raises:
-        Conflict: the model's name belongs to another project.
-        NotFound: a step left no model behind.
-    """
-    if (
-        root.revision is None
-        or root.project is None
-        or (wanted := root.revision.spec.after.register_) is None
-    ):
-        return []
+
+def describe(model: RegisteredModel, description: str, *, by: User) -> RegisteredModel:
+    """Set the sentence that says what a model is for."""
+    access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
-        model = model_for(root.project, wanted.model, by=root.created_by)
-        return [_output(model, root, what) for what in wanted.what]
-
-
-def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
-    job = _source(root, what)
-    made = model.versions.filter(source_job=job, what=what).order_by("-number").first()
-    if made is not None:
-        return made
-    source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
-    if (artifact := source.order_by("-pk").first()) is None:
-        raise NotFound(f"job {job.pk} ({job.kind}) left no model behind", code="no_model")
-    return _number(
-        model,
-        artifact=artifact.artifact,
-        what=what,
-        metrics=job.results.get("metrics", {}),
-        lineage=lineage_of(artifact),
-        source_job=job,
-        created_by=root.created_by,
-    )
-
-
-def _source(root: Job, what: Registered) -> Job:
-    if what == "best":
-        return outcomes.best_single(root)
-    kind = JobKind.ENSEMBLE if what == "ensemble" else JobKind.QUANTIZE
-    job = root.children.filter(kind=kind).order_by("-ordinal").first()
-    if job is None:
-        raise NotFound(f"job {root.pk} has no {kind} step", code="no_model")
-    return job
-
-
-def validated(version_id: int, result: dict[str, Any]) -> None:
-    """Take in that a version loads: its signature and labels become part of it, once.
-
-    An invalid one whose job was retried, after a stop or a lost worker, becomes a candidate after all.
-    """
-    open_still = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
-    with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state__in=open_still).update(
-            state=ModelVersion.State.CANDIDATE,
-            error=None,
-            signature=result.get("signature") or {},
-            class_labels=result.get("class_labels") or [],
-        )
-        if changed:
-            _record_outcome(version_id, "version.validate")
-
-
-def invalid(version_id: int, error: dict[str, Any]) -> None:
-    """Take in that a version does not load."""
-    with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state=ModelVersion.State.VALIDATING).update(
-            state=ModelVersion.State.INVALID, error=error
-        )
-        if changed:
-            _record_outcome(version_id, "version.invalid", reason=str(error.get("message", ""))[:500])
-
-
-def _record_outcome(version_id: int, action: str, **detail: str) -> None:
-    version = ModelVersion.objects.select_related("model__project").get(pk=version_id)
-    name = f"version:{version.model.name}/{version.number}"
-    audit.record(action, name, by=None, project=version.model.project, **detail)
+        model.description = description
+        model.save(update_fields=["description"])
+        audit.record("model.describe", f"model:{model.name}", by=by, project=model.project)
+    return model
 
 
 def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: User) -> Alias:

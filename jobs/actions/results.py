@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.actions import datasets, promotions, registry
+from jobs.actions import datasets, promotions, registration
 from jobs.actions.transition import move
 from jobs.models import Job
 from jobs.queries.steps import has_after
@@ -50,11 +50,11 @@ def _profile_failed(job: Job, error: dict[str, Any]) -> None:
 
 
 def _registered(job: Job, result: dict[str, Any]) -> None:
-    registry.validated(job.payload["version"], result)
+    registration.validated(job.payload["version"], result)
 
 
 def _register_failed(job: Job, error: dict[str, Any]) -> None:
-    registry.invalid(job.payload["version"], error)
+    registration.invalid(job.payload["version"], error)
 
 
 _DONE: dict[JobKind, Callable[[Job, dict[str, Any]], None]] = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from jobs.actions import promotions, registry
+from jobs.actions import promotions, registration, registry
 from jobs.models import (
     Artifact,
     Endpoint,
@@ -71,10 +71,10 @@ class Yard:
     def version(self, *, by: User | None = None) -> ModelVersion:
         """Make a version that has been validated."""
         with transaction.atomic():
-            version = registry._number(
+            version = registration._number(
                 self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
             )
-        registry.validated(version.pk, {"signature": SIGNATURE, "class_labels": list("0123456789")})
+        registration.validated(version.pk, {"signature": SIGNATURE, "class_labels": list("0123456789")})
         version.refresh_from_db()
         return version
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.actions import registry
+from jobs.actions import registration
 from jobs.errors import Conflict
 from jobs.models import Job, Revision
 from tests.factories import SPEC, make_experiment, make_job, make_job_artifact
@@ -22,7 +22,7 @@ def finished(yard: Yard, model: str) -> Job:
 
 def test_the_best_model_becomes_a_version_of_a_new_model(yard: Yard) -> None:
     job = finished(yard, "fresh")
-    (version,) = registry.register_outputs(job)
+    (version,) = registration.register_outputs(job)
     assert (version.model.name, version.number, version.what) == ("fresh", 1, "best")
     assert version.created_by == yard.member
     assert version.metrics == {"test": {"accuracy": 0.97}}
@@ -32,7 +32,7 @@ def test_the_best_model_becomes_a_version_of_a_new_model(yard: Yard) -> None:
 
 def test_asking_twice_makes_it_once(yard: Yard) -> None:
     job = finished(yard, "digits")
-    assert registry.register_outputs(job) == registry.register_outputs(job)
+    assert registration.register_outputs(job) == registration.register_outputs(job)
     assert yard.model.versions.count() == 1
 
 
@@ -43,4 +43,4 @@ def test_a_name_of_another_project_is_refused(yard: Yard) -> None:
     )
     yard.model.save()
     with pytest.raises(Conflict, match="another project"):
-        registry.register_outputs(job)
+        registration.register_outputs(job)

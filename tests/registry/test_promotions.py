@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.actions import audit, promotions, registry, releases
+from jobs.actions import audit, promotions, registration, releases
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
 from jobs.spec.release import ReplicaReport, SignedRelease
@@ -179,7 +179,7 @@ def test_canary_is_refused_with_the_reason(yard: Yard) -> None:
 
 
 def test_a_version_that_is_not_validated_cannot_be_asked_for(yard: Yard) -> None:
-    version = registry._number(yard.model, artifact=yard.new_bytes(), created_by=yard.member)
+    version = registration._number(yard.model, artifact=yard.new_bytes(), created_by=yard.member)
     with pytest.raises(Conflict, match="being validated"):
         yard.request(version)
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registry, releases
+from jobs.actions import registration, registry, releases
 from jobs.errors import BadInput, NotFound
 from jobs.models import ModelVersion
 from jobs.queries import history
@@ -182,9 +182,9 @@ def create_version(request: HttpRequest, name: str) -> Status[Any]:
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
         with uploads.file_on_disk(request, "file") as path:
-            version = registry.add_uploaded(model, path, by=actor(request))
+            version = registration.add_uploaded(model, path, by=actor(request))
     else:
-        version = registry.add_version(model, _artifact(request), by=actor(request))
+        version = registration.add_version(model, _artifact(request), by=actor(request))
     return Status(201, queries.shown_version(version))
 
 

@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registry, releases
+from jobs.actions import registration, registry, releases
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import RegisteredModel
 from jobs.queries import history, paging, versions
@@ -102,7 +102,7 @@ def upload(request: Request, name: str) -> HttpResponse:
     """Make a version of an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
     with file_on_disk(request, "file") as file:
-        version = registry.add_uploaded(row, file, by=request.user)
+        version = registration.add_uploaded(row, file, by=request.user)
     say(request, f"Version {version.number} is being validated.")
     return go("version", name, version.number)
 
