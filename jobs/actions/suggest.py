@@ -58,7 +58,7 @@ def ask(root: Job, search: SearchSpec, made: int) -> None:
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
-def claim(job_id: int, worker_id: int) -> Ticket | None:  # noqa: ARG001  the worker stands in the log
+def claim(job_id: int) -> Ticket | None:
     """Take the right to suggest; None when nothing is wanted or another worker is at it."""
     with transaction.atomic():
         root = (

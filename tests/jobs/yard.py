@@ -132,7 +132,7 @@ class PretendWorker:
 
 def suggest_from_grid(job: Job) -> None:
     """Answer the search's wish for suggestions like the grid algorithm does."""
-    ticket = suggest.claim(job.pk, 1)
+    ticket = suggest.claim(job.pk)
     if ticket is None:
         return
     made = sum(trial["source"] == "algorithm" for trial in ticket.request["trials"])

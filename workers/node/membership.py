@@ -93,7 +93,7 @@ class Membership:
         self._timing = fixtures.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
         self.roster = Roster(fixtures.workplace(worker_id), room=fixtures.shortage)
-        self.suggestions = Suggestions(worker_id, fixtures.oracle)
+        self.suggestions = Suggestions(fixtures.oracle)
         self.consumer = self._make_consumer()
         self.lost = asyncio.Event()
 

@@ -24,8 +24,7 @@ CHEAP = {"random": random_search.suggest, "grid": grid_search.suggest}
 class Suggestions:
     """One answer at a time for each search. What is lost here, the scheduler asks for again."""
 
-    def __init__(self, worker_id: int, oracle: Oracle) -> None:
-        self._worker_id = worker_id
+    def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
         self._lane = Lane("suggest")
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -44,7 +43,7 @@ class Suggestions:
 
     async def _answer(self, job_id: int) -> None:
         try:
-            ticket = await self._lane.call(lambda: suggest.claim(job_id, self._worker_id))
+            ticket = await self._lane.call(lambda: suggest.claim(job_id))
             if ticket is None:
                 return
             try:
