@@ -85,13 +85,7 @@ def change(
     """
     access.require(by, experiment.project, WRITE)
     frozen = plan.require_valid(experiment.project, spec) if spec is not None else None
-    fields: dict[str, Any] = {}
-    if name is not None:
-        fields["name"] = _checked_name(name)
-    if tags is not None:
-        fields["tags"] = _checked_tags(tags)
-    if notes is not None:
-        fields["notes"] = notes
+    fields = _checked_fields(name, tags, notes)
     if spec is not None or draft is not None:
         fields["draft"] = None if _is_newest(experiment, draft) else draft
     with transaction.atomic():
@@ -106,6 +100,18 @@ def change(
             revision=revision.number if revision is not None else None,
         )
     return experiment
+
+
+def _checked_fields(name: str | None, tags: Sequence[str] | None, notes: str | None) -> dict[str, Any]:
+    """Return what is given, as it is written to the row."""
+    fields: dict[str, Any] = {}
+    if name is not None:
+        fields["name"] = _checked_name(name)
+    if tags is not None:
+        fields["tags"] = _checked_tags(tags)
+    if notes is not None:
+        fields["notes"] = notes
+    return fields
 
 
 def _is_newest(experiment: Experiment, draft: Any) -> bool:

@@ -1,5 +1,6 @@
 """What an endpoint serves changes here: a signed record, one generation higher, by compare-and-set."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from django.db import transaction
@@ -15,7 +16,22 @@ from jobs.queries import history, registry
 from jobs.spec.problems import Problem
 from jobs.spec.release import Release, ReleasedVersion, ReplicaReport
 
-Kind = Literal["promote", "rollback", "stage"]
+
+@dataclass(frozen=True)
+class Change:
+    """What an endpoint is to serve from now on, and why."""
+
+    kind: Literal["promote", "rollback", "stage"]
+    production: ModelVersion | None
+    staging: ModelVersion | None
+    version: ModelVersion
+    """The version that the change is about."""
+
+    replaced: ModelVersion | None
+    """What stood in its place."""
+
+    promotion: PromotionRequest | None
+    reason: str
 
 
 def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
@@ -26,32 +42,34 @@ def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Rel
     """
     version = promotion.version
     staging = None if endpoint.staging_id == version.pk else endpoint.staging
-    return _publish(
-        endpoint,
-        "promote",
+    change = Change(
+        kind="promote",
         production=version,
         staging=staging,
         version=version,
         replaced=endpoint.production,
         promotion=promotion,
         reason=promotion.comment,
-        by=by,
     )
+    return _publish(endpoint, change, by=by)
 
 
 def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
-    """Put an approved version on staging, beside what is in production."""
-    return _publish(
-        endpoint,
-        "stage",
+    """Put an approved version on staging, beside what is in production, in the caller's transaction.
+
+    Raises:
+        StaleState: the endpoint changed meanwhile.
+    """
+    change = Change(
+        kind="stage",
         production=endpoint.production,
         staging=promotion.version,
         version=promotion.version,
         replaced=endpoint.staging,
         promotion=promotion,
         reason=promotion.comment,
-        by=by,
     )
+    return _publish(endpoint, change, by=by)
 
 
 def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
@@ -76,17 +94,16 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
                 f"{endpoint.model.name} has no earlier production version to go back to.",
                 code="nothing_to_roll_back_to",
             )
-        return _publish(
-            endpoint,
-            "rollback",
+        change = Change(
+            kind="rollback",
             production=target,
             staging=endpoint.staging,
             version=target,
             replaced=endpoint.production,
             promotion=None,
             reason=reason.strip(),
-            by=by,
         )
+        return _publish(endpoint, change, by=by)
 
 
 def locked(endpoint: Endpoint) -> Endpoint:
@@ -96,54 +113,63 @@ def locked(endpoint: Endpoint) -> Endpoint:
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
 
 
-def _publish(
-    endpoint: Endpoint,
-    kind: Kind,
-    *,
-    production: ModelVersion | None,
-    staging: ModelVersion | None,
-    version: ModelVersion,
-    replaced: ModelVersion | None,
-    promotion: PromotionRequest | None,
-    reason: str,
-    by: User,
-) -> ReleaseRecord:
-    generation = endpoint.generation + 1
-    model = endpoint.model
+def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
+    """Make the change under the next generation, and the signed record that prediction servers follow.
+
+    Raises:
+        StaleState: the endpoint changed meanwhile.
+    """
+    generation, name = endpoint.generation + 1, endpoint.model.name
     # The audit row comes first: it holds the chain's lock, so release ids become visible in order
     # and a prediction server that asks "after 7?" never misses a 7 that commits late.
-    audit.record(
-        f"release.{kind}",
-        f"endpoint:{model.name}",
-        by=by,
-        project=model.project,
-        generation=generation,
-        version=version.number,
-        digest=version.artifact_id,
-        replaced=replaced.number if replaced else None,
-        promotion=promotion.pk if promotion else None,
-        reason=reason,
-    )
-    previous = history.rollback_target(endpoint, becoming=production, by_rollback=kind == "rollback")
-    changed = Endpoint.objects.filter(pk=endpoint.pk, generation=endpoint.generation).update(
-        generation=generation, production=production, previous=previous, staging=staging
-    )
-    if not changed:
-        raise StaleState(f"The endpoint {model.name} changed meanwhile; look again.")
-    release = _release(model.name, generation, production, previous, staging)
+    _audit(endpoint, change, generation, by=by)
+    previous = _swap(endpoint, change, generation)
+    release = _release(name, generation, change.production, previous, change.staging)
     record = ReleaseRecord.objects.create(
         endpoint=endpoint,
         generation=generation,
-        kind=kind,
-        version=version,
-        replaced=replaced,
-        promotion=promotion,
-        reason=reason,
+        kind=change.kind,
+        version=change.version,
+        replaced=change.replaced,
+        promotion=change.promotion,
+        reason=change.reason,
         body=signing.sign(release).model_dump(mode="json"),
         by=by,
     )
     hints.send("releases", release=record.pk)
     return record
+
+
+def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> None:
+    model = endpoint.model
+    audit.record(
+        f"release.{change.kind}",
+        f"endpoint:{model.name}",
+        by=by,
+        project=model.project,
+        generation=generation,
+        version=change.version.number,
+        digest=change.version.artifact_id,
+        replaced=change.replaced.number if change.replaced else None,
+        promotion=change.promotion.pk if change.promotion else None,
+        reason=change.reason,
+    )
+
+
+def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion | None:
+    """Point the endpoint's row at what it now serves; return the version that a rollback would go to.
+
+    Raises:
+        StaleState: the row is no longer at the generation that the caller saw.
+    """
+    by_rollback = change.kind == "rollback"
+    previous = history.rollback_target(endpoint, becoming=change.production, by_rollback=by_rollback)
+    unchanged = Endpoint.objects.filter(pk=endpoint.pk, generation=endpoint.generation)
+    if not unchanged.update(
+        generation=generation, production=change.production, previous=previous, staging=change.staging
+    ):
+        raise StaleState(f"The endpoint {endpoint.model.name} changed meanwhile; look again.")
+    return previous
 
 
 def _release(
