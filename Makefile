@@ -6,7 +6,7 @@
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
-PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup --no-loadscope-reorder
+PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --no-loadscope-reorder
 
 help:
 	@echo 'make setup   install into .venv'

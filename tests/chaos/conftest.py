@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.chaos)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chaos_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
     """One yard for all kills, with a model in production; its runners die where they are told to."""
     runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner", "TRAINYARD_NODE_SILENCE": "20"}
@@ -25,7 +25,7 @@ def chaos_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard
         yield yard
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def undisturbed(chaos_yard: RunningYard) -> Undisturbed:
     """The jobs of a round, run once without a kill."""
     return measure(chaos_yard)

@@ -11,7 +11,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flow)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
     """One yard for all flow tests; each leaves it up."""
     with open_yard(tmp_path_factory.mktemp("flow") / "home") as yard:

@@ -16,15 +16,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0  # six Pythons start on two cores that others may share
+FIRST_LOOK, LAST_LOOK = 0.02, 0.4  # seconds between looks: what takes long is looked at less often
 
 
 def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """Return the first true value of `condition`."""
     deadline = time.monotonic() + seconds
+    pause = FIRST_LOOK
     while time.monotonic() < deadline:
         if found := condition():
             return found
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(LAST_LOOK, pause * 1.3)
     raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
 
 

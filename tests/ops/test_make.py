@@ -31,7 +31,7 @@ def test_every_goal_of_the_contract_exists_and_help_tells_of_it(goal: str) -> No
 
 
 def test_arguments_reach_the_command() -> None:
-    assert "pytest -k queue" in run("make", "--dry-run", "test", "ARGS=-k queue").stdout
+    assert re.search(r"-m pytest .*-k queue", run("make", "--dry-run", "test", "ARGS=-k queue").stdout)
     assert "manage.py demo --exit" in run("make", "--dry-run", "demo", "ARGS=--exit").stdout
 
 
