@@ -22,7 +22,7 @@ def _group(nodeid: str) -> str:
 
 
 class Grouped(LoadScopeScheduling):
-    """Gives whole groups to workers, which `--dist=loadgroup` of pytest-xdist 3.8 does not under pytest 9.2."""
+    """Whole groups go to workers; `--dist=loadgroup` of pytest-xdist 3.8 groups none under pytest 9.2."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid)
