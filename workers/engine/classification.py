@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from workers.engine.intervals import bootstrap, finite, measured, wilson
+from workers.engine.intervals import Rows, bootstrap, finite, measured, wilson
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 TINY = 1e-7
 """Probabilities are kept this far from 0 and 1 in a log loss, as Keras does."""
@@ -82,7 +83,7 @@ def _per_class(hits: Ints, predicted: Ints, support: Ints, labels: Sequence[str]
     ]
 
 
-def calibration(confidence: Floats, correct: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def calibration(confidence: Floats, correct: Bools) -> dict[str, Any]:
     """Compare stated confidence with the share of right answers, in equal bins (Guo et al. 2017).
 
     Returns:
@@ -107,7 +108,7 @@ def calibration(confidence: Floats, correct: npt.NDArray[np.bool_]) -> dict[str,
     return {"ece": float(ece), "bins": bins}
 
 
-def roc_auc(positive: npt.NDArray[np.bool_], score: Floats) -> float:
+def roc_auc(positive: Bools, score: Floats) -> float:
     """Return the area under the ROC curve as a rank sum (Mann and Whitney 1947); NaN without both classes."""
     ones = int(positive.sum())
     zeros = positive.size - ones
@@ -117,7 +118,7 @@ def roc_auc(positive: npt.NDArray[np.bool_], score: Floats) -> float:
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 
-def _roc_curve(positive: npt.NDArray[np.bool_], score: Floats) -> list[tuple[float, float]]:
+def _roc_curve(positive: Bools, score: Floats) -> list[tuple[float, float]]:
     """List (false positive rate, true positive rate), thinned to what a chart can show."""
     order = np.argsort(-score, kind="stable")
     last_of_tie = np.append(np.flatnonzero(np.diff(score[order])), score.size - 1)
@@ -129,6 +130,23 @@ def _roc_curve(positive: npt.NDArray[np.bool_], score: Floats) -> list[tuple[flo
 
 def _named(labels: Sequence[str], classes: int) -> list[str]:
     return [str(label) for label in labels] if len(labels) == classes else [str(i) for i in range(classes)]
+
+
+def _measured_mean(values: Floats, seed: int) -> dict[str, Any]:
+    """Measure the mean of one number a row."""
+    rows = len(values)
+    interval = bootstrap(lambda drawn: float(values[drawn].mean()), rows, seed)
+    return measured(float(values.mean()), rows, interval, "bootstrap")
+
+
+def _measured_share(right: Bools) -> dict[str, Any]:
+    """Measure the share of rows that are right."""
+    rows = len(right)
+    return measured(float(right.mean()), rows, wilson(int(right.sum()), rows), "wilson")
+
+
+def _measured_ece(calibrated: dict[str, Any], rows: int) -> dict[str, Any]:
+    return measured(math.nan if calibrated["ece"] is None else calibrated["ece"], rows)
 
 
 def evaluate_classes(
@@ -146,28 +164,18 @@ def evaluate_classes(
     p, guess = probabilities(y_pred), predicted_classes(y_pred)
     rows, classes = p.shape
     right = truth == guess
-    losses = row_losses(truth, p)
-    confusion = _confusion(truth, guess, classes)
-    support = np.bincount(truth, minlength=classes)
+    confusion, support = _confusion(truth, guess, classes), np.bincount(truth, minlength=classes)
     labels = _named(class_labels, classes)
-
-    def f1_of(drawn: npt.NDArray[np.intp]) -> float:
-        table = _confusion(truth[drawn], guess[drawn], classes)
-        return _macro_f1(table, np.bincount(truth[drawn], minlength=classes))
-
     calibrated = calibration(p.max(axis=1), right)
-    metrics = {
-        "accuracy": measured(float(right.mean()), rows, wilson(int(right.sum()), rows), "wilson"),
-        "log_loss": measured(
-            float(losses.mean()), rows, bootstrap(lambda i: float(losses[i].mean()), rows, seed), "bootstrap"
-        ),
-        "f1_macro": measured(_macro_f1(confusion, support), rows, bootstrap(f1_of, rows, seed), "bootstrap"),
-        "ece": measured(math.nan if calibrated["ece"] is None else calibrated["ece"], rows),
-    }
-    result = {
+    result: dict[str, Any] = {
         "rows": rows,
         "nonfinite_rows": int((guess < 0).sum()),
-        "metrics": metrics,
+        "metrics": {
+            "accuracy": _measured_share(right),
+            "log_loss": _measured_mean(row_losses(truth, p), seed),
+            "f1_macro": _measured_macro_f1(truth, guess, classes, seed),
+            "ece": _measured_ece(calibrated, rows),
+        },
         "class_labels": labels,
         "per_class": _per_class(np.diag(confusion), confusion.sum(axis=0), support, labels),
         "confusion": confusion.tolist(),
@@ -175,11 +183,25 @@ def evaluate_classes(
     }
     if classes == 2:
         positive, score = truth == 1, p[:, 1]
-        auc = roc_auc(positive, score)
-        interval = bootstrap(lambda i: roc_auc(positive[i], score[i]), rows, seed)
-        metrics["roc_auc"] = measured(auc, rows, interval, "bootstrap")
-        result["roc_curve"] = [] if math.isnan(auc) else _roc_curve(positive, score)
+        auc = _measured_auc(positive, score, seed)
+        result["metrics"]["roc_auc"] = auc
+        result["roc_curve"] = [] if auc["value"] is None else _roc_curve(positive, score)
     return result
+
+
+def _measured_macro_f1(truth: Ints, guess: Ints, classes: int, seed: int) -> dict[str, Any]:
+    def f1_of(drawn: Rows) -> float:
+        table = _confusion(truth[drawn], guess[drawn], classes)
+        return _macro_f1(table, np.bincount(truth[drawn], minlength=classes))
+
+    rows = len(truth)
+    return measured(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap")
+
+
+def _measured_auc(positive: Bools, score: Floats, seed: int) -> dict[str, Any]:
+    rows = len(score)
+    interval = bootstrap(lambda drawn: roc_auc(positive[drawn], score[drawn]), rows, seed)
+    return measured(roc_auc(positive, score), rows, interval, "bootstrap")
 
 
 def _two_by_two(rows: int, hits: Ints, predicted: Ints, support: Ints) -> list[list[list[int]]]:
@@ -199,38 +221,23 @@ def evaluate_labels(
     Rows stay together when resampled, as their answers depend on each other.
     """
     p = np.asarray(y_pred, np.float64).reshape(len(np.asarray(y_pred)), -1)
-    truth = np.asarray(y_true).reshape(p.shape) > 0.5
+    truth, guess = np.asarray(y_true).reshape(p.shape) > 0.5, p > 0.5
     rows, count = p.shape
     sound = np.isfinite(p).all(axis=1)
-    guess = p > 0.5
     right = (truth == guess) & sound[:, None]
-    clipped = np.clip(p, TINY, 1 - TINY)
-    losses = -np.where(truth, np.log(clipped), np.log1p(-clipped)).mean(axis=1)
-    shares = right.mean(axis=1)
-    exact = right.all(axis=1)
-
-    def f1_of(drawn: npt.NDArray[np.intp]) -> float:
-        hits = (truth[drawn] & guess[drawn]).sum(axis=0)
-        size = truth[drawn].sum(axis=0) + guess[drawn].sum(axis=0)
-        return float(np.mean(2 * hits[size > 0] / size[size > 0])) if (size > 0).any() else math.nan
-
-    def mean_of(values: Floats) -> dict[str, Any]:
-        interval = bootstrap(lambda i: float(values[i].mean()), rows, seed)
-        return measured(float(values.mean()), rows, interval, "bootstrap")
-
-    confidence = np.where(guess, p, 1 - p).reshape(-1)
-    calibrated = calibration(confidence, right.reshape(-1))
+    confidence = np.where(guess, p, 1 - p)
+    calibrated = calibration(confidence.reshape(-1), right.reshape(-1))
     hits, predicted, support = (truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0)
     labels = _named(class_labels, count)
     return {
         "rows": rows,
         "nonfinite_rows": int((~sound).sum()),
         "metrics": {
-            "accuracy": mean_of(shares),
-            "exact_match": measured(float(exact.mean()), rows, wilson(int(exact.sum()), rows), "wilson"),
-            "log_loss": mean_of(losses),
-            "f1_macro": measured(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap"),
-            "ece": measured(math.nan if calibrated["ece"] is None else calibrated["ece"], rows),
+            "accuracy": _measured_mean(right.mean(axis=1), seed),
+            "exact_match": _measured_share(right.all(axis=1)),
+            "log_loss": _measured_mean(_mean_label_losses(truth, p), seed),
+            "f1_macro": _measured_label_f1(truth, guess, seed),
+            "ece": _measured_ece(calibrated, rows),
         },
         "class_labels": labels,
         "per_class": [
@@ -240,3 +247,22 @@ def evaluate_labels(
         "confusion_per_label": _two_by_two(rows, hits, predicted, support),
         "calibration": calibrated,
     }
+
+
+def _mean_label_losses(truth: Bools, p: Floats) -> Floats:
+    """Return each row's binary cross-entropy, averaged over its labels, shape (rows,)."""
+    clipped = np.clip(p, TINY, 1 - TINY)
+    losses: Floats = -np.where(truth, np.log(clipped), np.log1p(-clipped)).mean(axis=1)
+    return losses
+
+
+def _measured_label_f1(truth: Bools, guess: Bools, seed: int) -> dict[str, Any]:
+    """Measure F1 averaged over the labels that occur, in truth or among predictions."""
+
+    def f1_of(drawn: Rows) -> float:
+        hits = (truth[drawn] & guess[drawn]).sum(axis=0)
+        size = truth[drawn].sum(axis=0) + guess[drawn].sum(axis=0)
+        return float(np.mean(2 * hits[size > 0] / size[size > 0])) if (size > 0).any() else math.nan
+
+    rows = len(truth)
+    return measured(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap")

@@ -31,6 +31,9 @@ from workers.engine.predict import Predictor
 from workers.engine.report import Report
 from workers.engine.steps import Steps
 
+CHECKED_ROWS = 64
+FILE = "ensemble.keras"
+
 TOLERANCE = 1e-5
 """How far the saved model may be from the members' weighted mean, relative to the predictions' size."""
 
@@ -46,52 +49,61 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadData, BadSpec: the data set cannot be read as the spec says.
     """
     steps = Steps(report, 4)
-    dataset = load_dataset(task.dataset, task.spec.data)
+    dataset, seed = load_dataset(task.dataset, task.spec.data), task.spec.data.split.seed
+    test, labels = dataset.parts.test, dataset.profile.class_labels
     pooled = read_pool(task.members, dataset.task)
+
     steps.begin(f"fitting weights of {len(task.members)} members on {len(pooled.rows)} validation rows")
-    judged = judge(pooled, task.ensemble.method, task.spec.data.split.seed)
+    judged = judge(pooled, task.ensemble.method, seed)
+    weights = np.array([entry["weight"] for entry in judged["weights"]])
     for code, message in warnings(judged, task.members):
         report.warning(code, message)
 
     steps.begin("joining the members into one model")
-    folder = Path(task.folder)
-    weights = np.array([entry["weight"] for entry in judged["weights"]])
-    members = [load_model(Path(member.model), folder) for member in task.members]
-    model = join(members, weights)
-    save_model(model, folder / "ensemble.keras")
-    model = load_model(folder / "ensemble.keras", folder)
+    members = [load_model(Path(member.model), Path(task.folder)) for member in task.members]
+    model = _saved(join(members, weights), Path(task.folder))
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)
-    x, test = dataset.x, dataset.parts.test
-    sample = x[dataset.parts.validation[:64]]
+    sample = dataset.x[dataset.parts.validation[:CHECKED_ROWS]]
     judged["difference"] = _check_same(model, members, weights, sample, predict(sample))
-    y_pred = predict(x[test])
-    evaluation = evaluate(
-        dataset.task, dataset.y[test], y_pred, dataset.profile.class_labels, task.spec.data.split.seed
-    )
+    y_pred = predict(dataset.x[test])
+    evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed)
 
     steps.begin("writing the report")
-    report.artifact("model", "ensemble.keras", name="ensemble.keras")
-    write_json(report, "evaluation", "evaluation.json", evaluation)
-    write_json(report, "report", "ensemble.json", judged)
-    write_json(report, "summary", "summary.json", summary_of(model))
-    write_test_predictions(report, dataset.task, test, dataset.y[test], y_pred, dataset.profile.class_labels)
+    _hand_in_model(report, model, judged, evaluation)
+    write_test_predictions(report, dataset.task, test, dataset.y[test], y_pred, labels)
     combined = pool(pooled.predictions, weights).astype(np.float32)
     write_validation_predictions(report, pooled.rows, pooled.y_true, combined)
     steps.done()
+    metrics = {"validation": figures(pooled.y_true, combined, task, dataset), "test": scores(evaluation)}
+    return {"metrics": metrics, **_facts(model, judged, task, dataset)}
+
+
+def _saved(model: Any, folder: Path) -> Any:
+    """Save a model and return it as it loads: what is evaluated is what is handed in."""
+    save_model(model, folder / FILE)
+    return load_model(folder / FILE, folder)
+
+
+def _hand_in_model(report: Report, model: Any, judged: dict[str, Any], evaluation: dict[str, Any]) -> None:
+    """Leave behind the saved ensemble and what is known of it."""
+    report.artifact("model", FILE, name=FILE)
+    write_json(report, "evaluation", "evaluation.json", evaluation)
+    write_json(report, "report", "ensemble.json", judged)
+    write_json(report, "summary", "summary.json", summary_of(model))
+
+
+def _facts(model: Any, judged: dict[str, Any], task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
+    """Return what the job keeps in its row besides the metrics."""
     return {
-        "metrics": {
-            "validation": figures(pooled.y_true, combined, task, dataset),
-            "test": scores(evaluation),
-        },
         "weights": judged["weights"],
         "best_single": judged["best_single"],
         "members": [member.name for member in task.members],
         "signature": signature_of(model).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(model.count_params()),
-        "test_rows": len(test),
+        "test_rows": len(dataset.parts.test),
         "note": judged["note"],
     }
 

@@ -1,7 +1,8 @@
 """Makes an int8 form of a trained model and sets it beside the original: size, answers, speed, layers."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from jobs.spec.task import QuantizeTask
 from workers.engine.artifacts import summary_of, write_json, write_test_predictions
 from workers.engine.build import signature_of
 from workers.engine.classification import predicted_classes
-from workers.engine.data.dataset import load_dataset
+from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.evaluate import evaluate, primary_metric, scores
 from workers.engine.int8 import compare_layers, quantize_file
@@ -25,6 +26,24 @@ CHECKED_ROWS = 64
 FILE = "quantized.keras"
 
 
+@dataclass(frozen=True)
+class Side:
+    """One of the two models, and what became of the test rows in it."""
+
+    model: Any
+    predict: Predictor
+    y_pred: Array
+    evaluation: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, dataset: Dataset, seed: int) -> Self:
+        """Let a model answer the test rows; `seed` is the bootstrap's."""
+        predict, test = Predictor(model), dataset.parts.test
+        y_pred = predict(dataset.x[test])
+        labels = dataset.profile.class_labels
+        return cls(model, predict, y_pred, evaluate(dataset.task, dataset.y[test], y_pred, labels, seed))
+
+
 def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     """Quantize, save, load again, compare with the original on the same test rows.
 
@@ -33,60 +52,85 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         BadData, BadSpec: the data set cannot be read as the spec says.
     """
     steps = Steps(report, 4)
-    folder, source = Path(task.folder), Path(task.model)
+    folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
     dataset = load_dataset(task.dataset, task.spec.data)
-    labels, seed = dataset.profile.class_labels, task.spec.data.split.seed
-    x, test = dataset.x, dataset.parts.test
-    x_test, y_test = x[test], dataset.y[test]
 
     steps.begin("quantizing to int8")
     original = load_model(source, folder)
-    quantized = quantize_file(source, folder / FILE, x[dataset.parts.train[:CHECKED_ROWS]])
-    layers, skipped = compare_layers(original, quantized)
+    quantized = quantize_file(source, folder / FILE, dataset.x[dataset.parts.train[:CHECKED_ROWS]])
+    layers = compare_layers(original, quantized)
 
     steps.begin("comparing both on test data")
-    models = {"original": Predictor(original), "quantized": Predictor(quantized)}
-    predictions = {name: predict(x_test) for name, predict in models.items()}
-    evaluations = {
-        name: evaluate(dataset.task, y_test, y_pred, labels, seed) for name, y_pred in predictions.items()
-    }
+    before, after = (Side.of(model, dataset, seed) for model in (original, quantized))
 
     steps.begin("measuring latency")
-    found = {
-        "mode": task.quantize.mode,
-        "task": dataset.task,
-        "test_rows": len(test),
-        "bytes": sizes(original, quantized, source, folder),
-        "metrics": {name: evaluation["metrics"] for name, evaluation in evaluations.items()},
-        "agreement": agreement(dataset.task, y_test, predictions["original"], predictions["quantized"]),
-        "latency": {name: measure_latency(predict, x_test) for name, predict in models.items()},
-        "hardware": hardware(task.threads),
-        "layers": layers,
-        "skipped": skipped,
-    }
+    found = side_by_side(task, dataset, before, after, layers)
     for code, message in warnings(found):
         report.warning(code, message)
 
     steps.begin("writing the report")
+    _hand_in(report, dataset, found, after)
+    steps.done()
+    return _result(dataset, found, before, after)
+
+
+def side_by_side(
+    task: QuantizeTask,
+    dataset: Dataset,
+    before: Side,
+    after: Side,
+    layers: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+) -> dict[str, Any]:
+    """Measure both models' latency and put all that is known of the two into one JSON object.
+
+    Args:
+        task: what was to be quantized, and how.
+        dataset: whose test rows both answered.
+        before: the original.
+        after: its int8 form.
+        layers: those quantized and those skipped, as `compare_layers` gives them.
+    """
+    sides, test = {"original": before, "quantized": after}, dataset.parts.test
+    quantized_layers, skipped_layers = layers
+    return {
+        "mode": task.quantize.mode,
+        "task": dataset.task,
+        "test_rows": len(test),
+        "bytes": sizes(before.model, after.model, Path(task.model), Path(task.folder)),
+        "metrics": {name: side.evaluation["metrics"] for name, side in sides.items()},
+        "agreement": agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
+        "latency": {name: measure_latency(side.predict, dataset.x[test]) for name, side in sides.items()},
+        "hardware": hardware(task.threads),
+        "layers": quantized_layers,
+        "skipped": skipped_layers,
+    }
+
+
+def _hand_in(report: Report, dataset: Dataset, found: dict[str, Any], after: Side) -> None:
+    """Leave behind the int8 model with its evaluation, and the comparison."""
     report.artifact("model", FILE, name=FILE)
     write_json(report, "report", "quantization.json", found)
-    write_json(report, "evaluation", "evaluation.json", evaluations["quantized"])
-    write_json(report, "summary", "summary.json", summary_of(quantized))
-    write_test_predictions(report, dataset.task, test, y_test, predictions["quantized"], labels)
-    steps.done()
+    write_json(report, "evaluation", "evaluation.json", after.evaluation)
+    write_json(report, "summary", "summary.json", summary_of(after.model))
+    test, labels = dataset.parts.test, dataset.profile.class_labels
+    write_test_predictions(report, dataset.task, test, dataset.y[test], after.y_pred, labels)
+
+
+def _result(dataset: Dataset, found: dict[str, Any], before: Side, after: Side) -> dict[str, Any]:
+    """Return what the job keeps in its row."""
     return {
-        "metrics": {"test": scores(evaluations["quantized"])},
-        "original": {"test": scores(evaluations["original"])},
+        "metrics": {"test": scores(after.evaluation)},
+        "original": {"test": scores(before.evaluation)},
         "bytes": found["bytes"],
         "agreement": found["agreement"],
         "latency": found["latency"],
         "hardware": found["hardware"],
-        "quantized_layers": len(layers),
-        "skipped_layers": len(skipped),
-        "signature": signature_of(quantized).model_dump(mode="json"),
-        "class_labels": list(labels),
-        "parameters": int(original.count_params()),
-        "test_rows": len(test),
+        "quantized_layers": len(found["layers"]),
+        "skipped_layers": len(found["skipped"]),
+        "signature": signature_of(after.model).model_dump(mode="json"),
+        "class_labels": list(dataset.profile.class_labels),
+        "parameters": int(before.model.count_params()),
+        "test_rows": found["test_rows"],
     }
 
 
