@@ -3,12 +3,14 @@ import json
 from typing import Any
 
 import pytest
+import redis
 from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import AnonymousUser
 
-from jobs.actions import events
-from jobs.models import Job, User
+from jobs import hints
+from jobs.actions import events, people
+from jobs.models import Job, Role, User
 from tests.jobs.yard import Yard
 from webapp.live.consumer import LiveConsumer
 
@@ -86,6 +88,39 @@ async def test_a_stranger_learns_nothing_of_a_job(yard: Yard, job: Job) -> None:
     await page.subscribe(job.pk)
     assert await page.frame() == {"type": "error", "code": "not_found", "job": job.pk}
     await page.disconnect()
+
+
+@database_sync_to_async
+def join(yard: Yard, name: str) -> User:
+    user = User.objects.create(username=name)
+    people.set_role(yard.project, user, Role.VIEWER, by=yard.owner)
+    return user
+
+
+async def heard_by_the_hub(broker: "redis.Redis") -> None:
+    """Wait until this process listens: a hint before that is lost, and a minute's check repairs it."""
+    channel = hints.channel("access")
+    async with asyncio.timeout(5):
+        while not broker.pubsub_numsub(channel)[0][1]:
+            await asyncio.sleep(0.01)
+
+
+async def test_whoever_is_taken_out_of_a_project_hears_no_more_of_it_at_once(
+    yard: Yard, job: Job, broker: "redis.Redis"
+) -> None:
+    viewer, gone = await join(yard, "vera"), await join(yard, "gus")
+    pages = Page(viewer), Page(gone)
+    for page in pages:
+        await page.connect()
+        await page.subscribe(job.pk)
+        await page.events(1)
+    await heard_by_the_hub(broker)
+    await database_sync_to_async(people.remove_member)(yard.project, gone, by=yard.owner)
+    assert await pages[1].frame() == {"type": "error", "code": "not_found", "job": job.pk}
+    await say(job, 1)
+    assert [e["line"] for e in await pages[0].events(1)] == ["line 0"]
+    for page in pages:
+        await page.disconnect()
 
 
 async def test_nobody_is_sent_away_with_a_code(yard: Yard) -> None:

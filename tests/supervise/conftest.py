@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -17,8 +15,7 @@ from jobs.spec.events import Log, Metric, RunnerEvent
 from jobs.spec.task import ProfileTask, Task
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
-from webapp.ops.broker import choose
-from webapp.ops.home import Home
+from tests.broker import running_broker
 from workers.supervise.attempt import Supervision, Workplace
 from workers.supervise.devices import Devices
 from workers.supervise.endings import Ending
@@ -180,15 +177,8 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 @pytest.fixture(scope="session")
 def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real broker on a socket of its own."""
-    home = Home(tmp_path_factory.mktemp("broker"))
-    home.create()
-    broker = choose({"TRAINYARD_BROKER": os.environ.get("TRAINYARD_BROKER", "auto")}, home)
-    assert broker.argv is not None
-    server = subprocess.Popen(broker.argv, stdout=subprocess.DEVNULL)
-    assert asyncio.run(broker.wait(10))
-    yield broker.url
-    server.kill()
-    server.wait()
+    with running_broker(tmp_path_factory.mktemp("broker")) as url:
+        yield url
 
 
 async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:

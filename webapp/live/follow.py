@@ -28,15 +28,18 @@ async def follow(user_id: int, job: Job, *, after: int, token_id: int | None = N
         token_id: the token that the reader came with, which must stay good.
 
     Raises:
-        NotFound: the reader may not see the job (any more); asked again every minute.
+        NotFound: the reader may not see the job (any more); asked again every minute, and at once when
+            a hint says that the reader's rights changed.
+        TrainyardError: the account was closed or the token ended; asked together with that.
     """
     root_id, only = job.root_id_or_self, job.pk if job.parent_id is not None else None
-    cursor, checked = after, time.monotonic()
+    cursor, checked, changes = after, time.monotonic(), hub().access_changes(user_id)
     async with hub().watching(root_id) as watch:
         while True:
-            if time.monotonic() - checked > RECHECK_SECONDS:
+            heard = hub().access_changes(user_id)
+            if heard != changes or time.monotonic() - checked > RECHECK_SECONDS:
                 await may_see(user_id, job.pk, token_id)
-                checked = time.monotonic()
+                checked, changes = time.monotonic(), heard
             found = await hub().read(watch, root_id, cursor)
             cursor = found.cursor
             items = [e for e in found.items if only is None or e.get("job") == only]
@@ -45,7 +48,7 @@ async def follow(user_id: int, job: Job, *, after: int, token_id: int | None = N
                 await asyncio.sleep(FRAME_SECONDS)
             elif not found.items:
                 before = time.monotonic()
-                await hub().wait(watch, cursor, QUIET_SECONDS)
+                await hub().wait(watch, user_id, cursor=cursor, changes=changes, seconds=QUIET_SECONDS)
                 if time.monotonic() - before >= QUIET_SECONDS:
                     yield Slice([], cursor)
 

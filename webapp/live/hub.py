@@ -1,7 +1,7 @@
-"""Tells the readers in this process that a job has new events.
+"""Tells the readers in this process that a job has new events, or that what they may see has changed.
 
-One hub a process: it follows the hints of the broker, and once a second asks the database, which
-repairs a lost hint. It keeps the newest events of each watched root in a small ring, read once for all
+One hub a process: it follows the hints of the broker, and once a second asks the database for events,
+which repairs a lost hint. It keeps the newest events of each watched root in a small ring, read once for all
 its readers. Readers pull from their own cursors, so a slow one queues nothing.
 """
 
@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import redis.asyncio as redis
 from channels.db import database_sync_to_async
@@ -64,6 +65,7 @@ class Hub:
         self._watches: dict[int, Watch] = {}
         self._task: asyncio.Task[None] | None = None
         self._hinted = asyncio.Event()
+        self._access_changes: Counter[int] = Counter()
 
     @contextlib.asynccontextmanager
     async def watching(self, root_id: int) -> AsyncIterator[Watch]:
@@ -92,11 +94,25 @@ class Hub:
             return await _read(root_id, cursor, limit)
         return events.Slice(items, items[-1]["cursor"] if items else cursor)
 
-    async def wait(self, watch: Watch, cursor: int, seconds: float) -> None:
-        """Return when the watch goes past `cursor`, or after `seconds`."""
+    def access_changes(self, user_id: int) -> int:
+        """Return how often this process has heard that the rights of a person changed."""
+        return self._access_changes[user_id]
+
+    async def wait(self, watch: Watch, user_id: int, *, cursor: int, changes: int, seconds: float) -> None:
+        """Return when there is something for a reader to do, or after `seconds`.
+
+        Args:
+            watch: what is read.
+            user_id: who reads.
+            cursor: return when the watch goes past it.
+            changes: return when `access_changes` is another number.
+            seconds: how long to wait at most.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), watch.changed:
-                await watch.changed.wait_for(lambda: watch.head > cursor)
+                await watch.changed.wait_for(
+                    lambda: watch.head > cursor or self._access_changes[user_id] != changes
+                )
 
     async def _feed(self) -> None:
         listener = asyncio.create_task(self._listen())
@@ -128,13 +144,22 @@ class Hub:
             try:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL)
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(hints.channel("events"))
+                    await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
                     async for message in pubsub.listen():
-                        if json.loads(message["data"]).get("root") in self._watches:
-                            self._hinted.set()
+                        await self._heard(message["channel"].decode(), json.loads(message["data"]))
             except (RedisError, OSError) as error:
                 log.debug("no hints, polling: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
+
+    async def _heard(self, channel: str, hint: dict[str, Any]) -> None:
+        if channel == hints.channel("events"):
+            if hint.get("root") in self._watches:
+                self._hinted.set()
+            return
+        self._access_changes[hint["user"]] += 1
+        for watch in list(self._watches.values()):
+            async with watch.changed:
+                watch.changed.notify_all()
 
 
 def _read_now(root_id: int, after: int, limit: int) -> events.Slice:
