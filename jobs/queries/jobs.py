@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
 from jobs.queries import outcomes, progress
@@ -104,14 +104,12 @@ def _results(job: Job, family: list[Job]) -> Shown:
     }
 
 
-def artifacts(family: list[Job]) -> list[JobArtifact]:
-    """List the artifacts of jobs, of each role and name only the newest attempt's."""
-    newest: dict[tuple[int, str, str], JobArtifact] = {}
-    for row in (
-        JobArtifact.objects.filter(job__in=family).select_related("artifact").order_by("attempt", "pk")
-    ):
-        newest[(row.job_id, row.role, row.name)] = row
-    return list(newest.values())
+def artifacts(family: list[Job]) -> QuerySet[JobArtifact]:
+    """Return the artifacts of jobs, of each role and name only the newest attempt's."""
+    same = {name: OuterRef(name) for name in ("job", "role", "name")}
+    newer = JobArtifact.objects.filter(**same, attempt__gt=OuterRef("attempt"))
+    rows = JobArtifact.objects.filter(~Exists(newer), job__in=family)
+    return rows.select_related("artifact").order_by("pk")
 
 
 def artifact(row: JobArtifact) -> Shown:

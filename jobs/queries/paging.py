@@ -1,70 +1,94 @@
 """Pages by key: steady under inserts, and the last page costs what the first does."""
 
-import base64
-import binascii
-import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import FieldError, ValidationError
+from django.core.signing import BadSignature, Signer
 from django.db.models import Model, Q, QuerySet
 
 from jobs.errors import BadInput
+from jobs.spec.problems import Problem
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 
 
 @dataclass(frozen=True)
-class Page[T]:
-    """Some rows of a list, how many there are in all, and the cursor of the rows after them."""
+class Part[T]:
+    """Some rows of a list, and the cursor of the rows after them: None where the list ends."""
 
     items: list[T]
-    total: int
     next: str | None
+
+
+@dataclass(frozen=True)
+class Page[T](Part[T]):
+    """The same with how many rows there are in all."""
+
+    total: int
+
+
+def part_of[M: Model](
+    rows: QuerySet[M], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, order: str = "-pk"
+) -> Part[M]:
+    """Return the rows after `cursor`.
+
+    Args:
+        rows: the list, in whatever order.
+        cursor: `next` of the part before; None begins.
+        limit: how many rows at most.
+        order: the column to go by, never null, then by id; `-` before it turns both round.
+
+    Raises:
+        BadInput: the cursor was not made for such a list in this order.
+    """
+    sign = "-" if order.startswith("-") else ""
+    ordered = rows.order_by(*dict.fromkeys((order, f"{sign}pk")))
+    if cursor is not None:
+        value, key = _decode(cursor, rows.model, order)
+        ordered = ordered.filter(_after(value, key, order))
+    found = list(ordered[: limit + 1])
+    items = found[:limit]
+    return Part(items, _encode(items[-1], order) if len(found) > limit else None)
 
 
 def page_of[M: Model](
     rows: QuerySet[M], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, order: str = "-pk"
 ) -> Page[M]:
-    """Return the rows after `cursor`, ordered by the column `order` (never null) and then by id.
+    """Return what `part_of` does and count the whole list, for those who show the count.
 
     Raises:
-        BadInput: the cursor is none of ours.
+        BadInput: the cursor was not made for such a list in this order.
     """
-    limit = max(1, min(limit, MAX_LIMIT))
-    down = order.startswith("-")
-    column = order.lstrip("-")
-    sign = "-" if down else ""
-    ordered = rows.order_by(order) if column == "pk" else rows.order_by(order, f"{sign}pk")
-    total = rows.count()
-    if cursor:
-        ordered = ordered.filter(_after(column, down, *_decode(cursor)))
+    part = part_of(rows, cursor=cursor, limit=limit, order=order)
+    return Page(part.items, part.next, rows.count())
+
+
+def _after(value: Any, key: Any, order: str) -> Q:
+    column, way = order.removeprefix("-"), "lt" if order.startswith("-") else "gt"
+    # The first condition is what an index on the column starts from; a bare "or" would read the list's head.
+    return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"pk__{way}": key}))
+
+
+def _signer(model: type[Model], order: str) -> Signer:
+    """Sign for one list and order. What verifies is a place of ours there: no column refuses its value."""
+    return Signer(salt=f"cursor of {model._meta.label_lower} by {order}")
+
+
+def _encode(row: Model, order: str) -> str:
+    value: Any = row
+    for part in order.removeprefix("-").split("__"):
+        value = getattr(value, part)
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    return _signer(type(row), order).sign_object([value, row.pk])
+
+
+def _decode(cursor: str, model: type[Model], order: str) -> tuple[Any, Any]:
     try:
-        found = list(ordered[: limit + 1])
-    except (FieldError, ValidationError, ValueError, TypeError) as error:
-        raise BadInput("The cursor does not belong to this list.") from error
-    more = len(found) > limit
-    items = found[:limit]
-    return Page(items, total, _encode(items[-1], column) if more else None)
-
-
-def _after(column: str, down: bool, value: Any, pk: Any) -> Q:
-    way = "lt" if down else "gt"
-    if column == "pk":
-        return Q(**{f"pk__{way}": pk})
-    return Q(**{f"{column}__{way}": value}) | Q(**{column: value, f"pk__{way}": pk})
-
-
-def _encode(row: Model, column: str) -> str:
-    value = row.pk if column == "pk" else getattr(row, column)
-    text = json.dumps([value, row.pk], default=str)
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str) -> tuple[Any, Any]:
-    try:
-        value, pk = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise BadInput("The cursor does not belong to this list.") from error
-    return value, pk
+        value, key = _signer(model, order).unsign_object(cursor)
+    except (BadSignature, UnicodeError) as error:
+        message = "The cursor was not made for this list in this order; begin again without one."
+        raise BadInput(message, [Problem("/cursor", "not of this list")]) from error
+    return value, key

@@ -1,6 +1,6 @@
 """Data sets and their versions; uploads as multipart forms."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -18,7 +18,7 @@ from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.media import form_text, is_multipart, read_json
 from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import Json, Time, username
+from webapp.api.shapes import Json, OneOf, Time, username
 from webapp.uploads import received
 
 router = Router()
@@ -83,6 +83,13 @@ class DatasetOut(Schema):
     created: Time
 
 
+class DatasetFilter(Schema):
+    """`?project=&source=`."""
+
+    project: str | None = None
+    source: Annotated[str, OneOf(Dataset.Source)] | None = None
+
+
 def show_version(version: DatasetVersion) -> Json:
     """Return a version as the API shows it."""
     profile = version.profile
@@ -136,12 +143,12 @@ def _project(request: HttpRequest, slug: str | None) -> Project | None:
 
 @router.get("/datasets", response=Page[DatasetOut])
 def list_datasets(
-    request: HttpRequest, paging: Query[Paging], project: str | None = None, source: str | None = None
+    request: HttpRequest, paging: Query[Paging], wanted: Query[DatasetFilter]
 ) -> Page[DatasetOut]:
     """List the data sets in sight; `?project=` gives its own and the bundled."""
-    rows = queries.listed(actor(request), _project(request, project))
-    if source is not None:
-        rows = rows.filter(source=source)
+    rows = queries.listed(actor(request), _project(request, wanted.project))
+    if wanted.source is not None:
+        rows = rows.filter(source=wanted.source)
     return cut(rows, paging, show, sorts=SORTS, default="slug")
 
 

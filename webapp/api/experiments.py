@@ -1,6 +1,6 @@
 """Experiments: specs in, revisions and plans out."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema, Status
@@ -13,11 +13,12 @@ from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries import plan
 from jobs.spec.problems import Problem
+from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import Id, In, Json, Name, Text, Time
+from webapp.api.shapes import Id, In, Json, Name, OneOf, Text, Time
 
 router = Router()
 Spec = Any
@@ -98,12 +99,12 @@ class ExperimentOut(Schema):
 
 
 class Filters(Schema):
-    """`?project=&q=&tag=&state=&created_by=&archived=`."""
+    """`?project=&q=&tag=&state=&created_by=&archived=`; `state` is that of the last job, or `none`."""
 
     project: str | None = None
     q: str = ""
     tag: str = ""
-    state: str = ""
+    state: Annotated[str, OneOf(["none", *JobState])] | None = None
     created_by: str = ""
     archived: Literal["true", "false", "all"] = "false"
 
@@ -158,7 +159,7 @@ def list_experiments(
         archived={"true": True, "false": False, "all": None}[filters.archived],
         text=filters.q,
         tag=filters.tag,
-        state=filters.state,
+        state=filters.state or "",
         who=filters.created_by,
     )
     page = cut(rows, paging, lambda row: row, sorts=queries.SORTS)

@@ -1,6 +1,6 @@
 """Jobs, their trials, metrics, events and logs."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query, Router, Schema
@@ -16,10 +16,11 @@ from jobs.queries import jobs as shown
 from jobs.queries import metrics as metric_log
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Value
+from jobs.states import JobKind, JobState
 from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import Id, In, Json, Number
+from webapp.api.shapes import Id, In, Json, Number, OneOf
 from webapp.live import sse
 
 router = Router()
@@ -39,8 +40,8 @@ class JobFilters(Schema):
     """`?project=&state=&kind=&parent=&experiment=` of the list."""
 
     project: str | None = Field(None, max_length=63)
-    state: str | None = Field(None, max_length=20)
-    kind: str | None = Field(None, max_length=20)
+    state: Annotated[str, OneOf(JobState)] | None = None
+    kind: Annotated[str, OneOf(JobKind)] | None = None
     parent: Id | None = None
     experiment: Id | None = None
 
@@ -113,10 +114,10 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> Json:
 
 
 @router.get("/jobs/{int:job_id}/artifacts", response=Page[Json])
-def list_artifacts(request: HttpRequest, job_id: Id) -> Page[Any]:
-    """List what a job (and its children) made."""
+def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
+    """List what a job (and its children) made, in the order it was made."""
     job = access.get_job(actor(request), job_id)
-    return Page(items=[shown.artifact(row) for row in shown.artifacts([job, *job.children.all()])])
+    return cut(shown.artifacts([job, *job.children.all()]), paging, shown.artifact, default="id")
 
 
 @router.get("/jobs/{int:job_id}/checkpoints", response=Page[Json])

@@ -1,17 +1,13 @@
-"""Lists cut by key: a page stays right while rows come and go, the last one costs what the first does."""
+"""How lists go over HTTP: what may be asked of them, and what a page of one looks like."""
 
-import base64
-import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from ninja import Schema
 from pydantic import Field
 
 from jobs.errors import BadInput
+from jobs.queries.paging import DEFAULT_LIMIT, MAX_LIMIT, part_of
 from jobs.spec.problems import Problem
 
 NEWEST = {"created": "created", "id": "pk"}
@@ -20,8 +16,8 @@ NEWEST = {"created": "created", "id": "pk"}
 class Paging(Schema):
     """`?limit=&cursor=&sort=` of every list; `sort=-name` turns the order round."""
 
-    limit: int = Field(50, ge=1, le=200)
-    cursor: str | None = Field(None, max_length=2000)
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    cursor: str | None = Field(None, max_length=4000)
     sort: str | None = Field(None, max_length=40)
 
 
@@ -46,45 +42,21 @@ def cut[M: Model, T](
         rows: what the caller may see, filtered.
         paging: what the caller asked for.
         show: turns a row into what is answered.
-        sorts: public name → field; never nullable, never through a relation the caller may not see.
+        sorts: public name → column; never nullable, never through a relation the caller may not see.
         default: the order where none is asked for.
 
     Raises:
         BadInput: the order is not offered, or the cursor is not of this list.
     """
-    order = paging.sort or default
-    name, backwards = order.removeprefix("-"), order.startswith("-")
+    order = _order(paging.sort or default, sorts)
+    part = part_of(rows, cursor=paging.cursor, limit=paging.limit, order=order)
+    return Page(items=[show(row) for row in part.items], next=part.next)
+
+
+def _order(asked: str, sorts: Mapping[str, str]) -> str:
+    name = asked.removeprefix("-")
     if name not in sorts:
         raise BadInput(
             f"sort={name!r}: choose of {', '.join(sorted(sorts))}", [Problem("/sort", "not offered")]
         )
-    field = sorts[name]
-    sign = "-" if backwards else ""
-    ordered = rows.order_by(*dict.fromkeys((f"{sign}{field}", f"{sign}pk")))
-    if paging.cursor is not None:
-        ordered = _after(ordered, paging.cursor, order, field, "lt" if backwards else "gt")
-    found = list(ordered[: paging.limit + 1])
-    here = found[: paging.limit]
-    return Page(
-        items=[show(row) for row in here],
-        next=_cursor(here[-1], order, field) if len(found) > paging.limit else None,
-    )
-
-
-def _cursor(row: Model, order: str, field: str) -> str:
-    value: Any = row
-    for part in field.split("__"):
-        value = getattr(value, part)
-    if isinstance(value, datetime):
-        value = value.isoformat()
-    return base64.urlsafe_b64encode(json.dumps([order, value, row.pk]).encode()).decode().rstrip("=")
-
-
-def _after[M: Model](rows: QuerySet[M], cursor: str, order: str, field: str, side: str) -> QuerySet[M]:
-    try:
-        made_for, value, key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if made_for != order or isinstance(value, dict | list) or isinstance(key, dict | list):
-            raise ValueError("made for another list")
-        return rows.filter(Q(**{f"{field}__{side}": value}) | Q(**{field: value, f"pk__{side}": key}))
-    except (ValueError, TypeError, ValidationError, RecursionError) as error:
-        raise BadInput("This cursor is not one of this list.", [Problem("/cursor", str(error))]) from error
+    return f"-{sorts[name]}" if asked.startswith("-") else sorts[name]

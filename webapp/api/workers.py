@@ -1,6 +1,6 @@
 """The nodes that run jobs: what they have, what they do, and taking them out of use."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
@@ -14,7 +14,7 @@ from jobs.models import Attempt, Worker
 from jobs.states import AttemptState
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import Id, Json, Time
+from webapp.api.shapes import Id, Json, OneOf, Time
 
 router = Router()
 
@@ -39,7 +39,7 @@ class WorkerFilter(Schema):
     """`?pool=&state=`; workers that are gone are listed only when asked for."""
 
     pool: str | None = None
-    state: str | None = None
+    state: Annotated[str, OneOf(Worker.State)] | None = None
 
 
 def _shown(worker: Worker) -> Json:

@@ -1,0 +1,90 @@
+"""What every list of the API heeds: pages, orders, and filters that take one of a few words."""
+
+from typing import Any
+
+import pytest
+
+from tests.factories import make_experiment, make_job, make_job_artifact
+from tests.people import People
+
+pytestmark = pytest.mark.django_db
+
+CLOSED = [
+    ("/jobs", "state"),
+    ("/jobs", "kind"),
+    ("/experiments", "state"),
+    ("/experiments", "archived"),
+    ("/datasets", "source"),
+    ("/promotions", "state"),
+    ("/workers", "state"),
+]
+
+
+@pytest.mark.parametrize(("path", "name"), CLOSED)
+@pytest.mark.parametrize("value", ["bogus", "", "RUNNING"])
+def test_a_word_that_a_filter_does_not_know_is_422_at_its_name(
+    people: People, call: Any, path: str, name: str, value: str
+) -> None:
+    answer = call(people.administrator).get(path, **{name: value})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{name}")
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        ("/jobs", "state", "running"),
+        ("/jobs", "kind", "ensemble"),
+        ("/experiments", "state", "failed"),
+        ("/datasets", "source", "upload"),
+        ("/promotions", "state", "pending"),
+        ("/workers", "state", "lost"),
+    ],
+)
+def test_a_word_that_a_filter_knows_may_find_nothing(
+    people: People, call: Any, path: str, name: str, value: str
+) -> None:
+    answer = call(people.member).get(path, **{name: value})
+    assert (answer.status_code, answer.json()["items"]) == (200, [])
+
+
+def test_jobs_are_found_by_state_and_kind(people: People, call: Any) -> None:
+    wanted = make_job(project=people.project, by=people.member, kind="train", state="failed")
+    make_job(project=people.project, by=people.member, kind="train", state="running")
+    make_job(project=people.project, by=people.member, kind="search", state="failed")
+    found = call(people.member).get("/jobs", state="failed", kind="train").json()["items"]
+    assert [job["id"] for job in found] == [wanted.pk]
+
+
+def test_experiments_that_never_ran_are_found(people: People, call: Any) -> None:
+    ran, fresh = (make_experiment(project=people.project, by=people.member) for _ in range(2))
+    make_job(experiment=ran, by=people.member)
+    found = call(people.member).get("/experiments", state="none").json()["items"]
+    assert [experiment["id"] for experiment in found] == [fresh.pk]
+
+
+def test_what_a_job_made_is_paged_like_every_list(people: People, call: Any) -> None:
+    caller, job = call(people.member), make_job(project=people.project, by=people.member)
+    child = make_job(project=people.project, by=people.member, kind="ensemble", parent=job)
+    made = [make_job_artifact(row, name=name).name for row, name in ((job, "a"), (child, "b"), (job, "c"))]
+    path = f"/jobs/{job.pk}/artifacts"
+    first = caller.get(path, limit=2).json()
+    second = caller.get(path, limit=2, cursor=first["next"]).json()
+    assert [row["name"] for row in first["items"] + second["items"]] == made
+    assert (len(first["items"]), second["next"]) == (2, None)
+    assert caller.get(path, cursor="x").status_code == 422
+
+
+def test_of_what_a_job_made_twice_the_newest_is_listed(people: People, call: Any) -> None:
+    job = make_job(project=people.project, by=people.member)
+    old, new, other = (make_job_artifact(job, name=name) for name in ("a", "again", "b"))
+    type(new).objects.filter(pk=new.pk).update(attempt=2, name="a")
+    found = call(people.member).get(f"/jobs/{job.pk}/artifacts").json()["items"]
+    assert [row["digest"] for row in found] == [new.artifact_id, other.artifact_id]
+    assert old.artifact_id not in {row["digest"] for row in found}
+
+
+def test_the_document_names_the_words_of_a_filter(call: Any, people: People) -> None:
+    document = call(people.member).get("/openapi.json").json()
+    parameters = document["paths"]["/api/v1/workers"]["get"]["parameters"]
+    state = next(parameter for parameter in parameters if parameter["name"] == "state")
+    assert {"enum": ["up", "draining", "lost", "gone"], "type": "string"} in state["schema"]["anyOf"]
