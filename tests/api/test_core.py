@@ -3,6 +3,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
+from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -136,6 +138,7 @@ def test_lists_can_be_turned_round(people: People, call: Any) -> None:
         {"sort": "project__created_by__password"},
         {"cursor": "x"},
         {"cursor": "W10"},
+        {"cursor": "WyJuYW1lIiwgImEiLCAxZTk5OV0"},  # ["name", "a", 1e999] in Base64
     ],
 )
 def test_a_page_that_cannot_be_is_422(people: People, call: Any, query: dict[str, Any]) -> None:
@@ -180,6 +183,18 @@ def test_a_request_that_was_refused_may_use_its_key_again(people: People, call: 
     refused = caller.post("/models", {"name": "a", "project": "nowhere"}, **{"Idempotency-Key": "k1"})
     assert refused.status_code == 404
     assert not IdempotencyKey.objects.exists()
+
+
+def test_a_key_that_another_request_takes_and_gives_back_meanwhile_is_409(
+    people: People, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(_: Any, **__: Any) -> None:
+        raise IntegrityError("UNIQUE constraint failed")
+
+    caller = call(people.member)
+    monkeypatch.setattr(QuerySet, "create", taken)  # and yet no row is there when one looks
+    answer = caller.post("/models", {"name": "a", "project": "yard"}, **{"Idempotency-Key": "k1"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
 
 
 def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:

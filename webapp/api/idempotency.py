@@ -42,7 +42,7 @@ def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 idempotent = decorate_view(idempotent_view)
-"""Decorator of an operation that creates work."""
+"""Decorator of an operation that creates work or decides something."""
 
 
 def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
@@ -52,7 +52,7 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
         return problem(422, "This Idempotency-Key was used with another body.", code="idempotency_mismatch")
     if not is_mine:
         if row.status is None:
-            raise Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
+            raise _in_flight()
         return _again(row)
     try:
         with transaction.atomic():  # the work and its answer are kept together or not at all
@@ -60,8 +60,8 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
             if response.status_code < 300:
                 row.status, row.response = response.status_code, _stored(response)
                 row.save(update_fields=["status", "response"])
-            else:
-                transaction.set_rollback(True)
+            elif response.status_code >= 500:
+                transaction.set_rollback(True)  # but not below: that a request expired stays, though refused
     except BaseException:
         row.delete()
         raise
@@ -70,19 +70,26 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
     return response
 
 
+def _in_flight() -> Conflict:
+    return Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
+
+
 def _claim(who: Caller, key: str, route: str, digest: str) -> tuple[IdempotencyKey, bool]:
-    """Return the key's row, and whether this request is the one to do the work."""
+    """Return the key's row, and whether this request is the one to do the work.
+
+    Raises:
+        Conflict: another request with this key began and failed while this one looked; a third may run.
+    """
     now = timezone.now()
-    mine = {"user": who.user, "key": key, "route": route}
     IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
     try:
-        with transaction.atomic():
-            return IdempotencyKey.objects.create(**mine, body_digest=digest), True
-    except IntegrityError:
-        pass
-    row = IdempotencyKey.objects.filter(**mine).first()
-    if row is None:  # the other one failed and took its row away just now
-        return IdempotencyKey.objects.create(**mine, body_digest=digest), True
+        row, is_new = IdempotencyKey.objects.get_or_create(
+            user=who.user, key=key, route=route, defaults={"body_digest": digest}
+        )
+    except IntegrityError as error:
+        raise _in_flight() from error
+    if is_new:
+        return row, True
     stuck = IdempotencyKey.objects.filter(
         pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK
     )
