@@ -1,4 +1,4 @@
-"""Jobs: the list, one job with its tabs, one trial."""
+"""Jobs: the list, one job, and what is asked of it."""
 
 from typing import Any
 
@@ -7,16 +7,15 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import control, submit, trials
-from jobs.errors import BadInput, NotFound
+from jobs.actions import control, submit
+from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import evaluations, outcomes, paging
 from jobs.queries import jobs as shown
-from jobs.spec.search_space import Parameter, Value
+from jobs.queries import outcomes, paging
 from jobs.states import FINAL, JobKind, JobState
+from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
 
-TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
 ORDERS = {
     "pause": (control.pause, "pauses at its next checkpoint"),
     "resume": (control.resume, "goes on"),
@@ -55,21 +54,10 @@ def jobs(request: Request) -> HttpResponse:
 def job(request: Request, job_id: int) -> HttpResponse:
     """Show one job; `?part=head` and `?part=body` are its live pieces."""
     row = access.get_job(request.user, job_id)
-    tab = chosen(request.GET.get("tab"), _tabs(row), "overview")
-    context = _context(request, row) | {"tab": tab} | _TAB_CONTEXT.get(tab, _nothing)(request, row)
+    tab = chosen(request.GET.get("tab"), tabs.of(row), "overview")
+    context = _context(request, row) | {"tab": tab} | tabs.context(request, row, tab)
     part = chosen(request.GET.get("part"), ("head", "body"), "")
     return render(request, "jobs/job.html", context, partial=part)
-
-
-def _tabs(row: Job) -> list[str]:
-    hidden = set()
-    if row.kind != JobKind.SEARCH:
-        hidden.add("trials")
-    if row.revision is None:
-        hidden.add("spec")
-    if not evaluations.of_job(row):
-        hidden.add("evaluation")
-    return [tab for tab in TABS if tab not in hidden]
 
 
 def _context(request: Request, row: Job) -> dict[str, Any]:
@@ -85,7 +73,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "cursor": (row.root or row).event_seq,
         "tabs": [
             (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
-            for tab in _tabs(row)
+            for tab in tabs.of(row)
         ],
         "here": here,
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
@@ -125,97 +113,6 @@ def _orders(row: Job) -> set[str]:
     return orders - ({"stop"} if state == JobState.STOPPING else set())
 
 
-def _nothing(request: Request, row: Job) -> dict[str, Any]:
-    del request, row
-    return {}
-
-
-def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
-    order = chosen(request.GET.get("sort"), ("number", "-number", "score", "-score", "state"), "number")
-    rows = list(shown.trials(row))
-    if order.endswith("score"):
-        scored = [t for t in rows if t.score is not None]
-        scored.sort(key=lambda t: t.score or 0.0, reverse=order.startswith("-"))
-        rows = scored + [t for t in rows if t.score is None]
-    else:
-        rows.sort(
-            key=lambda t: (t.state, t.number) if order == "state" else (t.number,),
-            reverse=order.startswith("-"),
-        )
-    best = shown.best_number(row)
-    return {
-        "trials": [shown.trial(t, best=best) for t in rows],
-        "names": _value_names(row),
-        "sort": order,
-        "space": _space(row),
-        "is_open": row.state not in FINAL,
-    }
-
-
-def _value_names(row: Job) -> list[str]:
-    return [parameter.name for parameter in _space(row)]
-
-
-def _space(row: Job) -> tuple[Parameter, ...]:
-    return outcomes.search_of(row).space if row.kind == JobKind.SEARCH else ()
-
-
-def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
-    extra = _trials_tab(request, row) if row.kind == JobKind.SEARCH else {}
-    own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
-    members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
-    return extra | {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
-
-
-def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
-    return {"metric_pairs": pair_metrics(names), "objective_name": outcomes.objective_of(row).metric}
-
-
-def pair_metrics(names: list[str]) -> list[list[str]]:
-    """Put each metric beside its validation twin: one chart a pair."""
-    plain = [name for name in names if not name.startswith("val_")]
-    pairs = [[name, f"val_{name}"] if f"val_{name}" in names else [name] for name in plain]
-    lonely = [[name] for name in names if name.startswith("val_") and name.removeprefix("val_") not in plain]
-    return sorted(pairs + lonely, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
-
-
-def _system_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    return {"system_names": [name for name in shown.metric_names(row) if name.startswith("system/")]}
-
-
-def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
-    found = evaluations.of_job(row)
-    which = request.GET.get("of")
-    current = next((e for e in found if str(e.job.pk) == which), found[0] if found else None)
-    if current is None:
-        raise NotFound("This job has evaluated nothing yet.")
-    return {"evaluations": found, "current": current, "report": evaluations.load(current)}
-
-
-def _attempts_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    return {"attempts": list(row.attempts.select_related("worker", "trial").order_by("-number")[:100])}
-
-
-def _spec_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    return {"spec": row.revision.spec_json if row.revision is not None else None}
-
-
-_TAB_CONTEXT = {
-    "overview": _overview_tab,
-    "trials": _trials_tab,
-    "charts": _charts_tab,
-    "system": _system_tab,
-    "evaluation": _evaluation_tab,
-    "attempts": _attempts_tab,
-    "spec": _spec_tab,
-}
-
-
 @action
 def order(request: Request, job_id: int, what: str) -> HttpResponse:
     """Pause, resume, stop, kill or retry a job."""
@@ -236,79 +133,9 @@ def clone(request: Request, job_id: int) -> HttpResponse:
     return go("job", again.pk)
 
 
-@action
-def queue_trial(request: Request, job_id: int) -> HttpResponse:
-    """Queue one configuration of a search by hand."""
-    row = access.get_job(request.user, job_id, Action.WRITE)
-    values: dict[str, Value] = {}
-    for parameter in _space(row):
-        text = request.POST.get(f"value-{parameter.name}", "")
-        if parameter.is_active(values) and text != "":
-            values[parameter.name] = read_value(parameter, text)
-    trial_row = trials.queue_by_hand(row, values, by=request.user)
-    say(request, f"Trial {trial_row.number} is queued.")
-    return go(url("job", row.pk, tab="trials"))
-
-
-def read_value(parameter: Parameter, text: str) -> Value:
-    """Return what was typed for a hyperparameter in its own type.
-
-    Raises:
-        BadInput: it is no number where one is needed.
-    """
-    try:
-        if parameter.kind == "int":
-            return int(text)
-        if parameter.kind == "float":
-            return float(text)
-    except ValueError:
-        raise BadInput(f"{parameter.name}: {text!r} is not a number") from None
-    return next((value for value in parameter.grid() if str(value) == text), text)
-
-
-@page
-def trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Show a trial: values against the best, curves per execution, log."""
-    row = access.get_trial(request.user, job_id, number)
-    best = outcomes.best_trials(row.job, limit=1).first()
-    names = [name for name in shown.metric_names(row.job, row) if not name.startswith("system/")]
-    context = {
-        "trial": row,
-        "shown": shown.trial(row, best=best.number if best else None),
-        "best": best,
-        "job": row.job,
-        "cursor": (row.job.root or row.job).event_seq,
-        "rows": [
-            (name, row.values.get(name), best.values.get(name) if best else None)
-            for name in _value_names(row.job)
-        ],
-        "metric_pairs": pair_metrics(names),
-        "objective": outcomes.objective_of(row.job),
-        "may": access.can(request.user, row.job.project, Action.WRITE),
-        "may_retry": row.state in ("failed", "stopped") and row.job.state not in FINAL,
-        "crumbs": crumbs(
-            ("Jobs", reverse("jobs")),
-            (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
-            f"Trial {row.number}",
-        ),
-    }
-    return render(request, "jobs/trial.html", context, partial=chosen(request.GET.get("part"), ("head",), ""))
-
-
-@action
-def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Run a failed or stopped trial again."""
-    row = trials.retry(access.get_trial(request.user, job_id, number, Action.WRITE), by=request.user)
-    say(request, f"Trial {row.number} is queued again.")
-    return go("trial", row.job_id, row.number)
-
-
 urls = [
     path("jobs", jobs, name="jobs"),
     path("jobs/<int:job_id>", job, name="job"),
     path("jobs/<int:job_id>/clone", clone, name="job_clone"),
-    path("jobs/<int:job_id>/trials", queue_trial, name="job_queue_trial"),
-    path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
-    path("jobs/<int:job_id>/trials/<int:number>/retry", retry_trial, name="trial_retry"),
     path("jobs/<int:job_id>/<slug:what>", order, name="job_order"),
 ]

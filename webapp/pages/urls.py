@@ -14,8 +14,8 @@ SUBJECTS = (
     "projects",
     "experiments",
     "experiment_form",
+    "trials",  # before jobs, whose address of an order takes any word
     "jobs",
-    "trials",
     "compare",
     "queue",
     "models",

@@ -1,0 +1,119 @@
+"""What each tab of a job's page shows."""
+
+from typing import Any
+
+from jobs.errors import NotFound
+from jobs.models import Job
+from jobs.queries import evaluations, outcomes
+from jobs.queries import jobs as shown
+from jobs.spec.search_space import Parameter
+from jobs.states import FINAL, JobKind
+from webapp.pages.shortcuts import Request, chosen
+
+TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
+
+
+def of(row: Job) -> list[str]:
+    """Name the tabs that a job has."""
+    hidden = set()
+    if row.kind != JobKind.SEARCH:
+        hidden.add("trials")
+    if row.revision is None:
+        hidden.add("spec")
+    if not evaluations.of_job(row):
+        hidden.add("evaluation")
+    return [tab for tab in TABS if tab not in hidden]
+
+
+def context(request: Request, row: Job, tab: str) -> dict[str, Any]:
+    """Return what the template of `tab` needs beside the page's own."""
+    return _CONTEXTS.get(tab, _nothing)(request, row)
+
+
+def _nothing(request: Request, row: Job) -> dict[str, Any]:
+    del request, row
+    return {}
+
+
+def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
+    order = chosen(request.GET.get("sort"), ("number", "-number", "score", "-score", "state"), "number")
+    rows = list(shown.trials(row))
+    if order.endswith("score"):
+        scored = [t for t in rows if t.score is not None]
+        scored.sort(key=lambda t: t.score or 0.0, reverse=order.startswith("-"))
+        rows = scored + [t for t in rows if t.score is None]
+    else:
+        rows.sort(
+            key=lambda t: (t.state, t.number) if order == "state" else (t.number,),
+            reverse=order.startswith("-"),
+        )
+    best = shown.best_number(row)
+    space = space_of(row)
+    return {
+        "trials": [shown.trial(t, best=best) for t in rows],
+        "names": [parameter.name for parameter in space],
+        "sort": order,
+        "space": space,
+        "is_open": row.state not in FINAL,
+    }
+
+
+def space_of(row: Job) -> tuple[Parameter, ...]:
+    """Return the hyperparameters that a search varies; none for other jobs."""
+    return outcomes.search_of(row).space if row.kind == JobKind.SEARCH else ()
+
+
+def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
+    extra = _trials_tab(request, row) if row.kind == JobKind.SEARCH else {}
+    own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
+    members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
+    return extra | {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
+
+
+def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
+    del request
+    names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
+    return {"metric_pairs": pair_metrics(names), "objective_name": outcomes.objective_of(row).metric}
+
+
+def pair_metrics(names: list[str]) -> list[list[str]]:
+    """Put each metric beside its validation twin: one chart a pair."""
+    plain = [name for name in names if not name.startswith("val_")]
+    pairs = [[name, f"val_{name}"] if f"val_{name}" in names else [name] for name in plain]
+    lonely = [[name] for name in names if name.startswith("val_") and name.removeprefix("val_") not in plain]
+    return sorted(pairs + lonely, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
+
+
+def _system_tab(request: Request, row: Job) -> dict[str, Any]:
+    del request
+    return {"system_names": [name for name in shown.metric_names(row) if name.startswith("system/")]}
+
+
+def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
+    found = evaluations.of_job(row)
+    which = request.GET.get("of")
+    current = next((e for e in found if str(e.job.pk) == which), found[0] if found else None)
+    if current is None:
+        raise NotFound("This job has evaluated nothing yet.")
+    return {"evaluations": found, "current": current, "report": evaluations.load(current)}
+
+
+def _attempts_tab(request: Request, row: Job) -> dict[str, Any]:
+    del request
+    return {"attempts": list(row.attempts.select_related("worker", "trial").order_by("-number")[:100])}
+
+
+def _spec_tab(request: Request, row: Job) -> dict[str, Any]:
+    del request
+    return {"spec": row.revision.spec_json if row.revision is not None else None}
+
+
+_CONTEXTS = {
+    "overview": _overview_tab,
+    "trials": _trials_tab,
+    "charts": _charts_tab,
+    "system": _system_tab,
+    "evaluation": _evaluation_tab,
+    "attempts": _attempts_tab,
+    "spec": _spec_tab,
+}

@@ -1,0 +1,89 @@
+"""Trials of a search: one of them, running it again, queueing one by hand."""
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import trials
+from jobs.errors import BadInput
+from jobs.queries import jobs as shown
+from jobs.queries import outcomes
+from jobs.spec.search_space import Parameter, Value
+from jobs.states import FINAL
+from webapp.pages.job_tabs import pair_metrics, space_of
+from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
+
+
+@action
+def queue_trial(request: Request, job_id: int) -> HttpResponse:
+    """Queue one configuration of a search by hand."""
+    row = access.get_job(request.user, job_id, Action.WRITE)
+    values: dict[str, Value] = {}
+    for parameter in space_of(row):
+        text = request.POST.get(f"value-{parameter.name}", "")
+        if parameter.is_active(values) and text != "":
+            values[parameter.name] = read_value(parameter, text)
+    trial_row = trials.queue_by_hand(row, values, by=request.user)
+    say(request, f"Trial {trial_row.number} is queued.")
+    return go(url("job", row.pk, tab="trials"))
+
+
+def read_value(parameter: Parameter, text: str) -> Value:
+    """Return what was typed for a hyperparameter in its own type.
+
+    Raises:
+        BadInput: it is no number where one is needed.
+    """
+    try:
+        if parameter.kind == "int":
+            return int(text)
+        if parameter.kind == "float":
+            return float(text)
+    except ValueError:
+        raise BadInput(f"{parameter.name}: {text!r} is not a number") from None
+    return next((value for value in parameter.grid() if str(value) == text), text)
+
+
+@page
+def trial(request: Request, job_id: int, number: int) -> HttpResponse:
+    """Show a trial: values against the best, curves per execution, log."""
+    row = access.get_trial(request.user, job_id, number)
+    best = outcomes.best_trials(row.job, limit=1).first()
+    names = [name for name in shown.metric_names(row.job, row) if not name.startswith("system/")]
+    context = {
+        "trial": row,
+        "shown": shown.trial(row, best=best.number if best else None),
+        "best": best,
+        "job": row.job,
+        "cursor": (row.job.root or row.job).event_seq,
+        "rows": [
+            (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
+            for p in space_of(row.job)
+        ],
+        "metric_pairs": pair_metrics(names),
+        "objective": outcomes.objective_of(row.job),
+        "may": access.can(request.user, row.job.project, Action.WRITE),
+        "may_retry": row.state in ("failed", "stopped") and row.job.state not in FINAL,
+        "crumbs": crumbs(
+            ("Jobs", reverse("jobs")),
+            (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
+            f"Trial {row.number}",
+        ),
+    }
+    return render(request, "jobs/trial.html", context, partial=chosen(request.GET.get("part"), ("head",), ""))
+
+
+@action
+def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
+    """Run a failed or stopped trial again."""
+    row = trials.retry(access.get_trial(request.user, job_id, number, Action.WRITE), by=request.user)
+    say(request, f"Trial {row.number} is queued again.")
+    return go("trial", row.job_id, row.number)
+
+
+urls = [
+    path("jobs/<int:job_id>/trials", queue_trial, name="job_queue_trial"),
+    path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
+    path("jobs/<int:job_id>/trials/<int:number>/retry", retry_trial, name="trial_retry"),
+]
