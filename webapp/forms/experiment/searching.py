@@ -1,0 +1,105 @@
+"""The steps of the form that say what is tried, and what becomes of the best: search space, afterwards."""
+
+from typing import Any
+
+from webapp.forms.experiment.description import Field, Group, Option, Section
+from webapp.forms.experiment.rows import SPACE, SPACE_COVERS
+
+F = Field
+
+SEARCH_BEGINS: dict[str, Any] = {
+    "algorithm": "random",
+    "max_trials": 12,
+    "executions_per_trial": 2,
+    "space": [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}],
+}
+SEARCH = Section(
+    "search",
+    "Search space",
+    "adjustments",
+    "What is tried, and how the best is found. Without a search one model is trained.",
+    (
+        Group(
+            "Search hyperparameters",
+            (
+                F(
+                    "/search/algorithm",
+                    "Algorithm",
+                    options=(
+                        Option('"random"', "random"),
+                        Option('"grid"', "grid"),
+                        Option('"bayesian"', "Bayesian optimization"),
+                    ),
+                ),
+                F("/search/objective/metric", "Objective", "Measured on validation data.", kind="measure"),
+                F(
+                    "/search/objective/direction",
+                    "Direction",
+                    options=(
+                        Option('"max"', "the higher the better"),
+                        Option('"min"', "the lower the better"),
+                    ),
+                ),
+                F("/search/max_trials", "Trials, at most"),
+                F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
+                F("/search/parallel_trials", "Trials at once", "All free slots if left open."),
+                F("/search/max_consecutive_failures", "Give up after", "Failed trials in a row."),
+                F("/search/seed", "Seed"),
+            ),
+            toggle="/search",
+            initial=SEARCH_BEGINS,
+        ),
+        Group(
+            "Hyperparameters",
+            part="space",
+            covers=tuple(
+                f"/search/space/*:{kind.tag}/{name}"
+                for kind in SPACE
+                for name in (*SPACE_COVERS, *(field.pointer for field in kind.fields))
+            ),
+        ),
+    ),
+    ("/search",),
+)
+
+AFTER = Section(
+    "afterwards",
+    "Afterwards",
+    "git-merge",
+    "What follows by itself once the search (or the training) is over.",
+    (
+        Group(
+            "Train the best for real",
+            (
+                F("/after/retrain/top", "Best trials"),
+                F("/after/retrain/epochs_factor", "Factor", "Trains for int(best epoch × factor) epochs."),
+                F("/after/retrain/patience", "Patience", "While the best epoch is looked for."),
+                F("/after/retrain/epochs_cap", "Epochs, at most"),
+                F("/after/retrain/include_validation", "Train on training and validation rows together"),
+            ),
+            toggle="/after/retrain",
+            initial={"top": 1, "epochs_factor": 1.2, "include_validation": True},
+        ),
+        Group(
+            "Pool them into an ensemble",
+            (F("/after/ensemble/method", "Method"),),
+            help="Weights are found by Nelder–Mead on validation predictions.",
+            toggle="/after/ensemble",
+            initial={"method": "weighted"},
+        ),
+        Group(
+            "Quantize",
+            (F("/after/quantize/mode", "To"),),
+            help="Compared with the original on the same test rows.",
+            toggle="/after/quantize",
+            initial={"mode": "int8"},
+        ),
+        Group(
+            "Register versions",
+            (F("/after/register/model", "Model"), F("/after/register/what", "What")),
+            toggle="/after/register",
+            initial={"model": "", "what": ["best"]},
+        ),
+    ),
+    ("/after",),
+)
