@@ -7,13 +7,16 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from jobs.spec import extent
 from jobs.spec.base import Frozen
 from jobs.spec.checks import extremes, fits, roles_differ, warnings
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.extent import Extent
 from jobs.spec.mesh import MeshSpec
 from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
-from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, Space, grid, grid_size
+from jobs.spec.search import SearchSpec
+from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, grid
 from jobs.spec.values import apply_values
 from jobs.spec.variables import (
     DeviceMemory,
@@ -26,8 +29,6 @@ from jobs.spec.variables import (
     variables,
 )
 
-COUNTED = 100_000
-"""Larger grids are given as "at least" this: counting one with conditions walks through it."""
 TRIED = 256
 SIZES = frozenset({"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer"})
 """Hyperparameters that change what a device holds."""
@@ -71,6 +72,7 @@ class Plan(Frozen):
     grid_size: int
     grid_is_larger: bool
     distinct: int | None
+    space: str
     executions: int
     epochs: int
     retrainings: int
@@ -104,8 +106,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
     """
     trials = spec.search.trials_planned() if spec.search is not None else 1
     executions = trials * (spec.search.executions_per_trial if spec.search is not None else 1)
-    space: Space = spec.search.space if spec.search is not None else ()
-    size = grid_size(space, COUNTED)
+    space = extent.of(spec.search.space) if spec.search is not None else None
     known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
     epochs = _epochs(spec, executions)
@@ -113,9 +114,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
     return Plan(
         kind="search" if spec.search is not None else "train",
         trials=trials,
-        grid_size=size,
-        grid_is_larger=size >= COUNTED,
-        distinct=size if space and all(_is_listed(parameter) for parameter in space) else None,
+        grid_size=space.grid if space is not None else 1,
+        grid_is_larger=space is not None and space.grid >= extent.COUNTED,
+        distinct=space.distinct if space is not None else None,
+        space=str(space or ""),
         executions=executions,
         epochs=epochs,
         retrainings=_retrainings(spec),
@@ -136,7 +138,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         estimate=estimate,
         variables=tuple(_planned(spec, known)) if known is not None else (),
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
-        warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, size, now)]),
+        warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]),
     )
 
 
@@ -147,13 +149,6 @@ def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
 
 def _as_json(warning: Problem) -> dict[str, str]:
     return {"pointer": warning.pointer, "message": warning.message}
-
-
-def _is_listed(parameter: Parameter) -> bool:
-    """Say whether a hyperparameter has finitely many values for every algorithm."""
-    if parameter.kind == "float":
-        return parameter.step is not None or parameter.min == parameter.max
-    return True
 
 
 def _retrainings(spec: ExperimentSpec) -> int:
@@ -278,22 +273,22 @@ def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any
             yield rule.model_dump(mode="json")
 
 
-def _of_plan(spec: ExperimentSpec, size: int, now: Situation) -> Iterator[Problem]:
-    search = spec.search
-    listed = search is not None and all(_is_listed(parameter) for parameter in search.space)
-    if search is not None and search.algorithm == "grid" and search.max_trials < size:
-        sentence = f"the grid has {_count(size)} configurations; only the first {search.max_trials} are tried"
+def _of_search(search: SearchSpec, space: Extent) -> Iterator[Problem]:
+    if search.algorithm == "grid" and search.max_trials < space.grid:
+        size, first = extent.number(space.grid), search.max_trials
+        sentence = f"the grid has {size} configurations; only the first {first} are tried"
         yield Problem("/search/max_trials", sentence)
-    elif search is not None and listed and search.max_trials > size:
-        sentence = f"the space has only {size} distinct configurations"
+    elif space.distinct is not None and search.max_trials > space.distinct:
+        sentence = f"the space has only {extent.number(space.distinct)} distinct configurations"
         yield Problem("/search/max_trials", sentence)
+
+
+def _of_plan(spec: ExperimentSpec, space: Extent | None, now: Situation) -> Iterator[Problem]:
+    if spec.search is not None and space is not None:
+        yield from _of_search(spec.search, space)
     if now.total_slots == 0:
         sentence = f"no worker runs in pool {spec.resources.pool!r}: the job will wait for one"
         yield Problem("/resources/pool", sentence)
     elif spec.resources.slots > now.largest_worker:
         sentence = f"the largest worker has {now.largest_worker}: the job would wait for a larger one"
         yield Problem("/resources/slots", sentence)
-
-
-def _count(size: int) -> str:
-    return f"at least {size:,}" if size >= COUNTED else f"{size:,}"

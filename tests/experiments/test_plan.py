@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jobs.queries import plan
-from jobs.spec import measures
+from jobs.spec import extent, measures
+from jobs.spec.search_space import FloatParameter
 from tests.experiments.conftest import World
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
@@ -40,6 +41,54 @@ def test_the_documented_example_is_valid_and_planned(world: World) -> None:
     assert found.distinct is None, "learning_rate is continuous"
     assert found.grid_size == (4 * 10) + (4 * 6 * 10)
     assert found.steps == ("search", "train", "ensemble", "quantize", "register")
+
+
+LAYERS = {"name": "layers", "kind": "int", "min": 1, "max": 3}
+STEPPED = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5, "step": 0.1}
+FREE = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}
+SPREAD = {"name": "units", "kind": "int", "min": 1, "max": 2000, "sampling": "log"}
+
+
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        ([LAYERS, STEPPED], "18 grid points"),
+        ([{"name": "layers", "kind": "fixed", "value": 1}], "1 grid point"),
+        ([LAYERS, FREE], "continuous in learning_rate; a grid over it would use 30 points"),
+        ([{**FREE, "max": 1e-4}, LAYERS], "3 grid points"),
+        ([SPREAD], "2\u202f000 configurations; a grid over them would use 10"),
+        ([{**SPREAD, "max": 10**9}], "at least 100\u202f000 configurations; a grid over them would use 10"),
+        ([LAYERS, {**STEPPED, "when": {"name": "layers", "in": [2, 3]}}], "13 grid points"),
+    ],
+)
+def test_the_size_of_a_space_is_told_once(
+    world: World, searching: dict[str, Any], space: list[Any], told: str
+) -> None:
+    searching["search"] = {**searching["search"], "space": space}
+    found = plan.judge(world.project, searching).plan
+    assert found is not None
+    assert found.space == told
+
+
+def test_many_continuous_hyperparameters_are_counted() -> None:
+    space = tuple(FloatParameter(**{**FREE, "name": name}) for name in "abcd")
+    told = "continuous in 4 hyperparameters; a grid over it would use 10\u202f000 points"
+    assert str(extent.of(space)) == told
+
+
+def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
+    found = plan.judge(world.project, spec).plan
+    assert found is not None
+    assert (found.space, found.distinct, found.grid_size) == ("", None, 1)
+
+
+def test_whole_numbers_sampled_by_their_logarithm_all_count(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {**searching["search"], "max_trials": 100, "space": [{**SPREAD, "max": 60}]}
+    found = plan.judge(world.project, searching).plan
+    assert found is not None
+    assert (found.grid_size, found.distinct) == (9, 60)
+    at = {warning["pointer"]: warning["message"] for warning in found.warnings}
+    assert at["/search/max_trials"] == "the space has only 60 distinct configurations"
 
 
 def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:

@@ -21,11 +21,9 @@ function hours(plan) {
 
 function figures(plan) {
   const trials = plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
-  const grid = plan.grid_is_larger ? `over ${count(plan.grid_size)}` : count(plan.grid_size);
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],
-    ["Grid", plan.kind === "search" ? grid : "–"],
     ["Epochs", `≤ ${count(plan.epochs)}`],
     ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
@@ -39,7 +37,7 @@ function details(plan) {
   const largest = Object.entries(plan.largest).map(([name, value]) => `${name} = ${value}`).join(", ");
   return [
     ["Steps", plan.steps.join(" → ")],
-    ["Distinct configurations", plan.distinct === null ? "without end (a continuous range)" : count(plan.distinct)],
+    ["Search space", plan.space || "–"],
     ["Executions", count(plan.executions)],
     ["Retrained", count(plan.retrainings)],
     ["Slots per trial", count(plan.slots_per_trial)],
