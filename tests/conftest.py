@@ -1,36 +1,45 @@
+from collections.abc import Iterator
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 
-SHARED = ("chaos", "browser", "flow", "serving")
-"""Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs all of each.
+SHARED = {"flow": "yard", "chaos": "yard", "browser": "browser", "serving": "serving"}
+"""Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs all of a group.
 The longest comes first, so that the workers end together."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = {name: number for number, name in enumerate(SHARED)}
-    items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
+    order = list(SHARED)
+    items.sort(key=lambda item: order.index(name) if (name := _folder(item.nodeid)) in order else len(order))
 
 
-def _group(nodeid: str) -> str:
-    """Return the folder if its tests belong together, else the file."""
-    path = nodeid.split("::")[0]
-    folder = path.split("/")[1]
-    return folder if folder in SHARED else path
+def _folder(nodeid: str) -> str:
+    return nodeid.split("/")[1]
 
 
 class Grouped(LoadScopeScheduling):
     """Whole groups go to workers; `--dist=loadgroup` of pytest-xdist 3.8 groups none under pytest 9.2."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid)
+        return SHARED.get(_folder(nodeid), nodeid.split("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Grouped:
     return Grouped(config, log)
+
+
+@pytest.fixture(scope="session")
+def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
+    """One yard for all flow and chaos tests; each leaves it up. Its runners die where they are told to."""
+    runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner", "TRAINYARD_NODE_SILENCE": "20"}
+    with open_yard(tmp_path_factory.mktemp("flow") / "home", **runner) as yard:
+        yard.open()
+        yield yard
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from jobs import hints
 from jobs.actions import audit
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
@@ -95,6 +96,7 @@ def revoke(token: ApiToken, *, by: User) -> None:
         raise NotFound("There is no such token.")
     with transaction.atomic():
         audit.record("token.revoke", token, by=by, owner=token.user.username, prefix=token.prefix)
+        hints.send("access", user=token.user_id)
         token.delete()
 
 

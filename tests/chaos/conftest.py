@@ -1,10 +1,8 @@
-from collections.abc import Iterator
-
 import pytest
 
 from tests.chaos.harness import MODEL, Undisturbed, measure
 from tests.flow.specs import spec
-from tests.flow.yard import RunningYard, open_yard
+from tests.flow.yard import RunningYard
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -14,15 +12,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def chaos_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
-    """One yard for all kills, with a model in production; its runners die where they are told to."""
-    runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner", "TRAINYARD_NODE_SILENCE": "20"}
-    with open_yard(tmp_path_factory.mktemp("chaos") / "home", **runner) as yard:
-        yard.open()
-        job = yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
-        yard.until_completed(job)
-        yard.promote(MODEL, 1)
-        yield yard
+def chaos_yard(flow_yard: RunningYard) -> RunningYard:
+    """The yard with a model in production that answers while others die."""
+    job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
+    flow_yard.until_completed(job)
+    flow_yard.promote(MODEL, 1)
+    return flow_yard
 
 
 @pytest.fixture(scope="package")

@@ -1,4 +1,4 @@
-"""From a spec to a served model, through nothing but REST and the prediction port."""
+"""From a spec to a served model, over REST and the prediction port; the walk-through is the longest way."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 
 from tests.flow.specs import search, spec, whole_line
 from tests.flow.yard import RunningYard
-from tests.ops.conftest import wait_for
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -22,28 +21,6 @@ def versions_of(job: dict[str, Any]) -> dict[str, int]:
     return {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
 
 
-def test_classification_from_search_to_rollback(flow_yard: RunningYard) -> None:
-    job_id = flow_yard.submit(spec(search=search(metric="val_accuracy"), after=whole_line("flowers")))
-    job = flow_yard.until_completed(job_id)
-    assert [step["state"] for step in job["steps"]] == ["completed"] * len(job["steps"])
-    assert {step["kind"] for step in job["steps"]} >= {"search", "train", "ensemble", "quantize", "register"}
-    versions = versions_of(job)
-    assert set(versions) == {"best", "ensemble", "quantized"}
-
-    flow_yard.promote("flowers", versions["best"])
-    rows = rows_of(flow_yard, "iris", 3)
-    served, before = flow_yard.predict("flowers", rows)
-    assert served == versions["best"]
-    assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in before)
-
-    flow_yard.promote("flowers", versions["ensemble"])
-    assert flow_yard.predict("flowers", rows)[0] == versions["ensemble"]
-
-    flow_yard.grace.post("/models/flowers/rollback", {"reason": "A test takes it back."})
-    wait_for(lambda: flow_yard.predict("flowers", rows)[0] == versions["best"], "the rollback")
-    assert flow_yard.predict("flowers", rows)[1] == before
-
-
 def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
     body = spec(
         "diabetes",
@@ -57,13 +34,6 @@ def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
     served, answers = flow_yard.predict("progress", rows_of(flow_yard, "diabetes", 2))
     assert served == versions["quantized"]
     assert all(len(row) == 1 for row in answers)
-
-
-def test_the_requester_cannot_approve(flow_yard: RunningYard) -> None:
-    body = spec(after={"register": {"model": "mine", "what": ["best"]}})
-    flow_yard.until_completed(flow_yard.submit(body))
-    address, _ = flow_yard.gated("mine", 1)
-    assert flow_yard.ada.refused(f"{address}/approve", {"comment": "my own"}) == 403
 
 
 def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard) -> None:

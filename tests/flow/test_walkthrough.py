@@ -30,3 +30,11 @@ def test_the_walkthrough_holds(flow_yard: RunningYard, tmp_path: Path) -> None:
         timeout=540,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+    (job,) = flow_yard.ada.get("/jobs", project="walk", kind="search")["items"]
+    steps = flow_yard.job(job["id"])["steps"]
+    assert {step["kind"] for step in steps} == {"search", "train", "ensemble", "quantize", "register"}
+    assert {step["state"] for step in steps} == {"completed"}
+    served, answers = flow_yard.predict("leaves", [[0.1, 3.1], [2.1, 1.2]])
+    assert served == 1
+    assert [sum(row) for row in answers] == pytest.approx([1, 1], abs=1e-4)

@@ -100,41 +100,30 @@ def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(yard: Yard)
     assert yard.said().rstrip().endswith("Stopped.")
 
 
-def test_a_second_ctrl_c_kills_at_once(yard: Yard) -> None:
-    yard.start()
-    yard.ready()
-    yard.parts()["worker-1"].suspend()  # it cannot end in order now
-    assert yard.process
-    yard.process.send_signal(signal.SIGINT)
-    yard.until_said("Stopping")
-    yard.process.send_signal(signal.SIGINT)
-    yard.process.wait(20)
-    assert not yard.everything()
-
-
-def test_two_homes_do_not_disturb_each_other(running: Yard, yard: Yard) -> None:
-    yard.start()
-    assert yard.ready()["web"] != running.ready()["web"]
-    assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
-    assert _ready(running.ready())
-
-
-def test_the_broker_on_path_serves_as_well(tmp_path: Path) -> None:
+def test_a_second_home_on_the_broker_of_path_disturbs_nobody_and_a_second_ctrl_c_kills_it(
+    running: Yard, tmp_path: Path
+) -> None:
     if not (shutil.which("redis-server") or shutil.which("valkey-server")):
         if os.environ.get("TRAINYARD_REQUIRE_PATH_BROKER"):
             pytest.fail("no redis-server on PATH, and this run forbids to skip it")
         pytest.skip("neither valkey-server nor redis-server is on PATH")
     with running_yard(tmp_path / "home", TRAINYARD_BROKER="path") as yard:
         yard.start()
-        yard.ready()
-        program = Path(yard.parts()["broker"].exe())
-        assert "site-packages" not in program.parts
-        assert yard.stop() == 0
+        assert yard.ready()["web"] != running.ready()["web"]
+        assert "site-packages" not in Path(yard.parts()["broker"].exe()).parts
+        yard.parts()["worker-1"].suspend()  # it cannot end in order now
+        assert yard.process
+        yard.process.send_signal(signal.SIGINT)
+        yard.until_said("Stopping")
+        yard.process.send_signal(signal.SIGINT)
+        yard.process.wait(20)
+        assert not yard.everything()
+    assert _ready(running.ready())
 
 
 def test_it_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
     yard.until_said("Waiting for the database")
-    assert yard.stop(signal.SIGTERM) == 0
+    assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
     wait_for(lambda: not yard.everything(), "the end", seconds=10)

@@ -16,8 +16,8 @@ _home = Path(os.environ["TRAINYARD_TEST_HOME"], os.environ.get("PYTEST_XDIST_WOR
 _home.mkdir(exist_ok=True)
 os.environ["TRAINYARD_HOME"] = str(_home)
 
-from webapp.settings.main import *  # noqa: F403
-from webapp.settings.main import DATABASES, HOME
+from webapp.settings.main import *  # noqa: E402, F403  once the home is known
+from webapp.settings.main import DATABASES, HOME  # noqa: E402
 
 # A file, not memory: web, workers and scheduler of the flow tests open the same database.
 DATABASES["default"].setdefault("TEST", {})
