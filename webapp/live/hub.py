@@ -156,7 +156,7 @@ class Hub:
             if hint.get("root") in self._watches:
                 self._hinted.set()
             return
-        self._access_changes[hint["user"]] += 1
+        self._access_changes[hint.get("user", 0)] += 1
         for watch in list(self._watches.values()):
             async with watch.changed:
                 watch.changed.notify_all()
