@@ -1,4 +1,4 @@
-"""The only sender of hints: "something new is there". Losing one costs at most a poll's delay.
+"""The only sender of hints: "something new is there". Losing one costs the delay of a poll or recheck.
 
 Hints carry ids and positions, never data, and go out after commit.
 """

@@ -12,7 +12,7 @@ from threading import Event
 
 import redis
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.db.models import Q
 
 from jobs import clock, hints
@@ -114,11 +114,12 @@ def run(stop: Event) -> None:
             if hold_lease(holder):
                 for chore in chores:
                     chore()
-                tick()
-        except (OperationalError, InterfaceError) as error:
+                if hold_lease(holder):  # a chore may have taken longer than the lease
+                    tick()
+        except (DatabaseError, InterfaceError) as error:
             log.warning("database away: %s", error)
             close_old_connections()
         waiter.wait(IDLE_SECONDS)
-    with suppress(OperationalError, InterfaceError):
+    with suppress(DatabaseError, InterfaceError):
         release_lease(holder)
     log.info(json.dumps({"scheduler": "ended"}))

@@ -36,8 +36,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Grouped
 @pytest.fixture(scope="session")
 def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
     """One yard for all flow and chaos tests; each leaves it up. Its runners die where they are told to."""
-    runner = {"TRAINYARD_RUNNER_MODULE": "tests.chaos.doomed_runner", "TRAINYARD_NODE_SILENCE": "20"}
-    with open_yard(tmp_path_factory.mktemp("flow") / "home", **runner) as yard:
+    runner = "tests.chaos.doomed_runner"
+    with open_yard(tmp_path_factory.mktemp("flow") / "home", TRAINYARD_RUNNER_MODULE=runner) as yard:
         yard.open()
         yield yard
 

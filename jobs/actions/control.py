@@ -84,8 +84,12 @@ def resume(job: Job, *, by: User) -> Job:
     """
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
-        if job.parent is not None and job.parent.desired != Desired.RUNNING:
-            raise StaleState(f"job {job.pk} is a step of job {job.parent.pk}, which is paused")
+        if job.parent_id is not None:
+            parent = Job.objects.select_for_update(of=("self",)).get(pk=job.parent_id)
+            if parent.desired != Desired.RUNNING:
+                raise StaleState(
+                    f"job {job.pk} is a step of job {parent.pk}, which is to be {parent.desired}"
+                )
         paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).exclude(state__in=FINAL)
         if not paused.update(desired=Desired.RUNNING):
             job.refresh_from_db()
@@ -126,6 +130,7 @@ def retry(job: Job, *, by: User) -> Job:
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
         Job.objects.filter(pk__in=[member.pk for member in _family(root)]).update(desired=Desired.RUNNING)
+        pipeline.forget_verdict(root)
         again = (TrialState.FAILED, TrialState.STOPPED)
         count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), restarts=0, error=None)
         if not count:

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 from django.db.models import Model
 
 from jobs.errors import StaleState
 
 log = logging.getLogger(__name__)
+
+OF_THE_ROW = (IntegrityError, DataError)
 
 
 def each[M: Model](
@@ -25,7 +27,7 @@ def each[M: Model](
         otherwise: what to do with a row that `act` cannot cope with.
 
     Raises:
-        OperationalError: the database is away, as does InterfaceError; the caller waits for it.
+        DatabaseError: it is away, or older than this code; InterfaceError likewise. The caller waits.
     """
     done = 0
     for row in rows:
@@ -33,9 +35,9 @@ def each[M: Model](
             done += bool(act(row))
         except StaleState as error:
             log.info("%s %s waits: %s", row._meta.verbose_name, row.pk, error)
-        except (OperationalError, InterfaceError):
-            raise
         except Exception as error:  # whatever it is, the other rows come first
+            if isinstance(error, DatabaseError | InterfaceError) and not isinstance(error, OF_THE_ROW):
+                raise
             log.exception("%s %s cannot go on", row._meta.verbose_name, row.pk)
             if otherwise is not None:
                 _cope(row, error, otherwise)

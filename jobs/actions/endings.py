@@ -169,7 +169,7 @@ def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
 
 def reap() -> int:
     """End every attempt whose lease ran out; its work goes back into the queue. Returns how many."""
-    return each(_expired(), _reap)
+    return each(_expired(), _reap, otherwise=_give_up)
 
 
 def _expired() -> QuerySet[Attempt]:
@@ -190,3 +190,16 @@ def _reap(expired: Attempt) -> bool:
         message = f"worker {attempt.worker.name} has not {what}"
         finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
     return True
+
+
+def _give_up(attempt: Attempt, cause: Exception) -> None:
+    """End an attempt whose ending our own code cannot take in, so that its slots are free again."""
+    error = {"code": "internal", "message": f"its end could not be recorded: {type(cause).__name__}: {cause}"}
+    with transaction.atomic():
+        _expired().filter(pk=attempt.pk).update(
+            state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()
+        )
+        if attempt.trial is not None and attempt.trial.state == TrialState.RUNNING:
+            move_trial(attempt.trial, TrialState.FAILED, fence=attempt.number, error=error)
+        elif attempt.trial is None and attempt.job.state in (JobState.STARTING, JobState.RUNNING):
+            move(attempt.job, JobState.FAILED, fence=attempt.number, error=error)

@@ -4,6 +4,7 @@
 process, twice or after a crash: unique constraints keep a step from being made twice.
 """
 
+import logging
 import traceback
 from typing import Any
 
@@ -17,6 +18,11 @@ from jobs.models import Attempt, Job
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
+
+log = logging.getLogger(__name__)
+
+FAILING = "failing"
+"""The key of a root's payload that holds why it fails, while workers still hold parts of it."""
 
 
 def advance(root: Job) -> None:
@@ -69,10 +75,13 @@ def _rest(job: Job, *, pausing: bool) -> None:
 
 
 def _go_on(root: Job) -> None:
+    if error := root.payload.get(FAILING):
+        _fail(root, error)
+        return
     if root.kind == JobKind.SEARCH and not _search_is_over(root):
         return
     if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) or root.revision is None:
-        return  # gate, register, profile: one task, ended by `task_done`
+        return  # gate, register, profile: one task, ended by its result
     if root.kind == JobKind.TRAIN and not root.payload.get("task_done"):
         return
     if root.state == JobState.QUEUED or root.state == JobState.RETRYING:
@@ -95,7 +104,8 @@ def _search_is_over(root: Job) -> bool:
 
 
 def _keeps_failing(root: Job, limit: int) -> bool:
-    newest = root.trials.filter(finished__isnull=False).order_by("-finished")[:limit]
+    newest = root.trials.filter(finished__isnull=False).exclude(state=TrialState.STOPPED)
+    newest = newest.order_by("-finished")[:limit]
     states = [trial.state for trial in newest]
     return len(states) == limit and all(state == TrialState.FAILED for state in states)
 
@@ -105,30 +115,47 @@ def _give_up(root: Job) -> None:
     cause = (newest.error or {}).get("message", "") if newest else ""
     message = f"the newest trials failed one after another; the last said: {cause}"
     error = {"code": "trials_keep_failing", "message": message}
-    _fail(root, error, results=outcomes.results(root))
+    _fail(root, error)
 
 
-def _fail(root: Job, error: dict[str, Any], **fields: Any) -> None:
-    """Start nothing more, and fail the root once no worker holds a part of it."""
+def _fail(root: Job, error: dict[str, Any]) -> None:
+    """Start nothing more; fail the root once no worker holds a part of it, and keep the verdict till then."""
     for trial in root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED)):
         move_trial(trial, TrialState.STOPPED)
     for child in root.family.exclude(state__in=FINAL):
         _rest(child, pausing=False)
     if _busy(root):
+        root.payload = root.payload | {FAILING: error}
+        root.save(update_fields=["payload"])
         return
     if root.state == JobState.PAUSED:
         move(root, JobState.QUEUED)
     if root.state in WAITING:
         move(root, JobState.STARTING)
-    move(root, JobState.FAILED, error=error, **fields)
+    final = JobState.STOPPED if root.state == JobState.STOPPING else JobState.FAILED
+    move(root, final, error=error, results=_reached(root))
     results.failed(root, error)
+
+
+def forget_verdict(root: Job) -> None:
+    """Let a root that failed go on when it is tried again."""
+    root.payload = {name: value for name, value in root.payload.items() if name != FAILING}
+    root.save(update_fields=["payload"])
+
+
+def _reached(root: Job) -> dict[str, Any]:
+    try:
+        return outcomes.results(root)
+    except Exception:  # what is broken may be just this; the verdict must stand all the same
+        log.exception("what job %s reached cannot be summed up", root.pk)
+        return {}
 
 
 def _follow(root: Job, spec: ExperimentSpec) -> None:
     """Make the next step's jobs once those of the step before are completed."""
     if root.kind == JobKind.SEARCH and not outcomes.best_trials(root, limit=1):
         message = "no trial was completed, so there is nothing to go on with"
-        move(root, JobState.FAILED, error={"code": "no_trial_completed", "message": message})
+        _fail(root, {"code": "no_trial_completed", "message": message})
         return
     for make in (after.train, after.ensemble, after.quantize, after.register):
         try:
@@ -136,8 +163,7 @@ def _follow(root: Job, spec: ExperimentSpec) -> None:
         except StaleState:
             raise
         except (Conflict, NotFound) as refusal:  # the model's name is another project's, or a file is missing
-            error = {"code": refusal.code, "message": refusal.message}
-            move(root, JobState.FAILED, error=error, results=outcomes.results(root))
+            _fail(root, {"code": refusal.code, "message": refusal.message})
             return
         failed = [child for child in children if child.state in (JobState.FAILED, JobState.STOPPED)]
         if any(child.state not in FINAL for child in children):
@@ -151,12 +177,7 @@ def _follow(root: Job, spec: ExperimentSpec) -> None:
 def _fail_with(root: Job, child: Job) -> None:
     cause = (child.error or {}).get("message", f"it was {child.state}")
     message = f"step {child.kind} (job {child.pk}) did not complete: {cause}"
-    move(
-        root,
-        JobState.FAILED,
-        error={"code": "step_failed", "message": message},
-        results=outcomes.results(root),
-    )
+    _fail(root, {"code": "step_failed", "message": message})
 
 
 def advance_all() -> None:

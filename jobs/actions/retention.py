@@ -1,6 +1,7 @@
 """Removes checkpoints that nothing will go on from."""
 
 import shutil
+import time
 
 from jobs import clock
 from jobs.actions.each import each
@@ -11,23 +12,29 @@ from jobs.store import store
 
 KEEP_NEWEST = 2
 BEST_TRIALS_KEPT = 5
+SECONDS = 2.0
 
 
 def sweep() -> int:
     """Remove checkpoints: of ended work all, of running work all but the newest two.
 
-    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials.
-    Returns from how many jobs some were removed.
+    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials. It stops
+    after SECONDS, since the scheduler waits for it; the next call goes on. Returns from how many jobs some
+    were removed.
     """
     holding = Checkpoint.objects.filter(removed=None).values("job")
-    return each(Job.objects.filter(pk__in=holding), _thin_out)
+    deadline = time.monotonic() + SECONDS
+    return each(Job.objects.filter(pk__in=holding), lambda job: _thin_out(job, deadline))
 
 
-def _thin_out(job: Job) -> int:
-    superfluous = _superfluous(job)
-    for checkpoint in superfluous:
+def _thin_out(job: Job, deadline: float) -> int:
+    removed = 0
+    for checkpoint in _superfluous(job):
+        if time.monotonic() > deadline:
+            break
         _remove(checkpoint)
-    return len(superfluous)
+        removed += 1
+    return removed
 
 
 def _superfluous(job: Job) -> list[Checkpoint]:

@@ -8,6 +8,7 @@ from jobs.actions import audit, suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
+from jobs.queries import jobs as queries
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Values
 from jobs.spec.values import apply_values
@@ -47,6 +48,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
         _searching(trial.job_id)
+        trial.refresh_from_db()
         if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
@@ -64,6 +66,6 @@ def _searching(job_id: int) -> Job:
     root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
     if root.state in FINAL:
         raise StaleState(f"search {job_id} is {root.state}; retry or clone it first")
-    if root.children.exists():
+    if not queries.takes_trials(root):
         raise StaleState(f"search {job_id} goes on with the best of its trials already; clone it to try more")
     return root

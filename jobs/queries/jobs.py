@@ -48,6 +48,11 @@ def _own_state(root: Job) -> str:
     return "completed" if part_is_done and root.state not in FINAL else root.state
 
 
+def takes_trials(search: Job) -> bool:
+    """Say whether a further trial would still count: nothing has been made of the best ones yet."""
+    return search.state not in FINAL and not search.children.exists()
+
+
 def detail(job: Job) -> Shown:
     """Return a job in the shape of the API's `Jobs` section."""
     family = [job, *job.children.all()] if job.parent_id is None else [job]

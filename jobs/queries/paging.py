@@ -72,7 +72,7 @@ def _after(value: Any, key: Any, order: str) -> Q:
 
 
 def _signer(model: type[Model], order: str) -> Signer:
-    """Sign for one list and order. What verifies is a place of ours there: no column refuses its value."""
+    """Sign for one kind of row and one order. What verifies is ours, so no column refuses its value."""
     return Signer(salt=f"cursor of {model._meta.label_lower} by {order}")
 
 

@@ -59,29 +59,6 @@ def test_a_second_approval_is_stale(yard: Yard, call: Any) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "stale_state")
 
 
-@pytest.mark.parametrize(
-    ("verb", "who"), [("approve", "approver"), ("reject", "approver"), ("withdraw", "member")]
-)
-def test_a_decision_sent_twice_under_one_key_is_answered_twice(
-    yard: Yard, call: Any, verb: str, who: str
-) -> None:
-    promotion = yard.pending()
-    caller, path = call(getattr(yard, who)), f"/promotions/{promotion.pk}/{verb}"
-    first, second = (caller.post(path, {"comment": "so"}, **{"Idempotency-Key": "k1"}) for _ in range(2))
-    assert (first.status_code, second.status_code) == (200, 200), second.content
-    assert (second.json(), second["Idempotency-Replayed"]) == (first.json(), "true")
-    assert promotion.decisions.count() == 1
-    assert caller.post(path, {"comment": "so"}, **{"Idempotency-Key": "k2"}).status_code == 409
-
-
-def test_a_comment_sent_twice_under_one_key_stands_once(yard: Yard, call: Any) -> None:
-    promotion = yard.pending()
-    caller, path = call(yard.viewer), f"/promotions/{promotion.pk}/comment"
-    for _ in range(2):
-        assert caller.post(path, {"comment": "why?"}, **{"Idempotency-Key": "k1"}).status_code == 200
-    assert promotion.decisions.count() == 1
-
-
 def test_a_rollback_sent_twice_under_one_key_goes_back_once(yard: Yard, call: Any) -> None:
     for _ in range(3):
         yard.live()
@@ -91,18 +68,6 @@ def test_a_rollback_sent_twice_under_one_key_goes_back_once(yard: Yard, call: An
         for _ in range(2)
     ]
     assert answers == [{"generation": 4, "version": 2}] * 2
-
-
-def test_gates_that_must_run_again_do_so_under_a_key_too(yard: Yard, call: Any) -> None:
-    waiting = yard.pending()
-    yard.live()
-    caller, path = call(yard.approver), f"/promotions/{waiting.pk}/approve"
-    refused = caller.post(path, {}, **{"Idempotency-Key": "k1"})
-    assert (refused.status_code, refused.json()["code"]) == (409, "stale_state")
-    waiting.refresh_from_db()
-    assert waiting.state == PromotionRequest.State.GATING
-    gate(yard, waiting.pk)
-    assert caller.post(path, {}, **{"Idempotency-Key": "k1"}).status_code == 200
 
 
 def test_open_gates_are_409_until_accepted(yard: Yard, call: Any) -> None:

@@ -20,7 +20,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.db import connection
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 from jobs.models import User
 from tests.people import People, browser_of, make_people
@@ -37,6 +37,7 @@ WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 SERIOUS = ("serious", "critical")
 START_SECONDS = 60
+PAGE_PATIENCE = 60_000  # ms, for any one thing of a page
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -111,7 +112,8 @@ def chromium() -> Iterator[Browser]:
     assert CHROMIUM, "TRAINYARD_REQUIRE_BROWSER=1, but there is no Chromium on PATH"
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        expect.set_options(timeout=PAGE_PATIENCE)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=120_000)
         yield browser
         browser.close()
 
@@ -161,7 +163,7 @@ def open_as(
                 [{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": server}]
             )
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PAGE_PATIENCE)
         watch.follow(page)
         page.goto(path)
         return page

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.chaos.doomed_runner import DOOM
 from tests.chaos.harness import MODEL, Undisturbed, measure
 from tests.flow.specs import spec
 from tests.flow.yard import RunningYard
@@ -13,7 +14,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def chaos_yard(flow_yard: RunningYard) -> RunningYard:
-    """The yard with a model in production that answers while others die."""
+    """The yard with a model in production that answers while others die where they are told to."""
+    (flow_yard.home / DOOM).mkdir(exist_ok=True)
     job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
     flow_yard.until_completed(job)
     flow_yard.promote(MODEL, 1)

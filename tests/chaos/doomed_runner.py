@@ -1,7 +1,8 @@
 """The real runner, which dies at a named place once somebody has ordered it.
 
 An order is a file `<home>/doom/<kill point>`. Whoever passes that point first takes it and dies of SIGKILL,
-so each order kills one runner once, warm or new. Kill points stand in workers/engine.
+so each order kills one runner once, warm or new. Kill points stand in workers/engine. In a home without
+that folder it is the real runner and no more.
 """
 
 import os
@@ -40,7 +41,8 @@ def run() -> None:
     from workers.engine import keeper
     from workers.runner.__main__ import main
 
-    os.environ[keeper.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
+    if (home_of_the_yard() / DOOM).is_dir():
+        os.environ[keeper.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
     main()
 
 

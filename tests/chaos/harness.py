@@ -9,6 +9,7 @@ import random
 import shutil
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ TRAINING = spec(
     fit={"epochs": 80, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
 SPECS = {"search": SEARCH, "training": TRAINING}
-PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "300"))
+PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
 
 
 @dataclass
@@ -104,12 +105,14 @@ class Round:
             point = rng.choice(POINTS)
             self._doom(point)
             return f"a runner inside {point}"
-        victim = self._victim(kind)
-        if kind == "broker":
-            victim.suspend()  # it must not write while its data go
-            shutil.rmtree(self.yard.home / "broker", ignore_errors=True)
-        victim.kill()
-        return f"{kind} {victim.pid}"
+        while True:
+            victim = self._victim(kind)
+            with suppress(psutil.NoSuchProcess):  # it ended by itself: that was no kill
+                if kind == "broker":
+                    victim.suspend()  # it must not write while its data go
+                    shutil.rmtree(self.yard.home / "broker", ignore_errors=True)
+                victim.kill()
+                return f"{kind} {victim.pid}"
 
     def _doom(self, point: str) -> None:
         order = self.yard.home / DOOM / point

@@ -14,7 +14,7 @@ from tests.flow.yard import QUICK, RunningYard
 from tests.ops.conftest import wait_for
 from webapp.demo.client import DemoError
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(3600)
 MEBIBYTE = 2**20
 
 

@@ -6,7 +6,7 @@ from tests.chaos.harness import TRAINING, Round, find
 from tests.flow.yard import RunningYard
 from tests.ops.conftest import wait_for
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 
 def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_yard: RunningYard) -> None:

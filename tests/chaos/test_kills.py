@@ -14,7 +14,7 @@ from tests.flow.yard import RunningYard
 ROUNDS = int(os.environ.get("TRAINYARD_CHAOS_KILLS", "3"))
 FIRST = int(os.environ.get("TRAINYARD_CHAOS_SEED", "1"))
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))

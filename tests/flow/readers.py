@@ -52,12 +52,12 @@ class Reader(threading.Thread):
         """Whether it was told to end."""
         return self._over.is_set()
 
-    def wait_until(self, last: int, seconds: float = 60) -> None:
+    def wait_until(self, last: int, seconds: float = 240) -> None:
         """Wait until the event `last` has come, and end the reader."""
         self.wait_for(lambda: self.cursor >= last, seconds)
         self.end()
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 240) -> None:
         """Wait for something this reader sees."""
         with self._news:
             assert self._news.wait_for(condition, seconds), (self.cursor, self.breaks, self.refusals)

@@ -8,7 +8,7 @@ import pytest
 from tests.flow.specs import search, spec
 from tests.flow.yard import RunningYard
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1800)
 
 LONG = {"epochs": 800, "batch_size": 16, "seed": 1}
 

@@ -7,7 +7,7 @@ from tests.flow.specs import search, spec
 from tests.flow.yard import RunningYard
 from tests.ops.conftest import wait_for
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1800)
 
 
 def test_both_streams_show_every_event_once_across_a_restart_of_the_web(flow_yard: RunningYard) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.flow.specs import search, spec, whole_line
 from tests.flow.yard import RunningYard
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 
 
 def rows_of(yard: RunningYard, dataset: str, count: int) -> list[Any]:

@@ -11,7 +11,7 @@ from tests.flow.yard import RunningYard
 from tests.ops.conftest import ROOT
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
 ]
 
@@ -27,7 +27,7 @@ def test_the_walkthrough_holds(flow_yard: RunningYard, tmp_path: Path) -> None:
         env=flow_yard.environment | tokens | places,
         capture_output=True,
         text=True,
-        timeout=540,
+        timeout=1700,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 
-from tests.ops.conftest import Yard, wait_for
+from tests.ops.conftest import PATIENCE, Yard, wait_for
 from webapp.demo.client import Body, Client
 
 FINAL = ("completed", "failed", "stopped")
 PROJECT = "flow"
-JOB_SECONDS = 240.0
+JOB_SECONDS = 900.0
 
 QUICK = {
     "TRAINYARD_BROKER": "embedded",
@@ -37,7 +37,9 @@ class RunningYard(Yard):
         self.start("--slots", "2")
         self.urls = self.ready()
         self.tokens = self.call("tests.flow.people", "tokens")
-        self.ada, self.grace = (Client(self.urls["web"], token, name) for name, token in self.tokens.items())
+        self.ada, self.grace = (
+            Client(self.urls["web"], token, name, patience=PATIENCE) for name, token in self.tokens.items()
+        )
         self.ada.post("/projects", {"slug": PROJECT, "name": "Flow"}, okay=(409,))
         self.ada.put(f"/projects/{PROJECT}/members", {"user": "grace", "role": "approver"})
         for name in ("iris", "diabetes"):

@@ -116,6 +116,21 @@ def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: Preten
     assert job.error["code"] == "too_many_restarts"
 
 
+def test_an_end_that_cannot_be_taken_in_still_frees_the_slots(
+    job: Job, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    attempt = placed(worker)
+    expire(attempt)
+    monkeypatch.setattr(endings, "_lost_job", refuse)
+    endings.reap()
+    attempt.refresh_from_db()
+    job.refresh_from_db()
+    assert (attempt.state, job.state, job.error["code"]) == ("ended", "failed", "internal")
+
+
 def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     endings.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})

@@ -101,6 +101,42 @@ def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worke
     assert job.trials.get(pk=trial.pk).state == "completed"
 
 
+def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial(yard: Yard) -> None:
+    worker = PretendWorker(slots=2)
+    job = yard.submit(search=SEARCH | {"max_consecutive_failures": 1})
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    first, second = worker.claim_all()
+    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    for _ in range(3):
+        pipeline.advance_all()
+    assert job.trials.count() == 2
+    worker.run(second)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert (job.state, job.error["code"]) == ("failed", "trials_keep_failing")
+
+    control.retry(job, by=yard.owner)
+    until_final(worker, job)
+    assert job.state == "completed"
+
+
+def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard) -> None:
+    worker = PretendWorker(slots=2)
+    job = yard.submit(search=SEARCH)
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    first, _ = worker.claim_all()
+    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    seen_by_one, seen_by_other = (job.trials.get(pk=first.trial_id) for _ in range(2))
+    trials.retry(seen_by_one, by=yard.owner)
+    schedule.place()
+    with pytest.raises(StaleState, match="only a failed or stopped one"):
+        trials.retry(seen_by_other, by=yard.owner)
+
+
 def test_a_search_past_its_trials_takes_no_more(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit(search=SEARCH, after=AFTER)
     while not job.children.exists():

@@ -24,17 +24,17 @@ class Page(ApplicationCommunicator):
 
     async def connect(self) -> None:
         await self.send_input({"type": "websocket.connect"})
-        assert (await self.receive_output(timeout=5))["type"] == "websocket.accept"
+        assert (await self.receive_output(timeout=30))["type"] == "websocket.accept"
 
     async def disconnect(self) -> None:
         await self.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self.wait(timeout=5)
+        await self.wait(timeout=30)
 
     async def say(self, text: str) -> None:
         await self.send_input({"type": "websocket.receive", "text": text})
 
     async def frame(self) -> dict[str, Any]:
-        return json.loads((await self.receive_output(timeout=10))["text"])
+        return json.loads((await self.receive_output(timeout=30))["text"])
 
     async def subscribe(self, job: int, after: int | None = None) -> None:
         await self.say(json.dumps({"op": "subscribe", "job": job, "after": after}))
@@ -126,7 +126,7 @@ async def test_whoever_is_taken_out_of_a_project_hears_no_more_of_it_at_once(
 async def test_nobody_is_sent_away_with_a_code(yard: Yard) -> None:
     page = Page(AnonymousUser())
     await page.connect()
-    assert (await page.receive_output(timeout=5))["code"] == 4401
+    assert (await page.receive_output(timeout=30))["code"] == 4401
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,23 +94,28 @@ class Yard:
     def parts(self) -> dict[str, psutil.Process]:
         """Return the parts that run, by name."""
         assert self.process is not None
-        children = psutil.Process(self.process.pid).children()
-        return {
-            process.environ()["TRAINYARD_PART"]: process for process in children if self._is_mine(process)
-        }
+        marked = [(self._part(child), child) for child in psutil.Process(self.process.pid).children()]
+        return {name: child for name, child in marked if name}
 
     def everything(self) -> list[psutil.Process]:
         """Return every living process of this home, the supervisor included."""
         return [process for process in psutil.process_iter() if self._is_mine(process)]
 
     def _is_mine(self, process: psutil.Process) -> bool:
+        return self._environment(process).get("TRAINYARD_HOME") == str(self.home)
+
+    def _part(self, process: psutil.Process) -> str | None:
+        environment = self._environment(process)  # read once: it may end or become another between two looks
+        mine = environment.get("TRAINYARD_HOME") == str(self.home)
+        return environment.get("TRAINYARD_PART") if mine else None
+
+    @staticmethod
+    def _environment(process: psutil.Process) -> dict[str, str]:
+        """Return a living process' environment; of one that has ended nothing is left."""
         try:
-            return (
-                process.environ().get("TRAINYARD_HOME") == str(self.home)
-                and process.status() != psutil.STATUS_ZOMBIE
-            )
+            return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
         except psutil.Error:
-            return False
+            return {}
 
     def stop(self, number: int = signal.SIGINT) -> int:
         """Send one signal and return the exit status."""
@@ -124,7 +129,8 @@ class Yard:
             self.process.kill()
             self.process.wait()
         for process in self.everything():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it was dying already
+                process.kill()
 
 
 @contextmanager

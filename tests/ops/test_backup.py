@@ -163,6 +163,7 @@ def test_postgres_without_its_tools_is_said_in_words(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.flow
+@pytest.mark.timeout(1200)
 def test_a_running_installation_is_backed_up_and_starts_from_the_copy(running: Yard, tmp_path: Path) -> None:
     saved = tmp_path / "all.tar"
     assert running.manage("backup", str(saved)).returncode == 0

@@ -96,6 +96,7 @@ def command_of(name: str, place: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.flow
+@pytest.mark.timeout(1200)
 def test_the_commands_of_all_services_run_and_end_when_told(place: dict[str, Any], tmp_path: Path) -> None:
     running: dict[str, subprocess.Popen[bytes]] = {}
     web = f"http://127.0.0.1:{place['web']}"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.ops.conftest import Yard, running_yard, wait_for
 
-pytestmark = pytest.mark.flow
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 PARTS = {"broker", "web", "scheduler", "worker-1", "serving"}
 
 

@@ -88,6 +88,16 @@ def test_open_gates_are_check_boxes(filled: Yard) -> None:
     assert accepted.status_code == 303
 
 
+def test_a_decided_request_shows_what_it_replaced(filled: Yard) -> None:
+    before, promotion = filled.endpoint.production, filled.pending()
+    assert before is not None
+    promotions.approve(promotion, by=filled.approver)
+    page = browser_of(filled.approver).get(f"/approvals/{promotion.pk}").content.decode()
+    moved = page[page.index('class="ty-move"') :].split("</p>")[0]
+    assert f">v{before.number}<" in moved
+    assert f">v{promotion.version.number}<" in moved
+
+
 def test_rolling_back_on_the_page_needs_a_reason(filled: Yard) -> None:
     browser = browser_of(filled.approver)
     page = browser.get("/models/digits").content.decode()

@@ -64,7 +64,7 @@ def server(
             issued_at="2026-01-01T00:00:00Z",
         )
     )
-    with running(tmp_path_factory.mktemp("server"), dashboard) as process:
+    with running(tmp_path_factory.mktemp("server"), dashboard, "--request-seconds", "200") as process:
         dashboard.serves("telling", 1)
         dashboard.serves("two-sided", 1)
         dashboard.is_warm("telling", 1, 2)

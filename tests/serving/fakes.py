@@ -164,17 +164,18 @@ class ServerProcess:
             ],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         )
-        until(lambda: address.exists() or self.process.poll() is not None, 20)
+        until(lambda: address.exists() or self.process.poll() is not None, 120)
         assert self.process.poll() is None, "the prediction server ended at start"
         self.url: str = json.loads(address.read_text())["url"]
 
     def children(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children()
 
-    def child_of(self, model: str) -> psutil.Process | None:
-        """Return the process that answers for a model's only version."""
+    def child_of(self, model: str, version: int | None = None) -> psutil.Process | None:
+        """Return the process that answers for a version of a model (for its only one)."""
         text = httpx.get(f"{self.url}/monitoring/prometheus/metrics").text
         start = f'trainyard_serving_child_pid{{model_name="{model}",'
+        start += f'version="{version}"' if version else ""
         pids = [int(line.split()[-1]) for line in text.splitlines() if line.startswith(start)]
         return psutil.Process(pids[0]) if pids and psutil.pid_exists(pids[0]) else None
 

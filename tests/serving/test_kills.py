@@ -15,6 +15,7 @@ from .test_swaps import release
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(900)
 async def test_a_child_killed_under_load_costs_no_answer(
     server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
 ) -> None:
@@ -27,7 +28,7 @@ async def test_a_child_killed_under_load_costs_no_answer(
             before = len(load.answers)
             child = await asyncio.to_thread(until, lambda: server.child_of("killed"))
             child.kill()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 while len(load.answers) < before + 200:
                     await asyncio.sleep(0.02)
 
@@ -51,7 +52,7 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
         assert children
         dashboard.close()
         first.kill()
-        _, alive = psutil.wait_procs(children, timeout=5)
+        _, alive = psutil.wait_procs(children, timeout=30)
         assert alive == []
     with running(tmp_path, dashboard) as again, httpx.Client(base_url=again.url) as client:
         until(lambda: client.get("/v2/health/ready").status_code == 200)
@@ -64,5 +65,5 @@ def test_an_ended_router_ends_its_children(dashboard: FakeDashboard, tmp_path: P
     server = ServerProcess(tmp_path, dashboard)
     children = until(server.children)
     server.stop()
-    _, alive = psutil.wait_procs(children, timeout=5)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []

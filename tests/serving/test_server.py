@@ -190,8 +190,16 @@ def test_more_rows_than_the_queue_holds_are_413(client: httpx.Client) -> None:
 
 async def test_a_full_queue_is_429_and_says_when_to_return(server: ServerProcess) -> None:
     body = json.dumps({"instances": [[0, 0, 0, 0]] * 1500}).encode()
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-        answers = await asyncio.gather(*(client.post(PREDICT, content=body) for _ in range(12)))
+    child = await asyncio.to_thread(until, lambda: server.child_of("telling", 2))
+    child.suspend()  # nothing leaves the queue, however slowly the requests come
+    try:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            asked = [asyncio.create_task(client.post(PREDICT, content=body)) for _ in range(12)]
+            await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            child.resume()
+            answers = await asyncio.gather(*asked)
+    finally:
+        child.resume()
     codes = [answer.status_code for answer in answers]
     assert set(codes) <= {200, 429}
     refused = next(answer for answer in answers if answer.status_code == 429)

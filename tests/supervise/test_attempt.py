@@ -92,7 +92,7 @@ async def test_checkpoints_are_named_relative_to_the_stores_root(bench: Bench) -
 
 
 async def test_the_use_of_cpu_and_memory_is_charted(bench: Bench) -> None:
-    await bench.run(["slowly", 0, 15, 0.02])
+    await bench.run(["slowly", 0, 75, 0.02])
     names = {
         p[0] for e in bench.ledger.events[1] if isinstance(e, Metric) and e.x == "second" for p in e.points
     }
@@ -197,7 +197,7 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
 
 
 async def test_a_run_that_hangs_is_ended_and_its_stacks_are_in_the_log(bench: Bench) -> None:
-    bench.with_timing(silence=0.3)
+    bench.with_timing(silence=1.0, stack_dump=2.0)
     ending = await bench.run(["points", 0, 5], ["hang"])
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.LOST, "hung")

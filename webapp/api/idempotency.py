@@ -42,7 +42,7 @@ def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 idempotent = decorate_view(idempotent_view)
-"""Decorator of an operation that creates work or decides something."""
+"""Decorator of an operation that creates work. Decisions need none: the second of two is stale."""
 
 
 def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
@@ -60,8 +60,8 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
             if response.status_code < 300:
                 row.status, row.response = response.status_code, _stored(response)
                 row.save(update_fields=["status", "response"])
-            elif response.status_code >= 500:
-                transaction.set_rollback(True)  # but not below: that a request expired stays, though refused
+            else:
+                transaction.set_rollback(True)
     except BaseException:
         row.delete()
         raise

@@ -121,7 +121,6 @@ def get_promotion(request: HttpRequest, promotion_id: Id) -> Json:
 
 
 @router.post("/promotions/{promotion_id}/approve", response=PromotionOut, auth=needs("approve"))
-@idempotent
 def approve(request: HttpRequest, promotion_id: Id, body: ApproveIn) -> Json:
     """Approve a request, which releases its version."""
     promotion = access.get_promotion(actor(request), promotion_id)
@@ -130,7 +129,6 @@ def approve(request: HttpRequest, promotion_id: Id, body: ApproveIn) -> Json:
 
 
 @router.post("/promotions/{promotion_id}/reject", response=PromotionOut, auth=needs("approve"))
-@idempotent
 def reject(request: HttpRequest, promotion_id: Id, body: SayIn) -> Json:
     """Turn a request down."""
     promotion = access.get_promotion(actor(request), promotion_id)
@@ -138,7 +136,6 @@ def reject(request: HttpRequest, promotion_id: Id, body: SayIn) -> Json:
 
 
 @router.post("/promotions/{promotion_id}/withdraw", response=PromotionOut)
-@idempotent
 def withdraw(request: HttpRequest, promotion_id: Id, body: SayIn) -> Json:
     """Take a request back."""
     promotion = access.get_promotion(actor(request), promotion_id)
@@ -146,7 +143,6 @@ def withdraw(request: HttpRequest, promotion_id: Id, body: SayIn) -> Json:
 
 
 @router.post("/promotions/{promotion_id}/comment", response=PromotionOut, auth=needs("write", "approve"))
-@idempotent
 def comment(request: HttpRequest, promotion_id: Id, body: SayIn) -> Json:
     """Add to a request's thread."""
     promotion = access.get_promotion(actor(request), promotion_id)

@@ -19,8 +19,8 @@ class DemoError(Exception):
 class Client:
     """REST with one person's token. An answer that is not as expected ends the demo."""
 
-    def __init__(self, url: str, token: str, name: str) -> None:
-        self.name = name
+    def __init__(self, url: str, token: str, name: str, *, patience: float = PATIENT_SECONDS) -> None:
+        self.name, self._patience = name, patience
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=60)
 
@@ -42,7 +42,7 @@ class Client:
 
     def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
         """Send; a server that is just being restarted is waited for."""
-        deadline = time.monotonic() + PATIENT_SECONDS
+        deadline = time.monotonic() + self._patience
         while True:
             try:
                 answer = self._http.request(method, path, **given)

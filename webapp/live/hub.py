@@ -12,7 +12,6 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import redis.asyncio as redis
 from channels.db import database_sync_to_async
@@ -66,6 +65,7 @@ class Hub:
         self._task: asyncio.Task[None] | None = None
         self._hinted = asyncio.Event()
         self._access_changes: Counter[int] = Counter()
+        self._subscriptions = 0
 
     @contextlib.asynccontextmanager
     async def watching(self, root_id: int) -> AsyncIterator[Watch]:
@@ -95,8 +95,11 @@ class Hub:
         return events.Slice(items, items[-1]["cursor"] if items else cursor)
 
     def access_changes(self, user_id: int) -> int:
-        """Return how often this process has heard that the rights of a person changed."""
-        return self._access_changes[user_id]
+        """Return how often the rights of a person changed, as far as this process knows.
+
+        It counts whenever it begins to listen too: what was said before that, nobody heard.
+        """
+        return self._access_changes[user_id] + self._subscriptions
 
     async def wait(self, watch: Watch, user_id: int, *, cursor: int, changes: int, seconds: float) -> None:
         """Return when there is something for a reader to do, or after `seconds`.
@@ -111,7 +114,7 @@ class Hub:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), watch.changed:
                 await watch.changed.wait_for(
-                    lambda: watch.head > cursor or self._access_changes[user_id] != changes
+                    lambda: watch.head > cursor or self.access_changes(user_id) != changes
                 )
 
     async def _feed(self) -> None:
@@ -145,18 +148,28 @@ class Hub:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL)
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
                     await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
+                    self._subscriptions += 1
+                    await self._wake_all()
                     async for message in pubsub.listen():
-                        await self._heard(message["channel"].decode(), json.loads(message["data"]))
+                        await self._heard(message["channel"].decode(), message["data"])
             except (RedisError, OSError) as error:
                 log.debug("no hints, polling: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _heard(self, channel: str, hint: dict[str, Any]) -> None:
+    async def _heard(self, channel: str, data: bytes) -> None:
+        try:
+            hint = dict(json.loads(data))
+        except (ValueError, TypeError):
+            log.warning("a hint that is none: %r", data[:80])
+            return
         if channel == hints.channel("events"):
             if hint.get("root") in self._watches:
                 self._hinted.set()
             return
         self._access_changes[hint.get("user", 0)] += 1
+        await self._wake_all()
+
+    async def _wake_all(self) -> None:
         for watch in list(self._watches.values()):
             async with watch.changed:
                 watch.changed.notify_all()

@@ -1,6 +1,7 @@
 """What parts have left behind: a part killed in mid-work may leave a process in a session of its own."""
 
 import signal
+from contextlib import suppress
 
 import psutil
 
@@ -17,7 +18,8 @@ def sweep(home: Home) -> int:
     """
     left = [process for process in psutil.process_iter() if _is_left(process, home)]
     for process in left:
-        process.send_signal(signal.SIGKILL)
+        with suppress(psutil.NoSuchProcess):  # it was dying already
+            process.send_signal(signal.SIGKILL)
     psutil.wait_procs(left, timeout=5)
     return len(left)
 

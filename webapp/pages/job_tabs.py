@@ -7,7 +7,7 @@ from jobs.models import Job
 from jobs.queries import evaluations, outcomes
 from jobs.queries import jobs as shown
 from jobs.spec.search_space import Parameter
-from jobs.states import FINAL, JobKind
+from jobs.states import JobKind
 from webapp.pages.shortcuts import Request, chosen
 
 TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
@@ -54,7 +54,7 @@ def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
         "names": [parameter.name for parameter in space],
         "sort": order,
         "space": space,
-        "is_open": row.state not in FINAL,
+        "is_open": shown.takes_trials(row),
     }
 
 

@@ -107,7 +107,7 @@ def _orders(row: Job) -> set[str]:
         return {"clone", "retry"} if failed else {"clone"}
     orders = {"stop", "kill", "clone"}
     if pausing:
-        orders.add("resume")
+        orders |= {"resume"} if row.parent is None or row.parent.desired == "running" else set()
     elif state in (JobState.STARTING, JobState.RUNNING):
         orders.add("pause")
     return orders - ({"stop"} if state == JobState.STOPPING else set())

@@ -10,7 +10,6 @@ from jobs.errors import BadInput
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes
 from jobs.spec.search_space import Parameter, Value
-from jobs.states import FINAL
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
 
@@ -64,7 +63,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
         "may": access.can(request.user, row.job.project, Action.WRITE),
-        "may_retry": row.state in ("failed", "stopped") and row.job.state not in FINAL,
+        "may_retry": row.state in ("failed", "stopped") and shown.takes_trials(row.job),
         "crumbs": crumbs(
             ("Jobs", reverse("jobs")),
             (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),

@@ -61,6 +61,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         queue_rows=given.queue_rows,
         body_bytes=given.body_limit,
         child_threads=given.child_threads,
+        request_seconds=given.request_seconds,
     )
     return Settings(
         host=given.host,
@@ -98,6 +99,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("artifacts", Path, "the dashboard's artifact folder, where it is on this machine")
     add("max-batch", int, "most rows in one call of a model, a power of two", defaults.max_batch)
     add("queue-rows", int, "most rows waiting for one version", defaults.queue_rows)
+    add("request-seconds", float, "most seconds that a request may take", defaults.request_seconds)
     add("body-limit", int, "most bytes in one request", defaults.body_bytes)
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     return parser
