@@ -6,16 +6,23 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
+import psycopg
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0  # six Pythons start on two cores that others may share
+POSTGRES = os.environ.get("TRAINYARD_TEST_POSTGRES_URL", "")
+needs_postgres = pytest.mark.skipif(
+    not POSTGRES, reason="TRAINYARD_TEST_POSTGRES_URL is not set: run through scripts/with-postgres"
+)
 FIRST_LOOK, LAST_LOOK = 0.02, 0.4  # seconds between looks: what takes long is looked at less often
 
 
@@ -131,6 +138,20 @@ class Yard:
         for process in self.everything():
             with suppress(psutil.NoSuchProcess):  # it was dying already
                 process.kill()
+
+
+@contextmanager
+def new_database() -> Iterator[tuple[str, psycopg.Connection]]:
+    """A PostgreSQL database of the test's own: its URL, and a connection to it."""
+    name = f"trainyard_ops_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(POSTGRES, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        url = urlsplit(POSTGRES)._replace(path=f"/{name}").geturl()
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                yield url, connection
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager

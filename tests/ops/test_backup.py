@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.ops.conftest import Yard, running_yard
+from tests.ops.conftest import Yard, needs_postgres, new_database, running_yard
 from webapp.ops.backup import back_up, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -160,6 +160,25 @@ def test_postgres_without_its_tools_is_said_in_words(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OpsError, match="needs `pg_dump`"):
         dump_postgres({"NAME": "x"}, tmp_path / "dump")
+
+
+@needs_postgres
+def test_a_postgres_database_is_brought_back_too(full: Place, tmp_path: Path) -> None:
+    with new_database() as (_, connection):
+        info = connection.info
+        full.database = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": info.dbname,
+            "USER": info.user,
+            "HOST": info.host,
+        }
+        connection.execute("CREATE TABLE point AS SELECT 1 AS value")
+        saved = full.back_up(tmp_path / "all.tar")
+        connection.execute("DELETE FROM point")
+        with pytest.raises(OpsError, match="--force"):
+            full.restore(saved)
+        full.restore(saved, force=True)
+        assert connection.execute("SELECT value FROM point").fetchall() == [(1,)]
 
 
 @pytest.mark.flow

@@ -38,31 +38,42 @@ def copy_sqlite(source: Path, target: Path) -> None:
         reading.backup(writing)
 
 
+LIBPQ = {
+    "HOST": "PGHOST",
+    "PORT": "PGPORT",
+    "USER": "PGUSER",
+    "PASSWORD": "PGPASSWORD",
+    "NAME": "PGDATABASE",
+}
+LIBPQ_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+
+
 def dump_postgres(database: Mapping[str, Any], target: Path) -> None:
     """Write `pg_dump`'s custom format to `target`.
 
     Raises:
         OpsError: there is no `pg_dump`, or it failed.
     """
-    program = shutil.which("pg_dump")
-    if program is None:
-        raise OpsError("A PostgreSQL database needs `pg_dump`; install postgresql-client.")
-    run_postgres([program, "--format=custom", "--no-owner", f"--file={target}"], database)
+    run_postgres(["pg_dump", "--format=custom", "--no-owner", f"--file={target}"], database)
 
 
 def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
-    """Run a PostgreSQL program against Django's `database`; the password goes by the environment."""
-    names = {
-        "HOST": "PGHOST",
-        "PORT": "PGPORT",
-        "USER": "PGUSER",
-        "PASSWORD": "PGPASSWORD",
-        "NAME": "PGDATABASE",
-    }
-    given = {variable: str(database[key]) for key, variable in names.items() if database.get(key)}
-    done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True, check=False)  # noqa: S603
+    """Run a PostgreSQL program against Django's `database`; the password goes by the environment.
+
+    Raises:
+        OpsError: the program is not installed, or it failed.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        raise OpsError(f"A PostgreSQL database needs `{command[0]}`; install postgresql-client.")
+    given = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
+    options = database.get("OPTIONS", {})
+    given |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}
+    done = subprocess.run(  # noqa: S603  one of two programs, its arguments ours
+        [program, *command[1:]], env={**os.environ, **given}, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise OpsError(f"{Path(command[0]).name} failed: {done.stderr.strip()}")
+        raise OpsError(f"{command[0]} failed: {done.stderr.strip()}")
 
 
 def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, target: Path) -> int:

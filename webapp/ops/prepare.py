@@ -13,7 +13,8 @@ from jobs.actions.people import add_person, create_login_link
 from jobs.actions.tokens import service_token
 from jobs.models import User
 from jobs.signing import public_key_file
-from webapp.ops.backup import copy_sqlite
+from webapp.ops.backup import copy_sqlite, dump_postgres
+from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 
 BACKUPS_KEPT = 5
@@ -50,24 +51,33 @@ def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
 
 
 def migrate(home: Home, say: Callable[[str], None]) -> None:
-    """Apply pending migrations, after a copy of an older SQLite database."""
+    """Apply pending migrations, after a copy of an older database."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return
-    if connection.vendor == "sqlite" and executor.loader.applied_migrations:
-        say(f"The database is older than this program; its copy is {_back_up(home)}.")
-    say(f"Migrating the database ({len(plan)} steps).")
+    if executor.loader.applied_migrations:
+        say(f"The database is older than this program; {_back_up(home)}.")
+    say(f"Migrating the database ({len(plan)} to apply).")
     call_command("migrate", verbosity=0, interactive=False)
 
 
-def _back_up(home: Home) -> Path:
+def _back_up(home: Home) -> str:
+    """Copy the database and say where to. A server whose tools are not here has its backups elsewhere."""
     home.backups.mkdir(mode=0o700, exist_ok=True)
-    copy = home.backups / f"before-migration-{datetime.now(UTC):%Y%m%dT%H%M%S}.sqlite3"
-    copy_sqlite(Path(connection.settings_dict["NAME"]), copy)
-    for old in sorted(home.backups.glob("before-migration-*.sqlite3"))[:-BACKUPS_KEPT]:
+    copy = home.backups / f"before-migration-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    if connection.vendor == "sqlite":
+        copy = copy.with_suffix(".sqlite3")
+        copy_sqlite(Path(connection.settings_dict["NAME"]), copy)
+    else:
+        copy = copy.with_suffix(".dump")
+        try:
+            dump_postgres(connection.settings_dict, copy)
+        except OpsError as error:
+            return f"no copy was made: {error}"
+    for old in sorted(home.backups.glob("before-migration-*"))[:-BACKUPS_KEPT]:
         old.unlink()
-    return copy
+    return f"its copy is {copy}"
 
 
 def _welcome(web_url: str) -> list[str]:

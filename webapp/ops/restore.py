@@ -135,6 +135,7 @@ def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
             "--clean",
             "--if-exists",
             "--no-owner",
+            "--single-transaction",  # all of it or nothing
             f"--dbname={database['NAME']}",
             str(dump),
         ]
