@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.test import Client
+from pytest_django import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +37,24 @@ def test_production_files_are_hashed_with_the_imports_of_their_modules(tmp_path:
     app = next((tmp_path / "static" / "js").glob("app.????????????.js")).read_text()
     assert 'import "./theme.js"' not in app
     assert list((tmp_path / "static" / "css").glob("app.*.css.gz"))
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/me", 401),
+        ("/api/v1/serving/releases", 401),
+        (f"/api/v1/artifacts/{'0' * 64}", 401),
+        ("/healthz", 200),
+        ("/api/v1/jobs", 301),
+        ("/", 301),
+    ],
+)
+def test_under_https_prediction_servers_still_come_in_from_inside(
+    path: str, status: int, settings: Settings, db: None
+) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert Client().get(path).status_code == status
 
 
 @pytest.mark.parametrize(
