@@ -469,7 +469,7 @@ class Migration(migrations.Migration):
             name='IdempotencyKey',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=200)),
+                ('key', models.CharField(help_text='as sent, after the token that sent it', max_length=240)),
                 ('route', models.CharField(max_length=200)),
                 ('body_digest', models.CharField(max_length=64)),
                 ('status', models.PositiveSmallIntegerField(null=True)),

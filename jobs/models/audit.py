@@ -33,7 +33,7 @@ class IdempotencyKey(models.Model):
     """The answer once given to a POST, to be given again to the same key and body."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    key = models.CharField(max_length=200)
+    key = models.CharField(max_length=240, help_text="as sent, after the token that sent it")
     route = models.CharField(max_length=200)
     body_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)

@@ -197,6 +197,13 @@ def test_a_key_that_another_request_takes_and_gives_back_meanwhile_is_409(
     assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
 
 
+def test_a_token_of_less_scope_replays_nothing(people: People, call: Any) -> None:
+    body = {"name": "a", "project": "yard"}
+    assert call(people.member).post("/models", body, **{"Idempotency-Key": "k1"}).status_code == 201
+    reader = call(people.member, "read").post("/models", body, **{"Idempotency-Key": "k1"})
+    assert (reader.status_code, reader.json()["code"]) == (403, "scope_missing")
+
+
 def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
     for user, name in ((people.member, "a"), (people.trainer, "b")):
         answer = call(user).post("/models", {"name": name, "project": "yard"}, **{"Idempotency-Key": "k1"})

@@ -14,6 +14,7 @@ from ninja.decorators import decorate_view
 
 from jobs.errors import Conflict, TrainyardError
 from jobs.models import IdempotencyKey
+from webapp.api import throttle
 from webapp.api.auth import Caller, caller
 from webapp.api.media import MULTIPART
 from webapp.api.problems import problem, refuse
@@ -47,12 +48,13 @@ idempotent = decorate_view(idempotent_view)
 
 def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
     digest = _body_digest(request)
-    row, is_mine = _claim(who, key, request.path[:200], digest)
+    row, is_mine = _claim(who, _own(key, who), request.path[:200], digest)
     if row.body_digest != digest:
         return problem(422, "This Idempotency-Key was used with another body.", code="idempotency_mismatch")
     if not is_mine:
         if row.status is None:
             raise _in_flight()
+        throttle.take(who)
         return _again(row)
     try:
         with transaction.atomic():  # the work and its answer are kept together or not at all
@@ -68,6 +70,11 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
     if row.status is None:
         row.delete()
     return response
+
+
+def _own(key: str, who: Caller) -> str:
+    """Return the key as this credential's own: a weaker token of the same person replays nothing."""
+    return f"{who.token.pk if who.token else 'session'}:{key}"
 
 
 def _in_flight() -> Conflict:
