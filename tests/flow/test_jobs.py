@@ -44,25 +44,24 @@ def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard) -
     assert len({line["cursor"] for line in lines}) == len(lines)
 
 
-def test_a_paused_search_resumes_under_the_same_trials_and_completes(flow_yard: RunningYard) -> None:
+def test_a_search_goes_through_pause_resume_stop_and_retry_without_losing_a_point(
+    flow_yard: RunningYard,
+) -> None:
     job_id = flow_yard.submit(spec(search=search(executions_per_trial=1, max_trials=1), fit=LONG))
-    flow_yard.until(job_id, is_running, "training")
-    flow_yard.ada.post(f"/jobs/{job_id}/pause")
-    flow_yard.until(job_id, lambda job: job["state"] == "paused", "its pause")
-    flow_yard.ada.post(f"/jobs/{job_id}/resume")
-    flow_yard.until_completed(job_id)
-    attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts", limit=100)["items"]
-    assert any(attempt["outcome"] == "paused" for attempt in attempts)
-    assert all(count == 1 for count in points_in_events(flow_yard.events_of(job_id), "val_loss").values())
 
+    def tell(order: str, state: str) -> None:
+        flow_yard.ada.post(f"/jobs/{job_id}/{order}")
+        flow_yard.until(job_id, lambda job: job["state"] == state, f"{state} after {order}")
 
-def test_a_stopped_search_ends_and_a_retry_completes_it(flow_yard: RunningYard) -> None:
-    job_id = flow_yard.submit(spec(search=search(executions_per_trial=1, max_trials=1), fit=LONG))
     flow_yard.until(job_id, is_running, "training")
-    flow_yard.ada.post(f"/jobs/{job_id}/stop")
-    assert flow_yard.until_final(job_id)["state"] == "stopped"
-    flow_yard.ada.post(f"/jobs/{job_id}/retry")
-    flow_yard.until(job_id, lambda job: job["state"] == "completed", "its end after the retry")
+    tell("pause", "paused")
+    tell("resume", "running")
+    tell("stop", "stopped")
+    tell("retry", "completed")
+    attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts", sort="id")["items"]
+    assert [attempt["outcome"] for attempt in attempts] == ["paused", "stopped", "completed"]
+    points = points_in_events(flow_yard.events_of(job_id), "val_loss")
+    assert points == Counter({(1, 1, epoch): 1 for epoch in range(1, LONG["epochs"] + 1)})
 
 
 def test_a_killed_job_stops_at_once(flow_yard: RunningYard) -> None:

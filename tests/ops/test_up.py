@@ -53,17 +53,16 @@ def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(ru
     assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
-def test_a_part_that_is_killed_comes_back(running: Yard, name: str) -> None:
-    urls = running.ready()
-    killed = running.parts()[name]
-    killed.kill()
+def test_parts_that_are_killed_come_back_even_all_at_once(running: Yard) -> None:
+    urls, killed = running.ready(), running.parts()
+    for part in killed.values():
+        part.kill()
 
-    def is_back() -> bool:
-        part = running.parts().get(name)
-        return part is not None and part.pid != killed.pid and _ready(urls)
+    def are_back() -> bool:
+        parts = running.parts()
+        return all(name in parts and parts[name].pid != killed[name].pid for name in PARTS) and _ready(urls)
 
-    wait_for(is_back, f"{name} to come back")
+    wait_for(are_back, "every part to come back")
 
 
 def _ready(urls: dict[str, str]) -> bool:
@@ -124,6 +123,6 @@ def test_a_second_home_on_the_broker_of_path_disturbs_nobody_and_a_second_ctrl_c
 def test_it_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
-    yard.until_said("Waiting for the database")
+    yard.until_said("Waiting for the database: connection failed")  # and why
     assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
     wait_for(lambda: not yard.everything(), "the end", seconds=10)

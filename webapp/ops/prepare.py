@@ -24,7 +24,13 @@ FIRST_ADMINISTRATOR = "admin"
 def database_trouble() -> str | None:
     """Try the database once; return why it does not answer."""
     try:
-        connection.ensure_connection()
+        if connection.vendor == "postgresql":  # past the pool, which waits half a minute and hides the reason
+            with connection.wrap_database_errors:
+                connection.Database.connect(
+                    **{"connect_timeout": 5} | connection.get_connection_params()
+                ).close()
+        else:
+            connection.ensure_connection()
     except OperationalError as error:
         return str(error).splitlines()[0]
     finally:
