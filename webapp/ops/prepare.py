@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection
@@ -25,10 +26,9 @@ def database_trouble() -> str | None:
     """Try the database once; return why it does not answer."""
     try:
         if connection.vendor == "postgresql":  # past the pool, which waits half a minute and hides the reason
+            given = {"connect_timeout": 5, **connection.get_connection_params()}
             with connection.wrap_database_errors:
-                connection.Database.connect(
-                    **{"connect_timeout": 5} | connection.get_connection_params()
-                ).close()
+                psycopg.connect(**given).close()
         else:
             connection.ensure_connection()
     except OperationalError as error:
