@@ -86,7 +86,8 @@ def find(table: Table, encoded: Encoded, duplicates: int) -> tuple[str, ...]:
             found.append(f"Column {name!r} determines the target exactly: it probably leaks the answer.")
     if duplicates:
         share = duplicates / table.rows
-        found.append(f"{duplicates} rows ({share:.1%}) repeat an earlier row; they may fall into two parts.")
+        many = f"{duplicates:,} rows ({share:.1%}) repeat" if duplicates > 1 else "One row repeats"
+        found.append(f"{many} an earlier row, and may fall into another part than that.")
     found.extend(_imbalance(encoded))
     return tuple(found)
 
