@@ -238,5 +238,6 @@ def test_a_silent_replica_is_not_waited_for(yard: Yard) -> None:
 def test_every_step_leaves_one_audit_row(yard: Yard) -> None:
     promotion = promotions.approve(yard.pending(), by=yard.approver)
     report(yard, 1)
-    said = AuditEvent.objects.filter(target=f"promotion:{promotion.pk}").values_list("action", flat=True)
+    events = AuditEvent.objects.filter(target=f"promotion:{promotion.pk}").order_by("pk")
+    said = events.values_list("action", flat=True)
     assert list(said) == ["promotion.request", "promotion.gated", "promotion.approve", "promotion.released"]
