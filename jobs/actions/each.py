@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 from django.db.models import Model
+from django.db.transaction import TransactionManagementError
 
 from jobs.errors import StaleState
 
 log = logging.getLogger(__name__)
 
-OF_THE_ROW = (IntegrityError, DataError)
+OF_THE_ROW = (IntegrityError, DataError, TransactionManagementError)
+"""What the database says of one row's work; all else it says is about itself."""
 
 
 def each[M: Model](

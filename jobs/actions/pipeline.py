@@ -145,7 +145,8 @@ def forget_verdict(root: Job) -> None:
 
 def _reached(root: Job) -> dict[str, Any]:
     try:
-        return outcomes.results(root)
+        with transaction.atomic():  # a query that fails must not take the verdict along
+            return outcomes.results(root)
     except Exception:  # what is broken may be just this; the verdict must stand all the same
         log.exception("what job %s reached cannot be summed up", root.pk)
         return {}
