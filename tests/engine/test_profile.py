@@ -1,6 +1,7 @@
 """Profiles: what is read, what is refused and in which words, what is found."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 from jobs.spec.profile import Profile
 from tests.engine.helpers import csv_file, profiled
-from workers.engine.data.bundled import CATALOGUE
+from workers.engine.data.bundled import CATALOGUE, load_bundled
 from workers.engine.errors import BadData, BadSpec
 
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
@@ -42,6 +43,32 @@ def test_a_bundled_set_is_described(tmp_path, name, task, shape, outputs):
 
 def test_every_bundled_set_is_in_the_catalogue():
     assert set(CATALOGUE) == {"digits", "breast_cancer", "wine", "iris", "diabetes"}
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_bundled_set_is_what_scikit_learn_loads(name):
+    from sklearn import datasets
+
+    table, about = load_bundled(name)
+    load = getattr(datasets, f"load_{name}")
+    theirs = load(scaled=False) if name == "diabetes" else load()
+    features = table.columns["image"].reshape(len(theirs.data), -1) if name == "digits" else None
+    if features is None:
+        names = [re.sub(r"_\(cm\)$", "_cm", text.replace(" ", "_")) for text in theirs.feature_names]
+        assert [column.replace("_per_", "/") for column in table.columns] == [*names, about.target]
+        features = np.column_stack([table.columns[column] for column in about.features])
+    np.testing.assert_array_equal(features, theirs.data)
+    labels = theirs.target if name in ("digits", "diabetes") else theirs.target_names[theirs.target]
+    np.testing.assert_array_equal(table.columns[about.target], labels)
+
+
+def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path):
+    say = (
+        "import sys; from tests.engine.helpers import profiled; from pathlib import Path;"
+        f"profiled(Path({str(tmp_path)!r}), bundled='iris'); print('sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", say], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
 
 
 def test_the_same_data_has_the_same_digest(tmp_path):
