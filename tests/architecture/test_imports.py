@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,39 +12,68 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"keras", "jax", "keras_tuner", "tensorflow", "torch"}
 PLATFORM = {"django", "celery", "kombu", "channels", "redis"}
-DJANGO = "import django; django.setup();"
+NOTHING, DJANGO = "pass", "import django; django.setup()"
+
+ABSENT: dict[str, dict[str, set[str]]] = {
+    NOTHING: {
+        "import workers.runner": PLATFORM | HEAVY,
+        "import workers.runner.__main__": PLATFORM | HEAVY,
+        "import workers.serving.app": PLATFORM | HEAVY,
+        "import jobs.spec": PLATFORM | HEAVY | {"numpy", "pandas"},
+        "import workers.engine.trainer, workers.engine.ensemble": {
+            "keras_tuner"
+        },  # the search alone loads it
+    },
+    DJANGO: {
+        "import webapp.asgi": HEAVY | {"sklearn", "workers"},
+        "from django.urls import get_resolver; get_resolver().url_patterns": HEAVY | {"workers"},
+        "import jobs.scheduler": HEAVY | {"webapp.pages", "webapp.api", "workers"},
+        "import webapp.ops.supervisor": HEAVY | {"workers"},
+        "import workers.supervise.attempt, workers.supervise.pool": HEAVY,
+        "import workers.node.__main__": HEAVY,
+    },
+}
+"""What has run before, and after it: a statement, and what must not be loaded by then."""
+
+FORK_FOR_EACH = """
+import json, os, sys
+before, *statements = json.loads(sys.argv[1])
+exec(before)
+for statement in statements:
+    sys.stdout.flush()
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{statement} failed")
+        continue
+    exec(statement)
+    print(json.dumps(list(sys.modules)))
+    sys.exit()
+"""
+"""Every statement runs in a process of its own, which has loaded what came before and nothing else."""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Statement → the modules that its process had loaded at its end."""
+    home = tmp_path_factory.mktemp("home")
+    found: dict[str, set[str]] = {}
+    for before, statements in ABSENT.items():
+        found |= zip(statements, _modules_after(before, list(statements), home), strict=True)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import workers.runner", PLATFORM | HEAVY),
-        ("import workers.runner.__main__", PLATFORM | HEAVY),
-        ("import workers.serving.app", PLATFORM | HEAVY),
-        ("import jobs.spec", PLATFORM | HEAVY | {"numpy", "pandas"}),
-        ("import webapp.asgi", HEAVY | {"sklearn", "workers"}),
-        ("from django.urls import get_resolver; get_resolver().url_patterns", HEAVY | {"workers"}),
-        ("import jobs.scheduler", HEAVY | {"webapp.pages", "webapp.api", "workers"}),
-        ("import webapp.ops.supervisor", HEAVY | {"workers"}),
-        ("import workers.supervise.attempt, workers.supervise.pool", HEAVY),
-        ("import workers.node.__main__", HEAVY),
-    ],
+    ("statement", "absent"),
+    [pair for statements in ABSENT.values() for pair in statements.items()],
     ids=lambda value: value.removeprefix("import ") if isinstance(value, str) else "",
 )
-def test_a_process_loads_only_its_own_room(code: str, absent: set[str], tmp_path: Path) -> None:
-    needs_django = not code.startswith(
-        ("import workers.runner", "import workers.serving", "import jobs.spec")
-    )
-    loaded = _modules_after((DJANGO if needs_django else "") + code, tmp_path)
-    assert not absent & loaded
+def test_a_process_loads_only_its_own_room(
+    statement: str, absent: set[str], loaded: dict[str, set[str]]
+) -> None:
+    assert not absent & loaded[statement]
 
 
-def test_the_search_alone_loads_keras_tuner(tmp_path: Path) -> None:
-    loaded = _modules_after("import workers.engine.trainer, workers.engine.ensemble", tmp_path)
-    assert "keras_tuner" not in loaded
-
-
-def _modules_after(code: str, home: Path) -> set[str]:
+def _modules_after(before: str, statements: Sequence[str], home: Path) -> list[set[str]]:
     environment = {
         **os.environ,
         "TRAINYARD_HOME": str(home),
@@ -52,13 +82,13 @@ def _modules_after(code: str, home: Path) -> set[str]:
     }
     environment.pop("TRAINYARD_TEST_HOME", None)
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys, json; print(json.dumps(list(sys.modules)))"],
+        [sys.executable, "-c", FORK_FOR_EACH, json.dumps([before, *statements])],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return [set(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
