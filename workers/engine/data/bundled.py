@@ -17,8 +17,10 @@ from jobs.spec.data import Task
 from workers.engine.data.table import Array, Table
 from workers.engine.errors import BadSpec
 
-_CELL = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity")
-_CELL += ("concave_points", "symmetry", "fractal_dimension")
+_CELL = (
+    *("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity"),
+    *("concave_points", "symmetry", "fractal_dimension"),
+)
 _CELLS = ("mean_{}", "{}_error", "worst_{}")
 
 
