@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,10 @@ The longest comes first, so that the workers end together."""
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = list(SHARED)
     items.sort(key=lambda item: order.index(name) if (name := _folder(item.nodeid)) in order else len(order))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # the libraries are here to stay; Keras collects garbage often and need not look through them
 
 
 def _folder(nodeid: str) -> str:

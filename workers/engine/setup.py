@@ -57,7 +57,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
         BadLayout: the layout does not fit the model; said before a device is touched.
         BadSpec: the spec asks for what these data or this process cannot give.
     """
-    keras.backend.clear_session()
+    keras.backend.clear_session(free_memory=False)
     gc.collect()  # a warm runner has built models before: let go of their compiled steps
     keras.utils.set_random_seed(seed)
     use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)

@@ -2,6 +2,7 @@
 
 import argparse
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -71,6 +72,7 @@ class Runner:
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)
+        gc.freeze()  # Keras collects garbage for each model: without the libraries in 0.02 s instead of 0.3
         record = make_record(task, environment)
         self._outlet.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
         return run(task, Speaker(self._outlet, self._inbox, task.folder))

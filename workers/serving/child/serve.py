@@ -1,5 +1,6 @@
 """The child's whole life after its imports: load, warm, say ready, answer."""
 
+import gc
 import logging
 import socket
 import time
@@ -36,6 +37,8 @@ def load_and_serve(connection: socket.socket, *, model: Path | None, cache: Path
     began = time.monotonic()
     programs = Programs(models.load(model), max_batch)
     programs.warm()
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays; no request waits while the collector looks through it
     seconds = round(time.monotonic() - began, 3)
     logger.info("warmed %s in %.2f s", model.name, seconds)
     signature = programs.model.signature.model_dump(mode="json")
