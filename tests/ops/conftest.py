@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 import psycopg
 import pytest
@@ -23,7 +24,11 @@ POSTGRES = os.environ.get("TRAINYARD_TEST_POSTGRES_URL", "")
 needs_postgres = pytest.mark.skipif(
     not POSTGRES, reason="TRAINYARD_TEST_POSTGRES_URL is not set: run through scripts/with-postgres"
 )
+NOTHING_TO_DO = {"TRAINYARD_MIN_FREE_BYTES": str(2**60)}
+"""No disk has that much room: the bundled data sets are not profiled, with which each new home begins."""
 FIRST_LOOK, LAST_LOOK = 0.02, 0.4  # seconds between looks: what takes long is looked at less often
+HTTP = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0))
+"""One for all looks: each new client reads the certificates of all authorities, which takes 40 ms."""
 
 
 def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
@@ -36,6 +41,14 @@ def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = P
         time.sleep(pause)
         pause = min(LAST_LOOK, pause * 1.3)
     raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
+
+
+def answers(url: str) -> bool:
+    """Tell whether a URL answers 200."""
+    try:
+        return HTTP.get(url).is_success
+    except httpx.HTTPError:
+        return False
 
 
 class Yard:
@@ -68,7 +81,7 @@ class Yard:
     def start(self, *arguments: str) -> None:
         """Begin `up` on free ports."""
         command = [sys.executable, "manage.py", "up", "--port", "0", "--serving-port", "0", "--slots", "1"]
-        with self.output.open("ab") as output:
+        with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, *arguments],
                 cwd=ROOT,
@@ -77,6 +90,12 @@ class Yard:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def be_up(self) -> dict[str, Any]:
+        """Start it if it does not run; wait until everything is up and return the published addresses."""
+        if self.process is None or self.process.poll() is not None:
+            self.start()
+        return self.ready()
 
     def ready(self) -> dict[str, Any]:
         """Wait until everything is up; return the published addresses."""
@@ -91,7 +110,7 @@ class Yard:
         return wait_for(published, f"urls.json; it said:\n{self.said()}")
 
     def said(self) -> str:
-        """Return what it has printed."""
+        """Return what it has printed since its start."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def until_said(self, words: str) -> None:
@@ -105,11 +124,13 @@ class Yard:
         return {name: child for name, child in marked if name}
 
     def everything(self) -> list[psutil.Process]:
-        """Return every living process of this home, the supervisor included."""
+        """Return every living process of this home, the supervisor and the runners included."""
         return [process for process in psutil.process_iter() if self._is_mine(process)]
 
     def _is_mine(self, process: psutil.Process) -> bool:
-        return self._environment(process).get("TRAINYARD_HOME") == str(self.home)
+        environment = self._environment(process)
+        runs_below = environment.get("HOME", "").startswith(f"{self.home}/")  # a runner knows no more of us
+        return environment.get("TRAINYARD_HOME") == str(self.home) or runs_below
 
     def _part(self, process: psutil.Process) -> str | None:
         environment = self._environment(process)  # read once: it may end or become another between two looks
@@ -171,9 +192,15 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    """One installation that is up, shared by the tests of a file; each leaves it up."""
-    with running_yard(tmp_path_factory.mktemp("yard") / "home", TRAINYARD_BROKER="embedded") as made:
-        made.start()
-        made.ready()
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """A new home for all tests of a file."""
+    given = {"TRAINYARD_BROKER": "embedded", **NOTHING_TO_DO}
+    with running_yard(tmp_path_factory.mktemp("yard") / "home", **given) as made:
         yield made
+
+
+@pytest.fixture
+def running(installation: Yard) -> Yard:
+    """The file's installation, which is up: one that an earlier test has ended is started again."""
+    installation.be_up()
+    return installation

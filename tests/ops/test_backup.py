@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.ops.conftest import Yard, needs_postgres, new_database, running_yard
+from tests.ops.conftest import needs_postgres, new_database
 from webapp.ops.backup import back_up, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -179,20 +179,3 @@ def test_a_postgres_database_is_brought_back_too(full: Place, tmp_path: Path) ->
             full.restore(saved)
         full.restore(saved, force=True)
         assert connection.execute("SELECT value FROM point").fetchall() == [(1,)]
-
-
-@pytest.mark.flow
-@pytest.mark.timeout(1200)
-def test_a_running_installation_is_backed_up_and_starts_from_the_copy(running: Yard, tmp_path: Path) -> None:
-    saved = tmp_path / "all.tar"
-    assert running.manage("backup", str(saved)).returncode == 0
-    refused = running.manage("restore", str(saved), "--force")
-    assert refused.returncode == 1
-    assert "already runs" in refused.stderr
-    with running_yard(tmp_path / "copy") as copy:
-        done = copy.manage("restore", str(saved))
-        assert done.returncode == 0, done.stderr
-        assert (copy.home / "secret.key").read_text() == (running.home / "secret.key").read_text()
-        copy.start()
-        copy.ready()
-        assert copy.stop() == 0

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
-from tests.ops.conftest import PATIENCE, ROOT, wait_for
+from tests.ops.conftest import NOTHING_TO_DO, PATIENCE, ROOT, answers, wait_for
 from webapp.ops import broker, ports
 from webapp.ops.home import Home
 
@@ -70,6 +69,7 @@ def place(tmp_path: Path) -> Iterator[dict[str, Any]]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
     environment = {
         **kept,
+        **NOTHING_TO_DO,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
         "TRAINYARD_HOME": str(home.root),
         "TRAINYARD_REDIS_URL": chosen.url,
@@ -118,11 +118,3 @@ def test_the_commands_of_all_services_run_and_end_when_told(place: dict[str, Any
     finally:
         for process in running.values():
             process.kill()
-
-
-def answers(url: str) -> bool:
-    """Tell whether a URL answers 200."""
-    try:
-        return httpx.get(url, timeout=10).is_success
-    except httpx.HTTPError:
-        return False

@@ -1,25 +1,29 @@
-"""`manage.py up`, with every part real."""
+"""`manage.py up`, with every part real.
+
+A start takes many seconds, so all tests have two homes, the second brought back from a backup of the first.
+"""
 
 import os
 import shutil
 import signal
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.ops.conftest import Yard, running_yard, wait_for
+from tests.ops.conftest import HTTP, Yard, answers, running_yard, wait_for
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
+HAS_PATH_BROKER = bool(shutil.which("redis-server") or shutil.which("valkey-server"))
 PARTS = {"broker", "web", "scheduler", "worker-1", "serving"}
 
 
 def test_everything_comes_up_and_says_where(running: Yard) -> None:
     urls = running.ready()
-    assert httpx.get(f"{urls['web']}/readyz").json() == {"status": "ready"}
-    assert httpx.get(f"{urls['serving']}/v2/health/live").status_code == 200
+    assert HTTP.get(f"{urls['web']}/readyz").json() == {"status": "ready"}
+    assert HTTP.get(f"{urls['serving']}/v2/health/live").status_code == 200
     assert urls["pid"] == running.process.pid
     assert set(running.parts()) == PARTS
 
@@ -66,11 +70,7 @@ def test_parts_that_are_killed_come_back_even_all_at_once(running: Yard) -> None
 
 
 def _ready(urls: dict[str, str]) -> bool:
-    try:
-        dashboard = httpx.get(f"{urls['web']}/readyz", timeout=10)
-        return dashboard.is_success and httpx.get(f"{urls['serving']}/v2/health/live").is_success
-    except httpx.HTTPError:
-        return False
+    return answers(f"{urls['web']}/readyz") and answers(f"{urls['serving']}/v2/health/live")
 
 
 @pytest.mark.parametrize("flag", ["--port", "--serving-port"])
@@ -84,45 +84,78 @@ def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
     assert not yard.everything()
 
 
-def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(yard: Yard) -> None:
-    yard.start()
-    yard.ready()
-    assert yard.process
-    yard.process.send_signal(signal.SIGKILL)
-    yard.process.wait()
-    wait_for(lambda: not yard.everything(), "every process of this home to end", seconds=10)
-    yard.start()
-    yard.ready()
-    assert yard.stop(signal.SIGINT) == 0  # Ctrl-C ends everything in order
-    assert not yard.everything()
-    assert not (yard.home / "run" / "urls.json").exists()
-    assert yard.said().rstrip().endswith("Stopped.")
-
-
-def test_a_second_home_on_the_broker_of_path_disturbs_nobody_and_a_second_ctrl_c_kills_it(
-    running: Yard, tmp_path: Path
-) -> None:
-    if not (shutil.which("redis-server") or shutil.which("valkey-server")):
-        if os.environ.get("TRAINYARD_REQUIRE_PATH_BROKER"):
-            pytest.fail("no redis-server on PATH, and this run forbids to skip it")
-        pytest.skip("neither valkey-server nor redis-server is on PATH")
-    with running_yard(tmp_path / "home", TRAINYARD_BROKER="path") as yard:
-        yard.start()
-        assert yard.ready()["web"] != running.ready()["web"]
-        assert "site-packages" not in Path(yard.parts()["broker"].exe()).parts
-        yard.parts()["worker-1"].suspend()  # it cannot end in order now
-        assert yard.process
-        yard.process.send_signal(signal.SIGINT)
-        yard.until_said("Stopping")
-        yard.process.send_signal(signal.SIGINT)
-        yard.process.wait(20)
-        assert not yard.everything()
-    assert _ready(running.ready())
-
-
 def test_it_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
     yard.until_said("Waiting for the database: connection failed")  # and why
     assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
     wait_for(lambda: not yard.everything(), "the end", seconds=10)
+
+
+@pytest.fixture(scope="module")
+def backup(installation: Yard, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup of the installation, made while it ran."""
+    installation.be_up()
+    saved = tmp_path_factory.mktemp("backup") / "all.tar"
+    done = installation.manage("backup", str(saved))
+    assert done.returncode == 0, done.stderr
+    return saved
+
+
+@pytest.fixture(scope="module")
+def copy(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """A second home, brought back from the backup, on the broker of PATH where there is one."""
+    broker = "path" if HAS_PATH_BROKER else "embedded"
+    with running_yard(tmp_path_factory.mktemp("copy") / "home", TRAINYARD_BROKER=broker) as made:
+        done = made.manage("restore", str(backup))
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+def test_a_home_in_use_is_not_restored_even_by_force(running: Yard, backup: Path) -> None:
+    refused = running.manage("restore", str(backup), "--force")
+    assert refused.returncode == 1
+    assert "already runs" in refused.stderr
+
+
+def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(running: Yard) -> None:
+    assert running.process
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait()
+    wait_for(lambda: not running.everything(), "every process of this home to end", seconds=10)
+    running.start()
+    running.ready()
+
+
+def test_a_backup_of_a_running_installation_starts_beside_it(running: Yard, copy: Yard) -> None:
+    assert (copy.home / "secret.key").read_text() == (running.home / "secret.key").read_text()
+    assert copy.be_up()["web"] != running.ready()["web"]
+
+
+def test_the_broker_of_path_is_taken(copy: Yard) -> None:
+    if not HAS_PATH_BROKER:
+        if os.environ.get("TRAINYARD_REQUIRE_PATH_BROKER"):
+            pytest.fail("no redis-server on PATH, and this run forbids to skip it")
+        pytest.skip("neither valkey-server nor redis-server is on PATH")
+    copy.be_up()
+    assert "site-packages" not in Path(copy.parts()["broker"].exe()).parts
+
+
+def test_a_second_ctrl_c_kills_everything_and_disturbs_no_other_home(running: Yard, copy: Yard) -> None:
+    copy.be_up()
+    running.parts()["worker-1"].suspend()  # it cannot end in order now
+    assert running.process
+    running.process.send_signal(signal.SIGINT)
+    running.until_said("Stopping")
+    running.process.send_signal(signal.SIGINT)
+    running.process.wait(20)
+    assert not running.everything()
+    assert _ready(copy.ready())
+
+
+def test_ctrl_c_ends_everything_in_order(copy: Yard) -> None:
+    copy.be_up()
+    assert copy.stop(signal.SIGINT) == 0
+    assert not copy.everything()
+    assert not (copy.home / "run" / "urls.json").exists()
+    assert copy.said().rstrip().endswith("Stopped.")
