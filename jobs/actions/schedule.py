@@ -66,11 +66,14 @@ class Candidate:
 
 def place() -> int:
     """Place what can be placed and say of the rest why it waits. Returns how many were placed."""
+    waiting = sorted(_candidates(), key=Candidate.order)
+    if not waiting:
+        return 0  # what an idle yard asks twice a second
     pools = _pools()
     used = _slots_by_project()
     running = _running_trials()
     placed = 0
-    for candidate in sorted(_candidates(), key=Candidate.order):
+    for candidate in waiting:
         job = candidate.job
         pool = pools[job.pool]
         slot = pool.fitting(job.slots)

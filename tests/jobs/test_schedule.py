@@ -1,3 +1,5 @@
+from pytest_django import DjangoAssertNumQueries
+
 from jobs import clock
 from jobs.actions import endings, pipeline, schedule, workers
 from jobs.models import Attempt, Job, Project, Worker
@@ -12,6 +14,14 @@ def waits(job: Job) -> str:
 
 def test_a_job_without_a_worker_says_how_to_start_one(yard: Yard) -> None:
     assert "manage.py worker --pool default" in waits(yard.submit())
+
+
+def test_while_nothing_waits_nothing_but_that_is_asked(
+    yard: Yard, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    PretendWorker(slots=1)
+    with django_assert_num_queries(2):  # waiting jobs, waiting trials
+        assert schedule.place() == 0
 
 
 def test_priority_comes_before_age(yard: Yard) -> None:

@@ -1,5 +1,6 @@
 """What this machine has: devices, memory, load, versions."""
 
+import functools
 import importlib
 import os
 import platform
@@ -99,6 +100,7 @@ def _cores() -> list[dict[str, Any]]:
     ]
 
 
+@functools.cache  # it looks through every folder of sys.path
 def _versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:

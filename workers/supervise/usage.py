@@ -1,7 +1,9 @@
 """What a runner and everything it started take of CPU and memory."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -61,6 +63,30 @@ class ProcessTree:
     def _processes(self) -> list[psutil.Process]:
         try:
             root = psutil.Process(self._pid)
-            return [root, *root.children(recursive=True)]
+            return [root, *_descendants(root)]
         except psutil.Error:
             return []
+
+
+def _descendants(root: psutil.Process) -> list[psutil.Process]:
+    """Return all below `root`. psutil reads every process of the machine for it, Linux tells it at once."""
+    if not Path(f"/proc/{root.pid}/task/{root.pid}/children").exists():
+        return list(root.children(recursive=True))
+    found: list[psutil.Process] = []
+    parents = [root.pid]
+    while parents:
+        for pid in _children(parents.pop()):
+            try:
+                found.append(psutil.Process(pid))
+            except psutil.Error:
+                continue  # it ended while we looked
+            parents.append(pid)
+    return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from map(int, task.read_text().split())
+        except OSError:
+            continue  # the thread ended while we looked

@@ -1,0 +1,47 @@
+"""What a runner and all that it started take."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.ops.conftest import wait_for
+from workers.supervise import usage
+from workers.supervise.usage import MIB, ProcessTree
+
+HOLD = "held = bytearray(b'x' * 64 * 2**20)"
+WAIT = "import sys; sys.stdin.read()"
+SPAWN = "import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
+IN_A_THREAD = "import threading; thread = threading.Thread(target=lambda: exec({code!r})); thread.start()"
+
+
+@pytest.fixture(params=[True, False], ids=["as Linux tells it", "as psutil finds it"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.param:
+        monkeypatch.setattr(usage.Path, "exists", lambda path: False)
+
+
+@pytest.fixture
+def grandparent() -> Iterator[psutil.Popen]:
+    """A process whose thread has a child, which has a child that holds 64 MiB."""
+    child = SPAWN.format(code=f"{HOLD}; {WAIT}")
+    code = IN_A_THREAD.format(code=SPAWN.format(code=child))
+    with psutil.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        yield process
+        process.stdin.close()
+
+
+def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
+    way: None, grandparent: psutil.Popen
+) -> None:
+    tree = ProcessTree(grandparent.pid)
+    wait_for(lambda: tree.measure().memory > 64 * MIB, "a grandchild that holds 64 MiB", 30)
+    assert psutil.Process(grandparent.pid).memory_info().rss < 64 * MIB
+
+
+def test_a_process_that_is_gone_takes_nothing() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert ProcessTree(ended.pid).measure().memory == 0
