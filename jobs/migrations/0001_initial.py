@@ -99,6 +99,18 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Project',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('slug', models.SlugField(max_length=63, unique=True)),
+                ('name', models.CharField(max_length=200)),
+                ('single_person', models.BooleanField(default=False, help_text='the approver may be the requester')),
+                ('max_slots', models.PositiveIntegerField(blank=True, help_text='quota: slots in use at once', null=True)),
+                ('created', models.DateTimeField(auto_now_add=True)),
+                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
             name='Experiment',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -111,7 +123,23 @@ class Migration(migrations.Migration):
                 ('created', models.DateTimeField(auto_now_add=True)),
                 ('updated', models.DateTimeField(auto_now=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='experiments', to='jobs.project')),
             ],
+        ),
+        migrations.CreateModel(
+            name='Revision',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('spec_json', models.JSONField(db_column='spec')),
+                ('digest', models.CharField(db_index=True, max_length=64)),
+                ('created', models.DateTimeField(auto_now_add=True)),
+                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='jobs.experiment')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('experiment', 'number'), name='revision_number')],
+            },
         ),
         migrations.CreateModel(
             name='Job',
@@ -144,7 +172,13 @@ class Migration(migrations.Migration):
                 ('experiment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='jobs.experiment')),
                 ('parent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='children', to='jobs.job')),
                 ('root', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='family', to='jobs.job')),
+                ('project', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='jobs.project')),
+                ('revision', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='jobs.revision')),
             ],
+            options={
+                'indexes': [models.Index(fields=['state', 'pool', '-priority', 'queued'], name='jobs_job_state_c7c5a3_idx'), models.Index(fields=['project', '-created'], name='jobs_job_project_059211_idx')],
+                'constraints': [models.UniqueConstraint(fields=('parent', 'kind', 'ordinal'), name='one_child_of_a_kind_and_ordinal')],
+            },
         ),
         migrations.CreateModel(
             name='LoginLink',
@@ -155,6 +189,17 @@ class Migration(migrations.Migration):
                 ('used', models.DateTimeField(null=True)),
                 ('created', models.DateTimeField(auto_now_add=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='login_links', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='RegisteredModel',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.SlugField(max_length=63, unique=True)),
+                ('description', models.TextField(blank=True)),
+                ('created', models.DateTimeField(auto_now_add=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('project', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='models', to='jobs.project')),
             ],
         ),
         migrations.CreateModel(
@@ -174,29 +219,11 @@ class Migration(migrations.Migration):
                 ('artifact', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='jobs.artifact')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('source_job', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='versions', to='jobs.job')),
+                ('model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='jobs.registeredmodel')),
             ],
-        ),
-        migrations.CreateModel(
-            name='Project',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=63, unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('single_person', models.BooleanField(default=False, help_text='the approver may be the requester')),
-                ('max_slots', models.PositiveIntegerField(blank=True, help_text='quota: slots in use at once', null=True)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-        ),
-        migrations.AddField(
-            model_name='job',
-            name='project',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='jobs.project'),
-        ),
-        migrations.AddField(
-            model_name='experiment',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='experiments', to='jobs.project'),
+            options={
+                'constraints': [models.UniqueConstraint(fields=('model', 'number'), name='model_version_number')],
+            },
         ),
         migrations.CreateModel(
             name='Dataset',
@@ -210,6 +237,9 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('project', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='datasets', to='jobs.project')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('project', 'slug'), name='dataset_slug_in_project'), models.UniqueConstraint(condition=models.Q(('project', None)), fields=('slug',), name='bundled_dataset_slug')],
+            },
         ),
         migrations.CreateModel(
             name='AuditEvent',
@@ -242,6 +272,7 @@ class Migration(migrations.Migration):
                 ('gate_job', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='jobs.job')),
                 ('requested_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='promotions', to='jobs.modelversion')),
+                ('model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='promotions', to='jobs.registeredmodel')),
             ],
         ),
         migrations.CreateModel(
@@ -256,27 +287,6 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('promotion', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='decisions', to='jobs.promotionrequest')),
             ],
-        ),
-        migrations.CreateModel(
-            name='RegisteredModel',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(max_length=63, unique=True)),
-                ('description', models.TextField(blank=True)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='models', to='jobs.project')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='promotionrequest',
-            name='model',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='promotions', to='jobs.registeredmodel'),
-        ),
-        migrations.AddField(
-            model_name='modelversion',
-            name='model',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='jobs.registeredmodel'),
         ),
         migrations.CreateModel(
             name='Endpoint',
@@ -297,6 +307,9 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='aliases', to='jobs.modelversion')),
                 ('model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='aliases', to='jobs.registeredmodel')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('model', 'name'), name='alias_of_model')],
+            },
         ),
         migrations.CreateModel(
             name='ReleaseRecord',
@@ -313,6 +326,9 @@ class Migration(migrations.Migration):
                 ('replaced', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='jobs.modelversion')),
                 ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='releases', to='jobs.modelversion')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('endpoint', 'generation'), name='release_generation')],
+            },
         ),
         migrations.CreateModel(
             name='Replica',
@@ -324,23 +340,9 @@ class Migration(migrations.Migration):
                 ('seen', models.DateTimeField()),
                 ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replicas', to='jobs.endpoint')),
             ],
-        ),
-        migrations.CreateModel(
-            name='Revision',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('spec_json', models.JSONField(db_column='spec')),
-                ('digest', models.CharField(db_index=True, max_length=64)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='jobs.experiment')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='job',
-            name='revision',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='jobs.revision'),
+            options={
+                'constraints': [models.UniqueConstraint(fields=('name', 'endpoint'), name='replica_of_endpoint')],
+            },
         ),
         migrations.CreateModel(
             name='Trial',
@@ -362,6 +364,10 @@ class Migration(migrations.Migration):
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='trials', to='jobs.job')),
             ],
+            options={
+                'indexes': [models.Index(fields=['job', 'state'], name='jobs_trial_job_id_1a4992_idx')],
+                'constraints': [models.UniqueConstraint(fields=('job', 'number'), name='trial_number')],
+            },
         ),
         migrations.CreateModel(
             name='MetricSeries',
@@ -377,6 +383,9 @@ class Migration(migrations.Migration):
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='series', to='jobs.job')),
                 ('trial', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='series', to='jobs.trial')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('trial', 'execution', 'attempt', 'name'), name='one_series_of_a_trial'), models.UniqueConstraint(condition=models.Q(('trial', None)), fields=('job', 'execution', 'attempt', 'name'), name='one_series_of_a_job')],
+            },
         ),
         migrations.CreateModel(
             name='JobArtifact',
@@ -391,6 +400,9 @@ class Migration(migrations.Migration):
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='jobs.job')),
                 ('trial', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='jobs.trial')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('job', 'attempt', 'role', 'name'), name='artifact_once_an_attempt')],
+            },
         ),
         migrations.CreateModel(
             name='Execution',
@@ -405,6 +417,9 @@ class Migration(migrations.Migration):
                 ('metrics', models.JSONField(default=dict)),
                 ('trial', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='executions', to='jobs.trial')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('trial', 'number'), name='execution_number')],
+            },
         ),
         migrations.CreateModel(
             name='Checkpoint',
@@ -422,6 +437,10 @@ class Migration(migrations.Migration):
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='jobs.job')),
                 ('trial', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='jobs.trial')),
             ],
+            options={
+                'indexes': [models.Index(fields=['job', 'trial', 'execution', '-step'], name='jobs_checkp_job_id_96c3c7_idx')],
+                'constraints': [models.UniqueConstraint(fields=('job', 'folder'), name='checkpoint_folder_once')],
+            },
         ),
         migrations.CreateModel(
             name='Attempt',
@@ -443,6 +462,10 @@ class Migration(migrations.Migration):
                 ('trial', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='jobs.trial')),
                 ('worker', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='jobs.worker')),
             ],
+            options={
+                'indexes': [models.Index(fields=['state', 'lease_until'], name='jobs_attemp_state_133098_idx'), models.Index(fields=['worker', 'state'], name='jobs_attemp_worker__5c644a_idx')],
+                'constraints': [models.UniqueConstraint(fields=('job', 'number'), name='attempt_number')],
+            },
         ),
         migrations.CreateModel(
             name='DatasetVersion',
@@ -520,89 +543,5 @@ class Migration(migrations.Migration):
             options={
                 'constraints': [models.UniqueConstraint(fields=('project', 'user'), name='one_role_a_project')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='dataset',
-            constraint=models.UniqueConstraint(fields=('project', 'slug'), name='dataset_slug_in_project'),
-        ),
-        migrations.AddConstraint(
-            model_name='dataset',
-            constraint=models.UniqueConstraint(condition=models.Q(('project', None)), fields=('slug',), name='bundled_dataset_slug'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelversion',
-            constraint=models.UniqueConstraint(fields=('model', 'number'), name='model_version_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='alias',
-            constraint=models.UniqueConstraint(fields=('model', 'name'), name='alias_of_model'),
-        ),
-        migrations.AddConstraint(
-            model_name='releaserecord',
-            constraint=models.UniqueConstraint(fields=('endpoint', 'generation'), name='release_generation'),
-        ),
-        migrations.AddConstraint(
-            model_name='replica',
-            constraint=models.UniqueConstraint(fields=('name', 'endpoint'), name='replica_of_endpoint'),
-        ),
-        migrations.AddConstraint(
-            model_name='revision',
-            constraint=models.UniqueConstraint(fields=('experiment', 'number'), name='revision_number'),
-        ),
-        migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['state', 'pool', '-priority', 'queued'], name='jobs_job_state_c7c5a3_idx'),
-        ),
-        migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['project', '-created'], name='jobs_job_project_059211_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='job',
-            constraint=models.UniqueConstraint(fields=('parent', 'kind', 'ordinal'), name='one_child_of_a_kind_and_ordinal'),
-        ),
-        migrations.AddIndex(
-            model_name='trial',
-            index=models.Index(fields=['job', 'state'], name='jobs_trial_job_id_1a4992_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='trial',
-            constraint=models.UniqueConstraint(fields=('job', 'number'), name='trial_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='metricseries',
-            constraint=models.UniqueConstraint(fields=('trial', 'execution', 'attempt', 'name'), name='one_series_of_a_trial'),
-        ),
-        migrations.AddConstraint(
-            model_name='metricseries',
-            constraint=models.UniqueConstraint(condition=models.Q(('trial', None)), fields=('job', 'execution', 'attempt', 'name'), name='one_series_of_a_job'),
-        ),
-        migrations.AddConstraint(
-            model_name='jobartifact',
-            constraint=models.UniqueConstraint(fields=('job', 'attempt', 'role', 'name'), name='artifact_once_an_attempt'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(fields=('trial', 'number'), name='execution_number'),
-        ),
-        migrations.AddIndex(
-            model_name='checkpoint',
-            index=models.Index(fields=['job', 'trial', 'execution', '-step'], name='jobs_checkp_job_id_96c3c7_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='checkpoint',
-            constraint=models.UniqueConstraint(fields=('job', 'folder'), name='checkpoint_folder_once'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(fields=['state', 'lease_until'], name='jobs_attemp_state_133098_idx'),
-        ),
-        migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(fields=['worker', 'state'], name='jobs_attemp_worker__5c644a_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('job', 'number'), name='attempt_number'),
         ),
     ]
