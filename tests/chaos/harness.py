@@ -26,11 +26,11 @@ KINDS = ("runner", "worker", "web", "scheduler", "serving", "broker", "checkpoin
 MODEL = "chaos"
 SEARCH = spec(
     search=search(executions_per_trial=2, max_trials=2),
-    fit={"epochs": 25, "batch_size": 16, "learning_rate": 0.01},
+    fit={"epochs": 15, "batch_size": 16, "learning_rate": 0.01},
 )
 TRAINING = spec(
     model={"kind": "template", "template": "mlp", "args": {"units": 16, "layers": 1, "dropout": 0.2}},
-    fit={"epochs": 80, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
+    fit={"epochs": 50, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
 SPECS = {"search": SEARCH, "training": TRAINING}
 PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.flow.conftest import EPOCHS, EXECUTIONS, TRIALS, Watched
 from tests.flow.specs import search, spec
 from tests.flow.yard import RunningYard
 
 pytestmark = pytest.mark.timeout(1800)
 
-LONG = {"epochs": 800, "batch_size": 16, "seed": 1}
+LONG = {"epochs": 400, "batch_size": 16, "seed": 1}
 
 
 def is_running(job: dict[str, Any]) -> bool:
@@ -28,19 +29,17 @@ def points_in_events(events: list[dict[str, Any]], name: str) -> Counter[tuple[i
     )
 
 
-def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard) -> None:
-    job_id = flow_yard.submit(spec(search=search(), fit={"epochs": 6, "batch_size": 32}))
-    flow_yard.until_completed(job_id)
-    events = flow_yard.events_of(job_id)
+def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard, watched: Watched) -> None:
+    events = flow_yard.events_of(watched.job)
     assert [event["cursor"] for event in events] == list(range(1, len(events) + 1))
-    expected = {
-        (trial, execution, epoch) for trial in (1, 2) for execution in (1, 2) for epoch in range(1, 7)
-    }
+    curves = {(trial + 1, run + 1) for trial in range(TRIALS) for run in range(EXECUTIONS)}
+    epochs = list(range(1, EPOCHS + 1))
+    expected = {(*curve, epoch) for curve in curves for epoch in epochs}
     assert points_in_events(events, "val_loss") == Counter(dict.fromkeys(expected, 1))
-    series = flow_yard.ada.get(f"/jobs/{job_id}/metrics", names="val_loss")["series"]
-    assert {(curve["trial"], curve["execution"]) for curve in series} == {(1, 1), (1, 2), (2, 1), (2, 2)}
-    assert all([point[0] for point in curve["points"]] == [1, 2, 3, 4, 5, 6] for curve in series)
-    lines = flow_yard.ada.get(f"/jobs/{job_id}/logs", limit=5000)["items"]
+    series = flow_yard.ada.get(f"/jobs/{watched.job}/metrics", names="val_loss")["series"]
+    assert {(curve["trial"], curve["execution"]) for curve in series} == curves
+    assert all([point[0] for point in curve["points"]] == epochs for curve in series)
+    lines = flow_yard.ada.get(f"/jobs/{watched.job}/logs", limit=5000)["items"]
     assert len({line["cursor"] for line in lines}) == len(lines)
 
 

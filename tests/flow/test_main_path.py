@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.flow.conftest import TRIALS, Watched
 from tests.flow.specs import search, spec, whole_line
 from tests.flow.yard import RunningYard
 
@@ -36,14 +37,10 @@ def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
     assert all(len(row) == 1 for row in answers)
 
 
-def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard) -> None:
-    space = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
-    wanted = search("bayesian", max_trials=4, executions_per_trial=1, parallel_trials=1, space=space)
-    job_id = flow_yard.submit(spec(search=wanted, fit={"epochs": 3, "batch_size": 32}))
-    flow_yard.until_completed(job_id)
-    trials = flow_yard.ada.get(f"/jobs/{job_id}/trials")["items"]
-    assert [trial["state"] for trial in trials] == ["completed"] * 4
-    assert len({trial["values"]["learning_rate"] for trial in trials}) == 4
+def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard, watched: Watched) -> None:
+    trials = flow_yard.ada.get(f"/jobs/{watched.job}/trials")["items"]
+    assert [trial["state"] for trial in trials] == ["completed"] * TRIALS
+    assert len({trial["values"]["learning_rate"] for trial in trials}) == TRIALS
 
 
 def test_shuffled_labels_fail_the_gate(flow_yard: RunningYard) -> None:

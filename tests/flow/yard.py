@@ -1,6 +1,8 @@
 """A whole yard that runs: real broker, web, scheduler, worker, runners and prediction server."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +10,9 @@ from typing import Any
 
 import httpx
 
-from tests.ops.conftest import PATIENCE, Yard, wait_for
+from tests.flow import rows
+from tests.flow.disk import small_disk
+from tests.ops.conftest import PATIENCE, ROOT, Yard, wait_for
 from webapp.demo.client import Body, Client
 
 FINAL = ("completed", "failed", "stopped")
@@ -20,6 +24,7 @@ QUICK = {
     "TRAINYARD_MIN_FREE_BYTES": "100000000",
     "TRAINYARD_NODE_POLL": "0.5",
     "TRAINYARD_NODE_RETRY_LIMIT": "1",
+    "TRAINYARD_NODE_SILENCE": "30",
 }
 """A worker that looks around more often than it must: messages stay hints, and tests stay short."""
 
@@ -31,6 +36,12 @@ class RunningYard(Yard):
     tokens: dict[str, str]
     ada: Client
     grace: Client
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        super().__init__(home, **environment)
+        self.no_disk = "this yard's home is a folder of a larger disk"
+        self._inside: subprocess.Popen[str] | None = None
+        self._http = httpx.Client(timeout=60)  # each new one would read all certificates anew
 
     def open(self) -> None:
         """Start everything, meet both people, wait until the bundled data can be trained on."""
@@ -46,11 +57,30 @@ class RunningYard(Yard):
             self.until_ready(name)
 
     def call(self, module: str, function: str, *arguments: Any) -> Any:
-        """Call a function inside this installation, on its database and files."""
-        say = f"from {module} import {function} as f; import json; print(json.dumps(f(*{arguments!r})))"
-        done = self.manage("shell", "--no-imports", "-c", say)
-        assert done.returncode == 0, done.stderr[-4000:]
-        return json.loads(done.stdout)
+        """Call a function inside this installation, on its database and files; one process serves all."""
+        if self._inside is None:
+            say = "from tests.flow.inside import answer_calls; answer_calls()"
+            self._inside = subprocess.Popen(
+                [sys.executable, "manage.py", "shell", "--no-imports", "-c", say],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._inside.stdin
+        assert self._inside.stdout
+        self._inside.stdin.write(json.dumps([module, function, arguments]) + "\n")
+        self._inside.stdin.flush()
+        said = json.loads(self._inside.stdout.readline())
+        assert "answer" in said, said["error"]
+        return said["answer"]
+
+    def end(self) -> None:
+        """See `Yard.end`."""
+        if self._inside is not None:
+            self._inside.communicate()  # the end of its input is its end
+        super().end()
 
     # Data
 
@@ -67,12 +97,11 @@ class RunningYard(Yard):
 
     def upload(self, slug: str, name: str, content: bytes, **fields: str) -> Body:
         """Send a file as a new data set of the project and wait until a worker has read it."""
-        answer = httpx.post(
+        answer = self._http.post(
             f"{self.urls['web']}/api/v1/datasets",
             headers=self.bearer("ada"),
             data={"project": PROJECT, "slug": slug, **fields},
             files={"file": (name, content)},
-            timeout=60,
         )
         assert answer.status_code == 201, answer.text
         return self.until_ready(slug, project=PROJECT)
@@ -90,7 +119,7 @@ class RunningYard(Yard):
 
     def until_final(self, job_id: int, seconds: float = JOB_SECONDS) -> Body:
         """Wait until a job has ended."""
-        return self.until(job_id, lambda job: job["state"] in FINAL, "its end", seconds)
+        return self.until(job_id, lambda job: job["state"] in FINAL, "its end", seconds, of="state")
 
     def until_completed(self, job_id: int) -> Body:
         """Wait until a job has ended well."""
@@ -99,15 +128,24 @@ class RunningYard(Yard):
         return job
 
     def until(
-        self, job_id: int, condition: Callable[[Body], bool], what: str, seconds: float = JOB_SECONDS
+        self,
+        job_id: int,
+        condition: Callable[[Body], bool],
+        what: str,
+        seconds: float = JOB_SECONDS,
+        *,
+        of: str = "state, why_waiting, progress",
     ) -> Body:
-        """Wait until a job fulfils a condition."""
+        """Wait until a job fulfils a condition; `of` names the columns that decide."""
 
         def holds() -> Body | None:
             job = self.job(job_id)
             return job if condition(job) else None
 
-        return wait_for(holds, f"job {job_id} to reach {what}", seconds)
+        query = f"SELECT {of} FROM jobs_job WHERE id = ?"
+        return rows.until(
+            self.home, query, [job_id], holds, what=f"job {job_id} to reach {what}", seconds=seconds
+        )
 
     def log_of(self, job_id: int) -> str:
         """Return the last lines of a job's log."""
@@ -134,13 +172,16 @@ class RunningYard(Yard):
 
         assert wait_for(candidate, f"version {version} to validate")["state"] == "candidate"
         wish = {"model": model, "version": version, "stage": "production", "comment": "A test asks."}
-        address = f"/promotions/{self.ada.post('/promotions', wish)['id']}"
+        request = self.ada.post("/promotions", wish)["id"]
+        address = f"/promotions/{request}"
 
         def judged() -> Body | None:
             found = self.ada.get(address)
             return None if found["state"] == "gating" else found
 
-        return address, wait_for(judged, f"the gates of version {version}")
+        query = "SELECT state FROM jobs_promotionrequest WHERE id = ?"
+        what = f"the gates of version {version}"
+        return address, rows.until(self.home, query, [request], judged, what=what)
 
     def promote(self, model: str, version: int) -> Body:
         """Take a version to production by both people; return the released promotion."""
@@ -155,10 +196,10 @@ class RunningYard(Yard):
 
         return wait_for(released, f"version {version} to be served")
 
-    def predict(self, model: str, rows: list[Any]) -> tuple[int, list[Any]]:
+    def predict(self, model: str, examples: list[Any]) -> tuple[int, list[Any]]:
         """Return the version that answered and its answers."""
         url = f"{self.urls['serving']}/v1/models/{model}:predict"
-        answer = httpx.post(url, json={"instances": rows}, timeout=60)
+        answer = self._http.post(url, json={"instances": examples})
         assert answer.status_code == 200, answer.text
         return int(answer.headers["X-Trainyard-Model-Version"]), answer.json()["predictions"]
 
@@ -169,9 +210,11 @@ class RunningYard(Yard):
 
 @contextmanager
 def open_yard(home: Path, **environment: str) -> Iterator[RunningYard]:
-    """Give a yard that is up, and leave no process of it behind."""
-    yard = RunningYard(home, **(QUICK | environment))
-    try:
-        yield yard
-    finally:
-        yard.end()
+    """Give a yard, on a small disk of its own where one can be mounted; leave no process of it behind."""
+    with small_disk(home) as why_not:
+        yard = RunningYard(home, **(QUICK | environment))
+        yard.no_disk = why_not
+        try:
+            yield yard
+        finally:
+            yard.end()
