@@ -1,7 +1,7 @@
 """A runner that speaks the protocol and imports nothing large: what kill tests kill.
 
 A profile task's `bundled` is its script, a JSON list of steps; other tasks train for `fit.epochs` short
-epochs and commit a checkpoint after each.
+epochs (or `MANY` long ones: a run that is only to last) and commit a checkpoint after each.
 """
 
 import argparse
@@ -18,6 +18,8 @@ from typing import Any
 from workers.runner.leash import tie_to_parent
 
 EPOCH = 0.02
+LONG_EPOCH = 0.25
+MANY = 1000
 
 
 class Fake:
@@ -70,9 +72,10 @@ class Fake:
             self.say("yielded", why=self.why)
 
     def train(self, task: dict[str, Any], *, execution: int | None) -> None:
-        for epoch in range(1, task["spec"]["fit"]["epochs"] + 1):
+        epochs = task["spec"]["fit"]["epochs"]
+        for epoch in range(1, epochs + 1):
             self.obey()
-            time.sleep(EPOCH)
+            time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
             self.points(epoch, epoch + 1, execution=execution)
             self.do_checkpoint(task, epoch, execution)
         if execution is not None:

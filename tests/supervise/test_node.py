@@ -21,6 +21,8 @@ from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
 from webapp.ops.child import dying_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOK, TURN = 0.05, 0.25
+"""Seconds between two looks at a condition, and between two turns of the scheduler: they cost CPU."""
 FINAL = ("completed", "failed", "stopped")
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
@@ -101,14 +103,21 @@ def search(yard: Yard, *, epochs: int) -> Job:
 def turn_until(condition: Callable[[], object], job: Job, seconds: float = 200.0) -> None:
     """Let the scheduler work until a condition holds."""
     deadline = time.monotonic() + seconds
+    due = 0.0
     while not condition():
         assert time.monotonic() < deadline, "it never became true"
-        scheduler.tick()
-        scheduler.sweep()
-        job.refresh_from_db()
-        if job.state not in FINAL:
-            suggest_from_grid(job)
-        time.sleep(0.05)
+        if time.monotonic() >= due:
+            turn(job)
+            due = time.monotonic() + TURN
+        time.sleep(LOOK)
+
+
+def turn(job: Job) -> None:
+    scheduler.tick()
+    scheduler.sweep()
+    job.refresh_from_db()
+    if job.state not in FINAL:
+        suggest_from_grid(job)
 
 
 def points(job: Job) -> dict[tuple[int, int], list[float | None]]:

@@ -66,14 +66,22 @@ class Consumer:
         return time.monotonic() - self._heard_at
 
     async def run(self) -> None:
-        """Start it again and again until cancelled."""
+        """Start it again and again until cancelled, each time once the broker answers."""
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
         while True:
+            await self._until_broker()
             born = time.monotonic()
             await self._run_once()
             self.restarts += 1
             if time.monotonic() - born > HEALTHY_AFTER:
                 backoff.reset()
+            await asyncio.sleep(backoff.next())
+
+    async def _until_broker(self) -> None:
+        """Wait for a broker: without one a consumer costs seconds of CPU to start and has nothing to hear."""
+        backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
+        while not await asyncio.to_thread(self._send_canary, secrets.token_hex(8)):
+            self._heard_at = time.monotonic()
             await asyncio.sleep(backoff.next())
 
     async def _run_once(self) -> None:
