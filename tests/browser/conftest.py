@@ -1,7 +1,7 @@
 """A real web server on the test database, and Chromium through Playwright.
 
-`open_as(user)` gives a page of a logged-in person, `shoot(page, name)` takes pictures in both themes and
-two widths, `axe(page)` looks for what keeps people out. A console or CSP error fails the test.
+`open_as(user)` gives a page of a logged-in person, `look(page, name)` takes pictures in both themes and two
+widths and looks for what keeps people out. A console or CSP error fails the test.
 """
 
 import os
@@ -13,29 +13,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.db import connection
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from jobs.models import User
+from tests.browser.looking import WIDE, Look, look_at
 from tests.people import People, browser_of, make_people
 
 ROOT = Path(__file__).resolve().parents[2]
-SCREENS = ROOT / "test-results" / "screens"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Cheapest first: in the shell a window costs nothing but its page."""
+CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 REQUIRED = os.environ.get("TRAINYARD_REQUIRE_BROWSER") == "1"
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
-WIDE: ViewportSize = {"width": 1440, "height": 900}
-NARROW: ViewportSize = {"width": 390, "height": 844}
-SERIOUS = ("serious", "critical")
 START_SECONDS = 60
 PAGE_PATIENCE = 60_000  # ms, for any one thing of a page
 
@@ -175,45 +172,11 @@ def open_as(
 
 
 @pytest.fixture
-def shoot(watch: Watch) -> Callable[[Page, str], None]:
-    """Take pictures of a page: light and dark, wide and narrow."""
+def look(watch: Watch) -> Look:
+    """Photograph and judge a page."""
 
     def take(page: Page, name: str) -> None:
-        SCREENS.mkdir(parents=True, exist_ok=True)
-        for width, size in (("wide", WIDE), ("narrow", NARROW)):
-            page.set_viewport_size(size)
-            for theme in ("light", "dark"):
-                page.evaluate(
-                    "theme => { document.documentElement.dataset.bsTheme = theme;"
-                    " document.dispatchEvent(new CustomEvent('ty:theme', {detail: theme})); }",
-                    theme,
-                )
-                page.screenshot(path=SCREENS / f"{name}-{width}-{theme}.png", full_page=True)
-            overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, f"{name} is {overflow} px wider than the {width} screen"
-        page.set_viewport_size(WIDE)
-        page.evaluate("document.documentElement.dataset.bsTheme = 'light'")
+        look_at(page, name)
         watch.assert_quiet()
 
     return take
-
-
-@pytest.fixture
-def axe() -> Callable[[Page], None]:
-    """Fail on serious accessibility findings; of the dark theme only the contrasts can differ."""
-    rules: dict[str, Any] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
-
-    def check(page: Page) -> None:
-        for theme, options in rules.items():
-            page.evaluate("theme => { document.documentElement.dataset.bsTheme = theme; }", theme)
-            found = Axe().run(page, options=options).response["violations"]
-            serious = [violation for violation in found if violation["impact"] in SERIOUS]
-            told = [
-                f"{theme}: {item['id']} ({item['help']}): {node['target']} {node.get('failureSummary', '')}"
-                for item in serious
-                for node in item["nodes"][:4]
-            ]
-            assert not told, "\n".join(told)
-        page.evaluate("document.documentElement.dataset.bsTheme = 'light'")
-
-    return check

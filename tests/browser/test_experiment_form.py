@@ -9,12 +9,11 @@ from playwright.sync_api import Dialog, Page, expect
 
 from jobs.models import DatasetVersion, Job
 from jobs.spec.experiment import ExperimentSpec
+from tests.browser.looking import Look
 from tests.datasets.making import bundle
 from tests.people import People
 
 Open = Callable[..., Page]
-Shoot = Callable[[Page, str], None]
-Axe = Callable[[Page], None]
 FORM = "/p/yard/experiments/new"
 
 
@@ -142,7 +141,7 @@ def test_another_data_set_takes_along_what_no_longer_fits(form: Page) -> None:
     assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
-def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, shoot: Shoot, axe: Axe) -> None:
+def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, look: Look) -> None:
     page = form
     step(page, "Mesh")
     page.get_by_label("Use several devices").check()
@@ -157,8 +156,7 @@ def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, shoot: Shoot, ax
     at(page, "/mesh/layout/0/match").fill("dense")
     settled(page, "bad")
     expect(page.locator('[id="at/spec/mesh/layout/0"]')).to_contain_text("matches no variable")
-    shoot(page, "experiment-form-mesh")
-    axe(page)
+    look(page, "experiment-form-mesh")
 
 
 def test_leaving_with_unsaved_changes_asks(form: Page) -> None:
@@ -189,10 +187,7 @@ def test_a_draft_is_saved_unfinished_and_goes_on(form: Page) -> None:
     expect(at(page, "/fit/epochs")).to_have_value("many")
 
 
-@pytest.mark.parametrize("name", ["Data", "Search space", "Precision", "Review"])
-def test_every_step_is_readable_in_both_themes_and_widths(
-    form: Page, shoot: Shoot, axe: Axe, name: str
-) -> None:
-    step(form, name)
-    shoot(form, f"experiment-form-{name.lower().replace(' ', '-')}")
-    axe(form)
+def test_every_step_is_readable_in_both_themes_and_widths(form: Page, look: Look) -> None:
+    for name in ("Data", "Search space", "Precision", "Review"):
+        step(form, name)
+        look(form, f"experiment-form-{name.lower().replace(' ', '-')}")

@@ -12,11 +12,10 @@ from jobs.models import Worker
 from jobs.states import JobState
 from tests import factories
 from tests.browser.conftest import Watch
+from tests.browser.looking import Look
 from tests.people import PASSWORD, People
 
 Open = Callable[..., Page]
-Shoot = Callable[[Page, str], None]
-Check = Callable[[Page], None]
 
 
 @pytest.fixture
@@ -61,27 +60,22 @@ def busy_yard(people: People) -> People:
     ],
 )
 def test_page_looks_right_and_keeps_nobody_out(
-    busy_yard: People, open_as: Open, shoot: Shoot, axe: Check, path: str, name: str
+    busy_yard: People, open_as: Open, look: Look, path: str, name: str
 ) -> None:
     page = open_as(busy_yard.administrator, path)
     expect(page.locator("h1")).to_be_visible()
-    axe(page)
-    shoot(page, name)
+    look(page, name)
 
 
-def test_home_of_a_new_person_says_where_to_start(
-    people: People, open_as: Open, shoot: Shoot, axe: Check
-) -> None:
+def test_home_of_a_new_person_says_where_to_start(people: People, open_as: Open, look: Look) -> None:
     page = open_as(people.stranger)
     expect(page.get_by_role("heading", name="Start here")).to_be_visible()
-    axe(page)
-    shoot(page, "home-empty")
+    look(page, "home-empty")
 
 
-def test_login_looks_right(people: People, open_as: Open, shoot: Shoot, axe: Check) -> None:
+def test_login_looks_right(people: People, open_as: Open, look: Look) -> None:
     page = open_as(None, "/accounts/login/")
-    axe(page)
-    shoot(page, "login")
+    look(page, "login")
     page.get_by_label("Username").fill("member")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
@@ -89,12 +83,12 @@ def test_login_looks_right(people: People, open_as: Open, shoot: Shoot, axe: Che
 
 
 def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
-    people: People, open_as: Open, shoot: Shoot, watch: Watch
+    people: People, open_as: Open, look: Look, watch: Watch
 ) -> None:
     person = actions.add_person("newcomer", by=people.administrator)
     link = actions.create_login_link(person, by=people.administrator)
     page = open_as(None, link)
-    shoot(page, "login-link")
+    look(page, "login-link")
     page.get_by_role("button", name="Log in as newcomer").click()
     expect(page.get_by_text("Set a password here")).to_be_visible()
     page.get_by_role("link", name="Set a password").click()
@@ -107,11 +101,11 @@ def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
     watch.forgive("404")
 
 
-def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, look: Look) -> None:
     page = open_as(busy_yard.owner, "/tokens")
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("dialog")).to_contain_text("refused from now on")
-    shoot(page, "confirm")
+    look(page, "confirm")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("nightly export")).to_be_visible()
     page.get_by_role("button", name="Revoke").click()
@@ -119,13 +113,12 @@ def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, sho
     expect(page.get_by_text("no longer works")).to_be_visible()
 
 
-def test_a_token_is_shown_once(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     page = open_as(busy_yard.member, "/tokens")
     page.get_by_label("What it is for").fill("notebook")
     page.get_by_role("button", name="Make the token").click()
     raw = page.get_by_test_id("token").inner_text()
     assert tokens.authenticate(raw)
-    shoot(page, "token-made")
     page.get_by_role("link", name="Done").click()
     assert raw not in page.content()
 
@@ -150,25 +143,25 @@ def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_yard: People, open_as
     expect(page.get_by_text("→ 90")).to_be_visible()
 
 
-def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, shoot: Shoot) -> None:
+def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) -> None:
     page = open_as(busy_yard.member, "/queue")
     page.keyboard.press("Control+k")
     page.keyboard.type("digits")
     expect(page.get_by_role("option").first).to_be_visible()
-    shoot(page, "search")
+    look(page, "search")
 
 
-def test_a_refused_form_tells_what_to_mend(people: People, open_as: Open, watch: Watch, shoot: Shoot) -> None:
+def test_a_refused_form_tells_what_to_mend(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.member, "/projects/new")
     page.get_by_label("Slug").fill("Not a slug")
     page.get_by_role("button", name="Make the project").click()
     expect(page.get_by_role("alert")).to_contain_text("2 things to mend")
     watch.forgive("422")
-    shoot(page, "form-refused")
+    look(page, "form-refused")
 
 
-def test_what_does_not_exist_has_a_page(people: People, open_as: Open, watch: Watch, shoot: Shoot) -> None:
+def test_what_does_not_exist_has_a_page(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.stranger, "/p/yard/settings")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     watch.forgive("404")
-    shoot(page, "not-found")
+    look(page, "not-found")

@@ -1,15 +1,14 @@
 """Somebody at a browser: clicks through the navigation, and has every page they stand on looked at."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from re import Pattern
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.looking import Look
+
 CHART_LOADING = ":is(ty-curves, ty-history):not(:has(.ty-chart-note:not(:empty)))"
 LOG_LOADING = "ty-log:not(:has([data-count]:not(:empty)))"
-Shoot = Callable[[Page, str], None]
-Check = Callable[[Page], None]
 
 
 @dataclass
@@ -17,8 +16,7 @@ class Visitor:
     """A logged-in person with a page of their own."""
 
     page: Page
-    shoot: Shoot
-    axe: Check
+    look: Look
 
     def log_in(self, link: str, name: str) -> None:
         """Come in by a one-time link."""
@@ -57,8 +55,7 @@ class Visitor:
     def see(self, name: str) -> None:
         """Have this page photographed and judged, once its charts and its log have come."""
         expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
-        self.shoot(self.page, f"flow-{name}")
-        self.axe(self.page)
+        self.look(self.page, f"flow-{name}")
 
     def mark(self) -> None:
         """Leave something behind that a reload would wipe."""

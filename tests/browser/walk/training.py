@@ -1,0 +1,61 @@
+"""Ada watches a job without a reload, and looks at what it leaves."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.visitor import Visitor
+
+JOB_PATIENCE = 1_800_000  # ms
+SOME = re.compile(r"^[1-9]")
+OF_SOME_POINTS = re.compile(r"^[1-9][\d,]* of [\d,]+ points")
+
+
+def watch_trials_come(who: Visitor) -> None:
+    who.mark()
+    page = who.page
+    expect(who.card("Trials").locator("tbody tr").first).to_be_visible(timeout=JOB_PATIENCE)
+    expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS, timeout=JOB_PATIENCE)
+    who.assert_not_reloaded()
+
+
+def watch_the_log_grow(who: Visitor) -> None:
+    page = who.page
+    who.tab("Logs")
+    who.mark()
+    expect(page.locator("ty-log [data-count]")).to_have_text(SOME, timeout=JOB_PATIENCE)
+    shown = page.locator("ty-log [data-count]").inner_text()
+    expect(page.locator("ty-log [data-count]")).not_to_have_text(shown, timeout=JOB_PATIENCE)
+    who.assert_not_reloaded()
+    who.see("job-logs")
+
+
+def watch_it_end(who: Visitor) -> None:
+    page = who.page
+    who.mark()
+    expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed", timeout=JOB_PATIENCE)
+    expect(who.card("Candidates").locator("tbody tr")).not_to_have_count(0)
+    expect(who.card("Trials").locator("tbody tr")).to_have_count(4)
+    who.assert_not_reloaded()
+    who.see("job")
+
+
+def look_at_the_job(who: Visitor) -> None:
+    page = who.page
+    overview = page.url
+    for tab in ("Trials", "Charts", "Evaluation", "System", "Artifacts", "Attempts", "Spec"):
+        who.tab(tab)
+        who.see(f"job-{tab.lower()}")
+    page.goto(overview)
+    who.follow(who.card("Trials").locator("a[data-open]").first)
+    expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS)
+    who.see("trial")
+    who.go("Jobs")
+    who.see("jobs")
+
+
+def look_at_the_experiment(who: Visitor) -> None:
+    who.go("Experiments")
+    who.see("experiments")
+    who.go("Experiments", "Flowers by hand")
+    who.see("experiment")
