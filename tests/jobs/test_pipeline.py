@@ -6,7 +6,7 @@ from jobs.models import Job
 from jobs.queries import steps
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
-from tests.jobs.yard import SEARCH, PretendWorker, Yard, spec, suggest_from_grid, turn, until_final
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, spec, turn, until_final
 
 AFTER = {"retrain": {"top": 2}, "ensemble": {}, "quantize": {}}
 
@@ -68,11 +68,7 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
 def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     yard: Yard, worker: PretendWorker
 ) -> None:
-    job = yard.submit(search=SEARCH | {"max_consecutive_failures": 2})
-    pipeline.advance_all()
-    suggest_from_grid(job)
-    schedule.place()
-    first, second = worker.claim_all()
+    job, (first, second) = placed_search(yard, worker, max_consecutive_failures=2)
     endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
@@ -101,13 +97,10 @@ def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worke
     assert job.trials.get(pk=trial.pk).state == "completed"
 
 
-def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial(yard: Yard) -> None:
-    worker = PretendWorker(slots=2)
-    job = yard.submit(search=SEARCH | {"max_consecutive_failures": 1})
-    pipeline.advance_all()
-    suggest_from_grid(job)
-    schedule.place()
-    first, second = worker.claim_all()
+def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, (first, second) = placed_search(yard, worker, max_consecutive_failures=1)
     endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     for _ in range(3):
         pipeline.advance_all()
@@ -122,13 +115,8 @@ def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial
     assert job.state == "completed"
 
 
-def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard) -> None:
-    worker = PretendWorker(slots=2)
-    job = yard.submit(search=SEARCH)
-    pipeline.advance_all()
-    suggest_from_grid(job)
-    schedule.place()
-    first, _ = worker.claim_all()
+def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
+    job, (first, _) = placed_search(yard, worker)
     endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     seen_by_one, seen_by_other = (job.trials.get(pk=first.trial_id) for _ in range(2))
     trials.retry(seen_by_one, by=yard.owner)
@@ -159,11 +147,7 @@ def test_steps_are_known_before_they_exist() -> None:
 
 
 def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH)
-    pipeline.advance_all()
-    suggest_from_grid(job)
-    schedule.place()
-    held = worker.claim_all()
+    job, held = placed_search(yard, worker)
     control.pause(job, by=yard.owner)
     assert (job.state, job.desired) == ("starting", "paused")
     for attempt in held:

@@ -141,6 +141,15 @@ def suggest_from_grid(job: Job) -> None:
     suggest.add(ticket, list(grid(search.space))[made : made + ticket.request["count"]])
 
 
+def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
+    """Submit a search and bring it to where the worker has claimed its first trials."""
+    job = yard.submit(search=SEARCH | search)
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place()
+    return job, worker.claim_all()
+
+
 def turn(worker: PretendWorker, job: Job, **run: Any) -> list[Attempt]:
     """One turn of the whole yard: advance, suggest, place, run what was placed."""
     pipeline.advance_all()

@@ -29,3 +29,5 @@ DATABASES["default"].setdefault("TEST", {})
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(Path(HOME) / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Each test's client is a site of its own: a file is looked for when asked for, not all of them at each start.
+WHITENOISE_AUTOREFRESH = True
