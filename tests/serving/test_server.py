@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -24,6 +25,13 @@ def test_the_router_imports_neither_keras_nor_jax_nor_django() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_child_holds_no_library_that_no_model_needs(server: ServerProcess) -> None:
+    child = until(lambda: server.child_of("telling", 2))
+    packages = {part for mapped in child.memory_maps() for part in Path(mapped.path).parts}
+    assert "jaxlib" in packages
+    assert not packages & {"sklearn", "pandas"}
 
 
 def test_rows_and_columns_are_answered_and_say_by_whom(
