@@ -19,7 +19,7 @@ def dataset_file(tmp_path):
 @pytest.fixture(scope="module", autouse=True)
 def compiled_once(tmp_path_factory):
     """Let equal programs of this file's many trainings be compiled once."""
-    from workers.runner.environment import configure_jax
+    from workers.runner.libraries import configure_jax
 
     configure_jax(str(tmp_path_factory.mktemp("compiled")), "default")
 

@@ -53,6 +53,20 @@ def test_importing_the_runner_loads_no_web_no_queue_and_no_keras():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_runner_imports_keras_without_the_libraries_that_no_task_hands_it():
+    program = (
+        "import sys; from workers.runner.libraries import import_keras; import_keras();"
+        "print([m for m in ('keras', 'jax', 'sklearn', 'pandas', 'pyarrow') if m in sys.modules]);"
+        "import pandas, sklearn"
+    )
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "['keras', 'jax']"
+
+
 def test_a_profile_starts_and_ends_without_devices(warm, base):
     events = warm.run(ProfileTask(folder=str(base / "p"), source="bundled", bundled="wine"))
     assert [events[0].type, events[-1].type] == ["started", "result"]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from workers.engine.intervals import Rows, bootstrap, finite, measured, wilson
 
@@ -114,6 +113,8 @@ def roc_auc(positive: Bools, score: Floats) -> float:
     zeros = positive.size - ones
     if ones == 0 or zeros == 0 or not np.isfinite(score).all():
         return math.nan
+    from scipy.stats import rankdata  # takes half a second, and only some tasks measure this
+
     ranks = rankdata(score)
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from jobs.spec.data import Task
 from jobs.spec.fit import FitSpec
+from workers.engine.classification import roc_auc
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
 
@@ -62,14 +63,7 @@ def _top_5(y: Array, p: Array) -> float:
 
 
 def _auc(y: Array, p: Array) -> float:
-    """Area under the ROC curve by the rank sum (Mann–Whitney), ties at half."""
-    from scipy.stats import rankdata
-
-    y, p = y.ravel() > 0.5, p.ravel()
-    positive, negative = int(y.sum()), int((~y).sum())
-    if not positive or not negative:
-        return float("nan")
-    return float((rankdata(p)[y].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    return roc_auc(y.ravel() > 0.5, p.ravel())
 
 
 def _precision(y: Array, p: Array) -> float:

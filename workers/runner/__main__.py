@@ -12,10 +12,11 @@ from jobs.spec.control import Start
 from jobs.spec.events import Failed, Result, RunnerEvent, Started, Yielded
 from jobs.spec.task import Task
 from workers.engine.report import Yielding
-from workers.runner.environment import Environment, configure_jax, read_task
+from workers.runner.environment import Environment, read_task
 from workers.runner.failures import describe
 from workers.runner.inbox import Inbox
 from workers.runner.leash import tie_to_parent
+from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.outlet import Outlet
 from workers.runner.record import make_record
 from workers.runner.registry import WITHOUT_JAX, load
@@ -70,6 +71,7 @@ class Runner:
                 self._environment = environment
             spec = getattr(task, "spec", None)
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
+            import_keras()
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)
         gc.freeze()  # Keras collects garbage for each model: without the libraries in 0.02 s instead of 0.3

@@ -58,17 +58,6 @@ class Environment(NamedTuple):
         return [*given, f"{name}={self.simulated_devices}"]
 
 
-def configure_jax(compile_cache: str | None, matmul: str) -> None:
-    """Set JAX's own options: the compile cache (small programs too) and the matmul precision."""
-    import jax
-
-    jax.config.update("jax_default_matmul_precision", None if matmul == "default" else matmul)
-    if compile_cache is not None:
-        jax.config.update("jax_compilation_cache_dir", compile_cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
 def read_task(path: str) -> Task:
     """Read and validate the task file at `path`."""
     with open(path, "rb") as file:  # noqa: PTH123  a runner starts fast without pathlib
