@@ -50,6 +50,7 @@ def look_at(page: Page, name: str) -> None:
         AssertionError: it is wider than the screen, or axe has a serious finding.
     """
     SCREENS.mkdir(parents=True, exist_ok=True)
+    page.wait_for_load_state()
     camera = page.context.new_cdp_session(page)
     grow(page, WIDE)
     photograph(page, camera, f"{name}-wide", "light")

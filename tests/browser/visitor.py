@@ -44,6 +44,10 @@ class Visitor:
         """Click a button."""
         self.page.get_by_role("button", name=name, exact=True).click()
 
+    def send(self, name: str) -> None:
+        """Click the button of a form and wait for the page it leads to."""
+        self.follow(self.page.get_by_role("button", name=name, exact=True))
+
     def confirm(self, verb: str) -> None:
         """Agree in the dialog that a button has opened."""
         self.page.get_by_role("dialog").get_by_role("button", name=verb).click()

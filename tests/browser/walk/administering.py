@@ -20,7 +20,7 @@ def keep_a_token_for_a_moment(who: Visitor) -> None:
     page = who.page
     who.go("Tokens")
     page.get_by_label("What it is for").fill("notebook")
-    who.press("Make the token")
+    who.send("Make the token")
     expect(page.get_by_test_id("token")).to_be_visible()
     who.see("token-made")
     who.follow(page.get_by_role("link", name="Done"))
@@ -35,7 +35,7 @@ def administer(who: Visitor) -> None:
     page = who.page
     who.go("People")
     page.get_by_label("User name").fill("newcomer")
-    who.press("Make a login link")
+    who.send("Make a login link")
     who.see("person-link")
     who.follow(page.get_by_role("link", name="Done"))
     expect(page.get_by_role("row", name=re.compile("newcomer"))).to_be_visible()

@@ -29,7 +29,7 @@ def open_candidate(who: Visitor, version: int) -> None:
 
 def request(who: Visitor, why: str) -> None:
     who.page.get_by_label("Why").fill(why)
-    who.page.get_by_role("button", name="Request promotion").click()
+    who.send("Request promotion")
     who.mark()
     expect(who.card("Gates").locator(".card-header .ty-state")).to_have_text("pending")
     who.assert_not_reloaded()
