@@ -1,7 +1,8 @@
 """How far a job is and how long it will take: measured durations, not hopes.
 
-A root's time left is what its open parts still need: executions at the mean duration of those done,
-retrainings from the epochs that trials needed, the small steps at the median of earlier ones.
+A root's time left is what its open parts still need: executions at the pace of the latest ones, retrainings
+from the epochs that trials needed, the small steps at the median of earlier ones or, where there were none,
+measured in starts of a runner.
 """
 
 import datetime as dt
@@ -15,10 +16,15 @@ from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, JobKind, JobState, TrialState
 
-USUAL_SECONDS = {JobKind.ENSEMBLE: 6.0, JobKind.QUANTIZE: 10.0, JobKind.REGISTER: 3.0}
-"""Before the installation has seen such a job complete."""
+USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 0.5}
+"""How long a small step takes, in starts of a runner: all that this machine's speed is known by at first."""
 
-RUNNER_START_SECONDS = 5.0
+USUAL_START_SECONDS = 3.0
+LATEST = 3
+"""From this many trials on the later half sets the pace."""
+
+MORE_EPOCHS = 1.2
+"""How much later than a trial's the best epoch of a training comes that may wait longer for it."""
 
 
 class Progress(NamedTuple):
@@ -85,27 +91,25 @@ def _own_seconds_left(job: Job) -> float | None:
 
 
 def _pace(job: Job) -> _Pace | None:
-    done = list(
+    durations = list(
         job.trials.filter(state=TrialState.COMPLETED, started__isnull=False, finished__isnull=False)
+        .order_by("finished")
         .values_list("started", "finished")
-        .order_by("-finished")[:50]
     )
     rows = list(
         Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED, epochs__gt=0).values_list(
             "epochs", "best_epoch"
         )
     )
-    if not done or not rows:
+    if not durations or not rows:
         return None
-    # The median: the first trial of each lane also pays for its runner's start, the others do not.
-    per_trial = median(_seconds(started, finished) for started, finished in done)
+    # The first trial of each lane also pays for its runner's start, and the first of each shape for its
+    # compilation: the latest tell more of those to come.
+    latest = durations[-max(LATEST, len(durations) // 2) :]
+    per_trial = fmean(_seconds(started, finished) for started, finished in latest)
     per_execution = per_trial / outcomes.search_of(job).executions_per_trial
     epochs = fmean(epochs for epochs, _ in rows)
     return _Pace(per_execution, per_execution / epochs, fmean(best or 1 for _, best in rows))
-
-
-def _seconds(started: dt.datetime | None, finished: dt.datetime | None) -> float:
-    return (finished - started).total_seconds() if started is not None and finished is not None else 0.0
 
 
 def _lanes(job: Job) -> int:
@@ -137,9 +141,9 @@ def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None) ->
     if spec.search is None or spec.after.retrain is None or pace is None:
         return 0.0
     retrain = spec.after.retrain
-    first = min(pace.best_epoch * 1.5 + retrain.patience, retrain.epochs_cap)
-    epochs = first + pace.best_epoch * 1.5 * retrain.epochs_factor
-    each = epochs * pace.seconds_per_epoch + RUNNER_START_SECONDS
+    best = pace.best_epoch * MORE_EPOCHS
+    epochs = min(best + retrain.patience, retrain.epochs_cap) + best * retrain.epochs_factor
+    each = epochs * pace.seconds_per_epoch
     finished = job.children.filter(kind=JobKind.TRAIN, state__in=FINAL).count()
     running = job.children.filter(kind=JobKind.TRAIN, state=JobState.RUNNING, started__isnull=False)
     spent = sum(
@@ -161,16 +165,25 @@ def _steps_seconds_left(job: Job, spec: ExperimentSpec) -> float:
     for kind, count in wanted.items():
         left = count - job.children.filter(kind=kind, state__in=FINAL).count()
         lanes = min(_lanes(job), max(left, 1))
-        seconds += left * usual_seconds(kind) / lanes
+        seconds += left * _usual_seconds(kind, job) / lanes
     return seconds
 
 
-def usual_seconds(kind: JobKind) -> float:
-    """Return the median duration of the latest completed jobs of a kind."""
-    latest = Job.objects.filter(kind=kind, state=JobState.COMPLETED, started__isnull=False).order_by(
-        "-finished"
-    )[:9]
-    durations = [
-        (job.finished - job.started).total_seconds() for job in latest if job.finished and job.started
-    ]
-    return median(durations) if durations else USUAL_SECONDS.get(kind, 10.0)
+def _usual_seconds(kind: JobKind, root: Job) -> float:
+    """Return the median duration of the latest completed jobs of a kind, or what it should be here."""
+    latest = Job.objects.filter(
+        kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
+    ).order_by("-finished")[:9]
+    durations = [_seconds(job.started, job.finished) for job in latest]
+    return median(durations) if durations else USUAL_STARTS[kind] * _start_seconds(root)
+
+
+def _start_seconds(root: Job) -> float:
+    """Return how long its first runner took to start; one that was warm tells nothing."""
+    first = root.attempts.filter(claimed__isnull=False).order_by("number").first()
+    measured = _seconds(first.claimed, root.started) if first is not None else 0.0
+    return measured if measured >= 1.0 else USUAL_START_SECONDS
+
+
+def _seconds(since: dt.datetime | None, until: dt.datetime | None) -> float:
+    return (until - since).total_seconds() if since is not None and until is not None else 0.0

@@ -1,0 +1,164 @@
+"""Time left, looked at half-way through jobs that were timed from start to end."""
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from typing import Self
+
+import pytest
+from django.utils import timezone
+
+from jobs.models import Attempt, Execution, Job, Trial
+from jobs.queries import progress
+from tests.jobs.yard import PretendWorker, Yard
+
+Span = tuple[float, float]
+"""Start and end of something, in seconds since the job was submitted."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """When everything of one search happened; two executions a trial, on two lanes."""
+
+    claimed: float
+    started: float
+    ended: float
+    trials: list[Span]
+    epochs: int
+    best_epoch: int
+    steps: dict[str, list[Span]]
+
+    def slowed(self, by: float) -> Self:
+        """Return the same on a slower machine."""
+
+        def slow(spans: list[Span]) -> list[Span]:
+            return [(begin * by, end * by) for begin, end in spans]
+
+        return replace(
+            self,
+            claimed=self.claimed * by,
+            started=self.started * by,
+            ended=self.ended * by,
+            trials=slow(self.trials),
+            steps={kind: slow(spans) for kind, spans in self.steps.items()},
+        )
+
+
+DEMO = Recording(
+    claimed=1.5,
+    started=4.0,
+    ended=45.9,
+    trials=[
+        *((1.5, 10.1), (2.3, 11.9), (10.3, 15.6), (12.0, 18.1), (15.8, 20.8), (18.2, 24.8)),
+        *((20.9, 22.7), (22.8, 26.6), (24.8, 27.7), (26.7, 28.0), (27.8, 30.4), (28.0, 30.7)),
+    ],
+    epochs=56,
+    best_epoch=44,
+    steps={
+        "train": [(30.8, 34.4), (30.9, 34.6), (34.5, 37.1)],
+        "ensemble": [(37.5, 39.5)],
+        "quantize": [(39.6, 44.3)],
+        "register": [(44.5, 44.8), (44.6, 45.2), (45.0, 45.9)],
+    },
+)
+"""`make demo` on two quiet cores: what compiles gets faster from trial to trial."""
+
+SEARCH = {
+    "algorithm": "random",
+    "max_trials": 12,
+    "executions_per_trial": 2,
+    "space": [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1}],
+}
+AFTER = {
+    "retrain": {"top": 3, "epochs_factor": 1.2, "patience": 10},
+    "ensemble": {},
+    "quantize": {},
+    "register": {"model": "digits", "what": ["best", "ensemble", "quantized"]},
+}
+
+
+class Replay:
+    """The rows of a recorded job as they were at any second of it."""
+
+    def __init__(self, yard: Yard, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.recording = recording
+        self.submitted = timezone.now()
+        self.worker = PretendWorker(slots=2)
+        self.worker.row.lease_until = self._moment(recording.ended)
+        self.worker.row.save()
+        self.root = yard.submit(search=SEARCH, after=AFTER)
+        self.monkeypatch = monkeypatch
+
+    def left_at(self, second: float) -> float | None:
+        """Return the seconds that are said to be left, None while nothing is said."""
+        now = self._moment(second)
+        self.monkeypatch.setattr(timezone, "now", lambda: now)
+        root, recording = self.root, self.recording
+        root.state, root.started = "running", self._moment(recording.started)
+        root.save()
+        self._attempt()
+        for number, span in enumerate(recording.trials, start=1):
+            self._trial(number, span, second)
+        for kind, spans in recording.steps.items():
+            for ordinal, span in enumerate(spans, start=1):
+                self._step(kind, ordinal, span, second)
+        return progress.of(root).eta_seconds
+
+    def _moment(self, second: float) -> dt.datetime:
+        return self.submitted + dt.timedelta(seconds=second)
+
+    def _times(self, span: Span, second: float) -> dict[str, object]:
+        """Return state and times of what takes that span, as they are now."""
+        begin, end = (self._moment(moment) for moment in span)
+        if span[1] <= second:
+            return {"state": "completed", "started": begin, "finished": end}
+        return {"state": "running", "started": begin}
+
+    def _attempt(self) -> None:
+        claimed = self._moment(self.recording.claimed)
+        fields = {"assigned": claimed, "claimed": claimed, "lease_until": claimed, "slots": 1}
+        worker = self.worker.row
+        Attempt.objects.create(job=self.root, number=1, worker=worker, state="running", **fields)
+
+    def _trial(self, number: int, span: Span, second: float) -> None:
+        if span[0] > second:
+            return
+        digest, times = f"{number:064d}", self._times(span, second)
+        trial = Trial.objects.create(job=self.root, number=number, values={}, values_digest=digest, **times)
+        half = (span[0] + span[1]) / 2
+        for execution, end in ((1, half), (2, span[1])):
+            if end <= second:
+                Execution.objects.create(
+                    trial=trial,
+                    number=execution,
+                    state="completed",
+                    seed=0,
+                    epochs=self.recording.epochs,
+                    best_epoch=self.recording.best_epoch,
+                )
+
+    def _step(self, kind: str, ordinal: int, span: Span, second: float) -> None:
+        if span[0] <= second:
+            times = self._times(span, second)
+            family = {"parent": self.root, "root": self.root, "project": self.root.project}
+            Job.objects.create(kind=kind, ordinal=ordinal, created_by=self.root.created_by, **family, **times)
+
+
+@pytest.fixture
+def replay(yard: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Replay:
+    return Replay(yard, DEMO.slowed(request.param), monkeypatch)
+
+
+@pytest.mark.parametrize("replay", [0.5, 1.0, 4.0], indirect=True, ids="a machine {} times as slow".format)
+def test_half_way_the_time_left_is_right_within_three_tenths(replay: Replay) -> None:
+    half = replay.recording.ended / 2
+    assert replay.left_at(half) == pytest.approx(half, rel=0.3)
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_once_only_small_steps_are_open_their_usual_time_is_left(replay: Replay) -> None:
+    assert replay.left_at(39.6) == pytest.approx(replay.recording.ended - 39.6, rel=0.3)
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_before_a_trial_has_ended_nothing_is_promised(replay: Replay) -> None:
+    assert replay.left_at(9.0) is None
