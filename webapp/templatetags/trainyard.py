@@ -259,7 +259,11 @@ def percent(share: float | None) -> str:
 
 @register.filter
 def told(value: Any) -> str:
-    """Show a value of a JSON document as words: lists by comma, yes and no."""
+    """Show a value of a JSON document as words: lists and pairs by comma, yes and no, none for nothing."""
+    if isinstance(value, dict):
+        value = [f"{name} {told(item)}" for name, item in value.items()]
+    if value is None or value == []:
+        return "none"
     if isinstance(value, list):
         return ", ".join(told(item) for item in value)
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
