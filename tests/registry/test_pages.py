@@ -71,6 +71,19 @@ def test_the_requester_is_told_why_there_are_no_buttons(filled: Yard) -> None:
     )
 
 
+def test_an_open_request_offers_approval_as_soon_as_its_gates_have_passed(filled: Yard) -> None:
+    promotion = promotions.request(filled.version(), stage="staging", by=filled.owner)
+    browser, part = browser_of(filled.approver), {"part": "decide", "was": "gating"}
+    live = {"query_params": part, "headers": {"HX-Request": "true"}}
+    path = f"/approvals/{promotion.pk}"
+    assert "part=decide&amp;was=gating" in browser.get(path).content.decode()
+    assert browser.get(path, **live).status_code == 204
+    judge(promotion, OPEN_GATES)
+    card = browser.get(path, **live).content.decode()
+    assert "Approve" in card
+    assert "<main" not in card
+
+
 def test_approving_on_the_page_releases(filled: Yard) -> None:
     waiting = PromotionRequest.objects.latest("pk")
     answer = browser_of(filled.approver).post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})

@@ -78,7 +78,8 @@ class Supervisor:
         self._start_parts(listener, web, serving_port)
         await self._until_ready(Readiness(web=web, serving=serving))
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
-        self.console.say(f"Ready. Dashboard: {web} · predictions: {serving}/v1/models · Ctrl-C stops.")
+        predict = f"{serving}/v1/models/MODEL:predict"
+        self.console.say(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
         for line in lines:
             self.console.show(line)
         await asyncio.Event().wait()

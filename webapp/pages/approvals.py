@@ -1,6 +1,7 @@
 """Promotion requests: the inbox of those who decide, and one request with its gates and its thread."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpResponse
@@ -50,9 +51,11 @@ def _tally(promotion: PromotionRequest) -> dict[str, int]:
 
 @page
 def approval(request: Request, promotion_id: int) -> HttpResponse:
-    """Show one request; `?part=gates` is its live piece."""
+    """Show one request. Live pieces: `?part=gates`, `?part=decide` once its state is not `was` any more."""
     row = access.get_promotion(request.user, promotion_id)
-    part = chosen(request.GET.get("part"), ("gates",), "")
+    part = chosen(request.GET.get("part"), ("gates", "decide"), "")
+    if part == "decide" and request.GET.get("was") == row.state:
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)  # nothing is swapped while somebody types
     return render(request, "approvals/approval.html", _context(request, row), partial=part)
 
 

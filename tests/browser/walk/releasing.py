@@ -69,6 +69,7 @@ def approve(who: Visitor, version: int) -> None:
 def expect_released(who: Visitor, version: int) -> None:
     expect(who.page.get_by_role("heading", level=1)).to_have_text(f"{MODEL} v{version} to production")
     expect(who.card("Gates").locator(".card-header .ty-state")).to_have_text("released")
+    expect(who.card("Outcome").locator(".ty-state")).to_have_text("released")
 
 
 def open_version(who: Visitor, version: int) -> None:

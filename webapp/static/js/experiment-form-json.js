@@ -48,10 +48,10 @@ export class JsonPane {
     const count = this.text.value.split("\n").length;
     const lines = Array.from({ length: count }, (_, i) => {
       const line = document.createElement(marked.has(i + 1) ? "b" : "span");
-      line.textContent = `${i + 1}\n`;
-      return line;
+      line.textContent = i + 1;
+      return [line, "\n"]; // outside: the mark would swallow the break
     });
-    this.gutter.replaceChildren(...lines);
+    this.gutter.replaceChildren(...lines.flat());
     this.gutter.scrollTop = this.text.scrollTop;
   }
 
