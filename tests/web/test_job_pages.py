@@ -1,12 +1,18 @@
 """The pages of a job and its trials, without a browser."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from jobs.models import Job
-from tests.factories import make_experiment, make_job, make_trials
+from tests.factories import SEARCH, make_experiment, make_job, make_trials
 from tests.people import People, browser_of
 from webapp.pages.job_tabs import TABS
+
+DROPOUT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5}
+OPTIMIZER = {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd"]}
 
 
 @pytest.fixture
@@ -15,6 +21,17 @@ def search(people: People) -> Job:
     job = make_job(experiment=experiment, by=people.owner, state="running")
     make_trials(job, 2)
     return job
+
+
+@pytest.fixture
+def wide_search(people: People) -> Job:
+    return searching(people, [*SEARCH["search"]["space"], DROPOUT, OPTIMIZER])
+
+
+def searching(people: People, space: list[dict[str, Any]]) -> Job:
+    spec = {**SEARCH, "search": {**SEARCH["search"], "space": space}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
+    return make_job(experiment=experiment, by=people.owner, state="running")
 
 
 @pytest.fixture
@@ -40,9 +57,54 @@ def test_a_configuration_is_queued_by_hand(browser: Client, search: Job) -> None
     assert search.trials.get(number=3).values == {"units": 48}
 
 
-def test_what_is_no_number_is_refused(browser: Client, search: Job) -> None:
-    assert browser.post(f"/jobs/{search.pk}/trials", {"value-units": "many"}).status_code == 422
-    assert search.trials.count() == 2
+def test_a_refused_configuration_is_shown_again_with_every_error_at_its_field(
+    browser: Client, wide_search: Job
+) -> None:
+    typed = {"value-units": "abc", "value-dropout": "9", "value-optimizer": "sgd"}
+    answer = browser.post(f"/jobs/{wide_search.pk}/trials", typed)
+    form = answer.context["trial_form"]
+    assert answer.status_code == 422
+    assert form.errors == {
+        "units": ["'abc' is not a whole number: give one from 16 to 64."],
+        "dropout": ["9 is out of range: give a number from 0.0 to 0.5."],
+    }
+    page = answer.content.decode()
+    assert all(escape(text) in page for texts in form.errors.values() for text in texts)
+    assert 'value="abc"' in page
+    assert 'value="9"' in page
+    assert '<option value="sgd" selected>' in page
+    assert not wide_search.trials.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("units", "", "Nothing was given: give a whole number from 16 to 64."),
+        ("units", "16.5", "'16.5' is not a whole number: give one from 16 to 64."),
+        ("dropout", "nan", "nan is out of range: give a number from 0.0 to 0.5."),
+        ("optimizer", "abacus", "'abacus' is not among the values searched: choose one of adam, sgd."),
+    ],
+)
+def test_a_refused_value_is_told_what_would_do(
+    browser: Client, wide_search: Job, name: str, typed: str, said: str
+) -> None:
+    good = {"value-units": "16", "value-dropout": "0.5", "value-optimizer": "adam"}
+    answer = browser.post(f"/jobs/{wide_search.pk}/trials", good | {f"value-{name}": typed})
+    assert answer.context["trial_form"].errors == {name: [said]}
+
+
+def test_what_does_not_count_under_the_other_values_is_not_asked_for(browser: Client, people: People) -> None:
+    child = {**DROPOUT, "when": {"name": "optimizer", "in": ["sgd"]}}
+    job = searching(people, [OPTIMIZER, child])
+    browser.post(f"/jobs/{job.pk}/trials", {"value-optimizer": "adam", "value-dropout": "9"})
+    assert job.trials.get().values == {"optimizer": "adam"}
+
+
+def test_a_refused_configuration_that_is_loaded_again_leads_to_the_trials(
+    browser: Client, search: Job
+) -> None:
+    answer = browser.get(f"/jobs/{search.pk}/trials", {"sort": "score"})
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}?tab=trials&sort=score")
 
 
 def test_a_cursor_of_another_list_is_refused(browser: Client) -> None:

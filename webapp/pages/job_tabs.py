@@ -8,6 +8,7 @@ from jobs.queries import evaluations, outcomes
 from jobs.queries import jobs as shown
 from jobs.spec.search_space import Parameter
 from jobs.states import JobKind
+from webapp.forms.trials import TrialForm
 from webapp.pages.shortcuts import Request, chosen
 
 TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
@@ -53,7 +54,7 @@ def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
         "trials": [shown.trial(t, best=best) for t in rows],
         "names": [parameter.name for parameter in space],
         "sort": order,
-        "space": space,
+        "trial_form": TrialForm(space),
         "is_open": shown.takes_trials(row),
     }
 

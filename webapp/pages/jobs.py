@@ -55,9 +55,14 @@ def job(request: Request, job_id: int) -> HttpResponse:
     """Show one job; `?part=head` and `?part=body` are its live pieces."""
     row = access.get_job(request.user, job_id)
     tab = chosen(request.GET.get("tab"), tabs.of(row), "overview")
-    context = _context(request, row) | {"tab": tab} | tabs.context(request, row, tab)
+    return job_page(request, row, tab)
+
+
+def job_page(request: Request, row: Job, tab: str, *, status: int = 200, **instead: Any) -> HttpResponse:
+    """Show a job with one of its tabs; `instead` is for a form of the tab that was refused."""
+    context = _context(request, row) | {"tab": tab} | tabs.context(request, row, tab) | instead
     part = chosen(request.GET.get("part"), ("head", "body"), "")
-    return render(request, "jobs/job.html", context, partial=part)
+    return render(request, "jobs/job.html", context, partial=part, status=status)
 
 
 def _context(request: Request, row: Job) -> dict[str, Any]:

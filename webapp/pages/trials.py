@@ -9,39 +9,28 @@ from jobs.actions import trials
 from jobs.errors import BadInput
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes
-from jobs.spec.search_space import Parameter, Value
+from webapp.forms.trials import TrialForm
 from webapp.pages.job_tabs import pair_metrics, space_of
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
+from webapp.pages.jobs import job_page
+from webapp.pages.shortcuts import Request, action, chosen, crumbs, form_page, go, page, render, say, url
 
 
-@action
+@form_page
 def queue_trial(request: Request, job_id: int) -> HttpResponse:
     """Queue one configuration of a search by hand."""
     row = access.get_job(request.user, job_id, Action.WRITE)
-    values: dict[str, Value] = {}
-    for parameter in space_of(row):
-        text = request.POST.get(f"value-{parameter.name}", "")
-        if parameter.is_active(values) and text != "":
-            values[parameter.name] = read_value(parameter, text)
-    trial_row = trials.queue_by_hand(row, values, by=request.user)
-    say(request, f"Trial {trial_row.number} is queued.")
-    return go(url("job", row.pk, tab="trials"))
-
-
-def read_value(parameter: Parameter, text: str) -> Value:
-    """Return what was typed for a hyperparameter in its own type.
-
-    Raises:
-        BadInput: it is no number where one is needed.
-    """
-    try:
-        if parameter.kind == "int":
-            return int(text)
-        if parameter.kind == "float":
-            return float(text)
-    except ValueError:
-        raise BadInput(f"{parameter.name}: {text!r} is not a number") from None
-    return next((value for value in parameter.grid() if str(value) == text), text)
+    if request.method != "POST":  # the refused form was loaded again, or its table sorted
+        return go(url("job", row.pk, tab="trials", sort=request.GET.get("sort")))
+    form = TrialForm(space_of(row), request.POST)
+    if form.is_valid():
+        try:
+            trial_row = trials.queue_by_hand(row, form.values, by=request.user)
+        except BadInput as error:
+            form.refused(error)
+        else:
+            say(request, f"Trial {trial_row.number} is queued.")
+            return go(url("job", row.pk, tab="trials"))
+    return job_page(request, row, "trials", status=422, trial_form=form)
 
 
 @page

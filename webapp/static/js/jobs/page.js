@@ -20,13 +20,15 @@ async function piece(element, address) {
   if (!answer.ok) return;
   const fresh = document.createElement("template");
   fresh.innerHTML = await answer.text();
-  keepCharts(element, fresh.content);
+  keep(element, fresh.content);
   element.replaceChildren(fresh.content);
   refresh(element);
 }
 
 // Charts follow the job by themselves: the ones on the page stay, with their zoom and their points.
-function keepCharts(element, fresh) {
+// A form stays as well, with what was typed into it and what was said of that.
+function keep(element, fresh) {
+  for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
   for (const chart of element.querySelectorAll("ty-curves, ty-history")) {
     const key = `${chart.localName}[job="${chart.getAttribute("job")}"]${chart.hasAttribute("names") ? `[names="${CSS.escape(chart.getAttribute("names"))}"]` : ""}`;
     fresh.querySelector(key)?.replaceWith(chart);

@@ -1,0 +1,68 @@
+"""The form that queues one configuration of a search by hand."""
+
+from django import forms
+from django.http import QueryDict
+
+from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
+from webapp.forms.reading import ReadForm
+
+
+class TrialForm(ReadForm):
+    """A field for each hyperparameter of a search; `values` holds the configuration once it is valid."""
+
+    def __init__(self, space: Space, data: QueryDict | None = None) -> None:
+        super().__init__(data, prefix="value")
+        self.space = space
+        self.values: dict[str, Value] = {}
+        for parameter in space:
+            self.fields[parameter.name] = _field_of(parameter)
+
+    def clean(self) -> None:
+        """Read the values in the order of the space: a child counts only under its parents' values."""
+        for parameter in self.space:
+            text = self.cleaned_data.get(parameter.name)
+            if text is None or not parameter.is_active(self.values):
+                continue
+            try:
+                self.values[parameter.name] = read_value(parameter, text)
+            except ValueError as error:
+                self.add_error(parameter.name, str(error))
+
+
+def read_value(parameter: Parameter, text: str) -> Value:
+    """Return what was typed for a hyperparameter in its own type.
+
+    Raises:
+        ValueError: it is none of the parameter's values; says what came in and what would do.
+    """
+    if isinstance(parameter, IntParameter | FloatParameter):
+        return _read_number(parameter, text)
+    for value in parameter.grid():
+        if str(value) == text:
+            return value
+    allowed = ", ".join(str(value) for value in parameter.grid())
+    raise ValueError(f"{text!r} is not among the values searched: choose one of {allowed}.")
+
+
+def _read_number(parameter: IntParameter | FloatParameter, text: str) -> int | float:
+    whole = isinstance(parameter, IntParameter)
+    noun = "whole number" if whole else "number"
+    span = f"from {parameter.min} to {parameter.max}"
+    if not text:
+        raise ValueError(f"Nothing was given: give a {noun} {span}.")
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a {noun}: give one {span}.") from None
+    if not parameter.min <= value <= parameter.max:  # this way round, nan lies outside as well
+        raise ValueError(f"{text} is out of range: give a {noun} {span}.")
+    return value
+
+
+def _field_of(parameter: Parameter) -> forms.Field:
+    """Return a field that takes any text: `TrialForm.clean` knows whether the text counts at all."""
+    if isinstance(parameter, IntParameter | FloatParameter):
+        hints = {"inputmode": "decimal", "placeholder": f"{parameter.min} to {parameter.max}"}
+        return forms.CharField(label=parameter.name, required=False, widget=forms.TextInput(attrs=hints))
+    choices = [(str(value), str(value)) for value in parameter.grid()]
+    return forms.CharField(label=parameter.name, required=False, widget=forms.Select(choices=choices))
