@@ -1,13 +1,15 @@
 """Projects, their members and settings."""
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
-from jobs.errors import BadInput, Conflict
-from jobs.models import Role
+from jobs.errors import BadInput, Conflict, NotFound, TrainyardError
+from jobs.models import Project, Role
 from jobs.queries import people as query
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
@@ -70,46 +72,72 @@ def url_of_first_page(slug: str) -> str:
 def project_settings(request: Request, project: str) -> HttpResponse:
     """Show members and settings; who manages the project may change them."""
     row = access.get_project(request.user, project)
-    may_manage = access.can(request.user, row, Action.MANAGE)
-    form = ProjectSettingsForm(
-        request.POST or None,
-        initial={"name": row.name, "single_person": row.single_person, "max_slots": row.max_slots},
-    )
-    if request.method == "POST" and form.is_valid():
-        wanted = form.cleaned_data
-        actions.change_project(row, by=request.user, **wanted, lift_quota=wanted["max_slots"] is None)
-        say(request, "Settings saved.")
-        return go("project_settings", row.slug)
-    context = {
-        "project": row,
-        "form": form,
-        "member_form": MemberForm(),
-        "members": query.members(row),
-        "may_manage": may_manage,
-        "roles": [(role, ROLE_HELP[role]) for role in Role],
-        "crumbs": crumbs(("Projects", reverse("projects")), row.name),
-    }
-    status = 422 if request.method == "POST" else 200
-    return render(request, "projects/settings.html", context, status=status)
-
-
-@action
-def set_role(request: Request, project: str) -> HttpResponse:
-    """Add a member or change a role."""
-    row = access.get_project(request.user, project, Action.MANAGE)
-    wanted = MemberForm.read(request.POST)
-    person = actions.find_person(wanted.user)
-    actions.set_role(row, person, Role(wanted.role), by=request.user)
-    say(request, f"{person.username} is {wanted.role} of {row.name}.")
+    if request.method != "POST":
+        return _settings_page(request, row)
+    form = ProjectSettingsForm(request.POST)
+    if not form.is_valid():
+        return _settings_page(request, row, status=422, form=form)
+    wanted = form.cleaned_data
+    actions.change_project(row, by=request.user, **wanted, lift_quota=wanted["max_slots"] is None)
+    say(request, "Settings saved.")
     return go("project_settings", row.slug)
 
 
-@action
+def _settings_page(request: Request, row: Project, *, status: int = 200, **instead: Any) -> HttpResponse:
+    """Show the settings; `instead` is a form that was refused, or what was `refused` of a member."""
+    context: dict[str, Any] = {
+        "project": row,
+        "form": ProjectSettingsForm(
+            initial={"name": row.name, "single_person": row.single_person, "max_slots": row.max_slots}
+        ),
+        "member_form": MemberForm(),
+        "members": query.members(row),
+        "may_manage": access.can(request.user, row, Action.MANAGE),
+        "roles": [(role, ROLE_HELP[role]) for role in Role],
+        "crumbs": crumbs(("Projects", reverse("projects")), row.name),
+    }
+    return render(request, "projects/settings.html", context | instead, status=status)
+
+
+def _member_refused(request: Request, row: Project, username: str, error: TrainyardError) -> HttpResponse:
+    """Show the settings again, with what was refused said in the member's row."""
+    refused = {"username": username, "message": error.message}
+    return _settings_page(request, row, status=error.status, refused=refused)
+
+
+@form_page
+def set_role(request: Request, project: str) -> HttpResponse:
+    """Add a member or change a role."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    if request.method != "POST":  # the refused form was loaded again
+        return go("project_settings", row.slug)
+    form = MemberForm(request.POST)
+    if not form.is_valid():
+        return _settings_page(request, row, status=422, member_form=form)
+    wanted = form.cleaned_data
+    try:
+        person = actions.find_person(wanted["user"])
+        actions.set_role(row, person, Role(wanted["role"]), by=request.user)
+    except NotFound as error:
+        form.add_error("user", error.message)
+        return _settings_page(request, row, status=422, member_form=form)
+    except Conflict as error:
+        return _member_refused(request, row, wanted["user"], error)
+    say(request, f"{person.username} is {wanted['role']} of {row.name}.")
+    return go("project_settings", row.slug)
+
+
+@form_page
 def remove_member(request: Request, project: str, username: str) -> HttpResponse:
     """Take somebody out of the project."""
     row = access.get_project(request.user, project, Action.MANAGE)
+    if request.method != "POST":  # the page that refused it was loaded again
+        return go("project_settings", row.slug)
     person = actions.find_person(username)
-    actions.remove_member(row, person, by=request.user)
+    try:
+        actions.remove_member(row, person, by=request.user)
+    except Conflict as error:
+        return _member_refused(request, row, username, error)
     say(request, f"{person.username} is no longer a member of {row.name}.")
     return go("project_settings", row.slug) if request.user != person else go("projects")
 
