@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
-from jobs.queries import versions
+from jobs.queries import inputs, versions
 from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
 from jobs.spec.signature import Signature, TensorSpec
@@ -25,17 +25,25 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
     signature = Signature.model_validate(version.signature)
     profile = versions.profile(version)
     tensor, several = signature.inputs[0], len(signature.inputs) > 1
-    sample = _sample(profile, tensor)
-    context = {"signature": signature, "kind": "json", "text": json.dumps(_rounded(sample))}
+    known = positions_context(version)
+    positions = known["positions"]
+    sample = _sample(profile, tensor, positions)
+    context = {**known, "signature": signature, "kind": "json", "text": json.dumps(_rounded(sample))}
     if several:
         return {**context, "text": json.dumps({t.name: _zeros(t) for t in signature.inputs})}
     if _is_image(tensor):
         top = _highest(profile, sample)
         return {**context, "kind": "grid", "rows": tensor.shape[0], "columns": tensor.shape[1], "top": top}
-    names = list(profile.features) if profile and profile.kind == "vector" else []
-    if len(tensor.shape) == 1 and tensor.shape[0] == len(names) <= MAX_FIELDS:
+    if 0 < len(positions) <= MAX_FIELDS:
+        names = [position.name for position in positions]
         return {**context, "kind": "fields", "fields": list(zip(names, sample, strict=True))}
     return context
+
+
+def positions_context(version: ModelVersion) -> dict[str, Any]:
+    """Return what `models/positions.html` shows: which column stands at which position of the input."""
+    positions = inputs.positions(version)
+    return {"positions": positions, "encodes_texts": any(p.word is not None for p in positions)}
 
 
 def _is_image(tensor: TensorSpec) -> bool:
@@ -52,12 +60,12 @@ def _zeros(tensor: TensorSpec) -> Any:
     return value
 
 
-def _sample(profile: Profile | None, tensor: TensorSpec) -> Any:
-    """Return the first previewed row in the tensor's shape, or zeros."""
+def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[inputs.Position]) -> Any:
+    """Return the first previewed row in the tensor's shape, encoded as the model takes it, or zeros."""
     row = dict(profile.preview[0]) if profile and profile.preview else {}
     if profile is None or not row:
         return _zeros(tensor)
-    given = [row.get(name) for name in profile.features]
+    given = [p.of(row) for p in positions] or [row.get(name) for name in profile.features]
     value = given[0] if profile.kind == "image" and given else given
     numbers = _flat(value)
     size = math.prod(dimension or 1 for dimension in tensor.shape)

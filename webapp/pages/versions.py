@@ -66,6 +66,7 @@ def _overview(request: Request, row: ModelVersion) -> dict[str, Any]:
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if _may_ask(row, endpoint) else None,
         "compared": versions.report(row, "report"),
+        **tryout.positions_context(row),
     }
 
 
@@ -107,7 +108,8 @@ def _try(request: Request, row: ModelVersion) -> dict[str, Any]:
 
 def _use(request: Request, row: ModelVersion) -> dict[str, Any]:
     del request
-    return {"address": prediction.address(), "example": tryout.example_body(row)}
+    example = tryout.example_body(row)
+    return {"address": prediction.address(), "example": example, **tryout.positions_context(row)}
 
 
 def _card(request: Request, row: ModelVersion) -> dict[str, Any]:

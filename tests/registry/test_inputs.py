@@ -1,0 +1,116 @@
+"""A version says which column stands at which position of its input, and gives a real row as example."""
+
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.models import DatasetVersion, ModelVersion
+from jobs.queries import inputs
+from tests.factories import make_dataset, make_experiment, make_job, profile
+from tests.people import browser_of
+from tests.registry.conftest import Yard
+from workers.engine.data.encode import encode
+from workers.engine.data.table import Table
+from workers.engine.profile import make_profile
+
+ROOMS = profile(
+    target="kind",
+    features=["width", "length", "side"],
+    inputs=["width", "length", "side=north", "side=south"],
+    input_shape=[4],
+    columns=[],
+    preview=[{"width": 1.5, "length": 2, "side": "south", "kind": "a"}],
+)
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "data": {"dataset": "rooms"},
+    "model": {"kind": "template", "template": "mlp"},
+    "fit": {"epochs": 3},
+}
+
+
+def trained(yard: Yard, *, size: int = 4, described: dict[str, Any] = ROOMS, **roles: Any) -> ModelVersion:
+    """Make a live version trained on rooms under these roles."""
+    version = yard.live()
+    data = DatasetVersion.objects.filter(dataset=make_dataset("rooms", project=yard.project, by=yard.member))
+    data.update(profile_json=described)
+    spec = SPEC | {"data": {"dataset": "rooms", **roles}}
+    experiment = make_experiment(project=yard.project, by=yard.member, spec=spec)
+    version.source_job = make_job(
+        by=yard.member, experiment=experiment, payload={"dataset_version": data.get().pk}
+    )
+    version.signature = {**version.signature, "inputs": [{"name": "x", "dtype": "float32", "shape": [size]}]}
+    version.save()
+    return version
+
+
+def names(version: ModelVersion) -> list[str]:
+    return [position.name for position in inputs.positions(version)]
+
+
+def shown(yard: Yard, tab: str) -> str:
+    return unescape(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": tab}).content.decode())
+
+
+@pytest.mark.parametrize("tab", ["overview", "try", "use"])
+def test_the_page_names_the_positions_in_order(yard: Yard, tab: str) -> None:
+    trained(yard)
+    page = shown(yard, tab)
+    wanted = ("1</span> width", "2</span> length", "3</span> side = north", "4</span> side = south")
+    places = [page.index(name) for name in wanted]
+    assert places == sorted(places)
+    assert "1 at the position of its word" in page
+
+
+def test_the_fields_to_try_it_are_labelled_and_hold_a_real_row(yard: Yard) -> None:
+    trained(yard)
+    page = shown(yard, "try")
+    assert '<label class="form-label" for="field-4">side = south</label>' in page
+    values = [page.split(f'id="field-{i}" name="field" value="')[1].split('"')[0] for i in range(1, 5)]
+    assert [float(value) for value in values] == [1.5, 2, 0, 1]
+
+
+def test_the_example_is_a_real_row_as_the_model_takes_it(yard: Yard) -> None:
+    trained(yard)
+    assert '{"instances": [[1.5, 2, 0.0, 1.0]]}' in shown(yard, "use")
+
+
+def test_features_chosen_by_the_experiment_stand_in_its_order(yard: Yard) -> None:
+    assert names(trained(yard, size=3, features=["side", "width"])) == [
+        "side = north",
+        "side = south",
+        "width",
+    ]
+
+
+def test_arrays_of_numbers_are_named_by_their_items(yard: Yard) -> None:
+    described = {**ROOMS, "features": ["p"], "inputs": ["p_0", "p_1"], "preview": [{"p": [3, 4]}]}
+    version = trained(yard, size=2, described=described)
+    assert names(version) == ["p_0", "p_1"]
+    assert [position.of({"p": [3, 4]}) for position in inputs.positions(version)] == [3, 4]
+
+
+def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
+    columns = {
+        "side": np.array(["west", "a=b", "west"]),
+        "open": np.array([True, False, True]),
+        "width": np.array([1.5, 2.0, 3.0]),
+        "y": np.array([0, 1, 0]),
+    }
+    table = Table(columns)
+    encoded = encode(table, target="y", features=None, task=None)
+    described = make_profile(table, encoded)
+    version = trained(yard, size=encoded.x.shape[1], described=described.model_dump(mode="json"))
+    made = [[position.of(row) for position in inputs.positions(version)] for row in described.preview]
+    np.testing.assert_array_equal(np.array(made, np.float32), encoded.x)
+
+
+def test_nothing_is_said_where_it_is_not_known(yard: Yard) -> None:
+    assert names(trained(yard, target="width")) == []
+    assert "Input positions" not in shown(yard, "overview")
+
+
+def test_an_input_of_another_size_is_not_named(yard: Yard) -> None:
+    assert names(trained(yard, size=5)) == []
