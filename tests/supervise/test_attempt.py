@@ -187,6 +187,12 @@ async def test_a_failure_names_its_code_and_its_runner_is_not_used_again(bench: 
     assert bench.pids == []
 
 
+async def test_a_task_without_room_on_the_disk_is_done_again(bench: Bench) -> None:
+    ending = await bench.run(["fail", "disk_full"])
+    assert ending is not None
+    assert (ending.outcome, ending.code) == (Outcome.LOST, "disk_full")
+
+
 async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench: Bench) -> None:
     bench.with_memory(100 * 2**20)
     ending = await bench.run(["points", 0, 5], ["eat", 150], ["hold"])

@@ -1,5 +1,6 @@
 """Says why a task failed: a stable code and a sentence, from whatever was raised."""
 
+import errno
 import traceback
 
 from jobs.spec.events import Failed
@@ -20,6 +21,8 @@ def _named(error: Exception) -> tuple[str, str]:
         return error.code, str(error)
     if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
         return "out_of_memory", f"the task ran out of memory: {_first_line(error)}; try a smaller batch size"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "disk_full", f"no space left on the worker's disk: {error}"
     if isinstance(error, FileNotFoundError | PermissionError):
         return "missing_file", f"a file of the task cannot be read: {error}"
     return "internal_error", f"{type(error).__name__}: {_first_line(error)}"

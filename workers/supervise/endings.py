@@ -14,6 +14,8 @@ from jobs.states import Outcome
 WHY_TO_OUTCOME = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}
 GIB = 2**30
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+OF_THE_MACHINE = frozenset({"disk_full"})
+"""Failures that say nothing of the task: it goes on from its last checkpoint once there is room."""
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,8 @@ class Ending:
             case Result(result=result):
                 return cls(Outcome.COMPLETED, result=result)
             case Failed(code=code, message=message, traceback=trace):
-                return cls(Outcome.FAILED, code, message, trace)
+                outcome = Outcome.LOST if code in OF_THE_MACHINE else Outcome.FAILED
+                return cls(outcome, code, message, trace)
             case Yielded(why=why):
                 return cls(WHY_TO_OUTCOME[why])
 
