@@ -1,14 +1,21 @@
 """Small real data sets, models and a report for the tests of whole tasks."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.task import DatasetFile, Member, ProfileTask
 from workers.engine import profile
-from workers.engine.data.dataset import load_dataset
+from workers.engine.data.dataset import Dataset, load_dataset
+
+if TYPE_CHECKING:  # it imports Keras
+    from workers.engine.build import Scaling
+
+Array = npt.NDArray[Any]
+Weights = tuple[Array, Array]  # kernel [inputs, outputs], bias [outputs]
 
 
 class Listener:
@@ -56,38 +63,80 @@ def spec_for(bundled: str, template: str = "linear", **more: Any) -> ExperimentS
 
 
 def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFile, **how: Any) -> Member:
-    """Train a tiny model and store it as the store does: without a suffix."""
-    import keras
+    """Train a tiny model in closed form and store it as the store does: without a suffix.
 
+    Its hidden layer is random, its last one fitted by least squares (Huang, Zhu and Siew 2006, Extreme
+    learning machine): as good as some epochs of Adam, and nothing is compiled.
+    """
     from workers.engine.build import measure_scaling
 
-    keras.utils.set_random_seed(how.get("seed", 0))
     data = load_dataset(file, spec.data)
     train, validation = data.parts.train, data.parts.validation
     scaling = measure_scaling(data.x[train], data.y[train], data.profile)
-    units, outputs = how.get("units", 16), max(data.profile.outputs, 1)
-    inputs = keras.Input(data.profile.input_shape, name="input")
-    normal = keras.layers.Normalization(mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist())
-    x = keras.layers.Dense(units, activation="relu")(keras.layers.Flatten()(normal(inputs)))
-    if data.task == "regression":
-        x = keras.layers.Dense(outputs)(x)
-        x = keras.layers.Rescaling(float(scaling.y_std[0]), offset=float(scaling.y_mean[0]))(x)
-        loss = "mae"
-    elif data.task == "binary":
-        x, loss = keras.layers.Dense(1, activation="sigmoid")(x), "binary_crossentropy"
-    else:
-        x = keras.layers.Dense(outputs, activation="softmax")(x)
-        loss = "sparse_categorical_crossentropy"
-    model = keras.Model(inputs, x, name=how.get("model_name", f"m_{name}"))
-    model.compile(keras.optimizers.Adam(0.02), loss)
-    labels = data.y[train]
-    if how.get("shuffled"):
-        labels = np.random.default_rng(0).permutation(labels)
-    model.fit(data.x[train], labels, epochs=how.get("epochs", 8), batch_size=64, verbose=0)
+    units = how.get("units", 16)
+    rng = np.random.default_rng(how.get("seed", 0))
+    z = _normal(data.x, scaling)
+    first = rng.normal(size=(z.shape[1], units)) / np.sqrt(z.shape[1]), rng.normal(size=units) / 2
+    hidden = np.maximum(z @ first[0] + first[1], 0)
+    labels = np.random.default_rng(1).permutation(data.y[train]) if how.get("shuffled") else data.y[train]
+    last = _least_squares(hidden[train], _targets(data, labels, scaling))
+
+    model = _with_weights(data, scaling, how.get("model_name", f"m_{name}"), first, last)
     model.save(folder / f"{name}.keras")
     stored = (folder / f"{name}.keras").rename(folder / f"digest-of-{name}")
     predictions = folder / f"{name}.npz"
-    y_pred = model.predict(data.x[validation], verbose=0)
+    y_pred = _answers(data.task, hidden[validation] @ last[0] + last[1], scaling)
     np.savez(predictions, rows=validation, y_true=data.y[validation], y_pred=y_pred)
     values = {"units": units}
     return Member(name=name, model=str(stored), validation_predictions=str(predictions), values=values)
+
+
+def _normal(x: Array, scaling: "Scaling") -> Array:
+    mean, variance = (np.broadcast_to(a, x.shape[1:]).ravel() for a in (scaling.x_mean, scaling.x_variance))
+    return (x.reshape(len(x), -1) - mean) / np.sqrt(variance)
+
+
+def _least_squares(hidden: Array, wanted: Array, ridge: float = 10.0) -> Weights:
+    design = np.column_stack([hidden, np.ones(len(hidden))])
+    found = np.linalg.solve(design.T @ design + ridge * np.eye(design.shape[1]), design.T @ wanted)
+    return found[:-1], found[-1]
+
+
+def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
+    """Return what the last layer shall give before its activation: scaled targets, or logits of +-3."""
+    if data.task == "regression":
+        return (labels.reshape(len(labels), -1) - scaling.y_mean[0]) / scaling.y_std[0]
+    hot = labels.reshape(-1, 1) if data.task == "binary" else np.eye(data.profile.outputs)[labels.ravel()]
+    return 6.0 * hot - 3.0
+
+
+def _answers(task: str, last: Array, scaling: "Scaling") -> Array:
+    """Return what the model answers where its last layer gives `last`."""
+    if task == "regression":
+        return last * scaling.y_std[0] + scaling.y_mean[0]
+    if task == "binary":
+        return 1 / (1 + np.exp(-last))
+    odds = np.exp(last - last.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def _with_weights(data: Dataset, scaling: "Scaling", name: str, first: Weights, last: Weights) -> Any:
+    """Return a Keras model of two dense layers, with an optimizer's state as stored models have it."""
+    import keras
+
+    activation = {"regression": None, "binary": "sigmoid"}.get(str(data.task), "softmax")
+    layers = [
+        keras.layers.Dense(len(first[1]), activation="relu", kernel_initializer="zeros"),
+        keras.layers.Dense(len(last[1]), activation=activation, kernel_initializer="zeros"),
+    ]
+    inputs = keras.Input(data.profile.input_shape, name="input")
+    normal = keras.layers.Normalization(mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist())
+    x = layers[1](layers[0](keras.layers.Flatten()(normal(inputs))))
+    if data.task == "regression":
+        x = keras.layers.Rescaling(float(scaling.y_std[0]), offset=float(scaling.y_mean[0]))(x)
+    model = keras.Model(inputs, x, name=name)
+    for layer, weights in zip(layers, (first, last), strict=True):
+        layer.set_weights(list(weights))
+    model.compile(keras.optimizers.Adam())
+    model.optimizer.build(model.trainable_variables)
+    return model

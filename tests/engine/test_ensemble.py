@@ -21,8 +21,7 @@ def setting(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
     members = tuple(
-        train_member(folder, f"m{k}", spec, file, units=units, epochs=epochs, seed=k)
-        for k, (units, epochs) in enumerate([(4, 3), (16, 10), (32, 10)])
+        train_member(folder, f"m{k}", spec, file, units=units, seed=k) for k, units in enumerate([4, 16, 32])
     )
     return spec, file, members
 
@@ -101,9 +100,7 @@ def test_a_plain_mean_has_equal_weights(setting, tmp_path):
 
 def test_members_of_one_name_and_one_configuration_are_joined_with_a_warning(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    members = tuple(
-        train_member(tmp_path, f"m{k}", spec, file, seed=k, model_name="same", epochs=3) for k in range(2)
-    )
+    members = tuple(train_member(tmp_path, f"m{k}", spec, file, seed=k, model_name="same") for k in range(2))
     listener = Listener(tmp_path / "run")
     ensemble.run(task_for((spec, file, members), tmp_path / "run", "mean"), listener)
     assert "members_differ_by_seed_only" in listener.warnings
@@ -112,8 +109,8 @@ def test_members_of_one_name_and_one_configuration_are_joined_with_a_warning(tmp
 
 def test_an_ensemble_no_better_than_its_best_member_says_so(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    good = train_member(tmp_path, "good", spec, file, epochs=25)
-    bad = train_member(tmp_path, "bad", spec, file, units=2, epochs=1)
+    good = train_member(tmp_path, "good", spec, file)
+    bad = train_member(tmp_path, "bad", spec, file, units=2)
     listener = Listener(tmp_path / "run")
     result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), listener)
     assert "ensemble_not_better" in listener.warnings

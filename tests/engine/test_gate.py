@@ -107,7 +107,7 @@ def judge(folder, challenger, **more):
 
 def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
     folder, spec, file = setting
-    member = train_member(folder, "good", spec, file, epochs=20)
+    member = train_member(folder, "good", spec, file)
     gates, result = judge(
         tmp_path, member.model, dataset=file, spec=spec, champion=member.model,
         champion_signature=None,
@@ -121,7 +121,7 @@ def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
 
 def test_a_model_trained_on_shuffled_labels_fails_even_without_a_champion(setting, tmp_path):
     folder, spec, file = setting
-    member = train_member(folder, "shuffled", spec, file, epochs=20, shuffled=True)
+    member = train_member(folder, "shuffled", spec, file, shuffled=True)
     gates, _ = judge(tmp_path, member.model, dataset=file, spec=spec)
     assert gates["better_than_baseline"]["state"] == "failed"
     assert gates["metric"]["state"] == "skipped"

@@ -245,7 +245,7 @@ def test_a_foreign_model_is_registered_with_its_signature(tmp_path):
 
 def test_our_own_model_is_tried_on_rows_of_its_data(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    member = train_member(tmp_path, "m", spec, file, epochs=1)
+    member = train_member(tmp_path, "m", spec, file)
     result, _ = register(Path(member.model), tmp_path / "run", dataset=file)
     assert result["sample_rows"] == 32
     assert len(result["class_labels"]) == 3

@@ -87,7 +87,7 @@ def test_a_model_without_any_int8_form_is_refused(tmp_path):
 def done(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
-    member = train_member(folder, "m", spec, file, units=256, epochs=3)
+    member = train_member(folder, "m", spec, file, units=256)
     listener = Listener(folder / "run")
     task = QuantizeTask(
         folder=listener.folder, spec=spec, quantize=Quantize(), dataset=file, model=member.model, threads=1
@@ -126,7 +126,7 @@ def test_the_answers_stay_nearly_the_same(done):
 
 def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16 + k, epochs=3) for k in range(2))
+    members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16 + k) for k in range(2))
     pooled = Listener(tmp_path / "pooled")
     how = {"spec": spec, "dataset": file}
     ensemble.run(
