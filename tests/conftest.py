@@ -1,5 +1,4 @@
 import gc
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -32,12 +31,6 @@ class Grouped(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return SHARED.get(_folder(nodeid), nodeid.split("::")[0])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: who waits for a process leaves its core to another."""
-    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

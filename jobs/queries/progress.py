@@ -51,7 +51,7 @@ def of(job: Job) -> Progress:
         _, total, unit = _counted(job)
         return Progress(total, total, unit, 1.0, 0.0)
     done, total, unit = _counted(job)
-    if job.state in FINAL or job.started is None:
+    if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, 0.0 if not total else done / total, None)
     left = _seconds_left(job)
     elapsed = (timezone.now() - job.started).total_seconds()

@@ -38,6 +38,8 @@ def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]
 def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
     message = item["msg"].removeprefix("Value error, ")
     parts, here = _follow(body, item["loc"], is_missing=item["type"] == "missing")
+    if item["type"] == "extra_forbidden" and parts:
+        message = _unknown(parts)
     if item["type"] == "value_error":
         named, message = _named_first(message, here)
         parts += named
@@ -79,6 +81,11 @@ def _named_first(message: str, here: Any) -> tuple[list[str], str]:
         else:
             return [], message
     return path, rest if first.endswith(":") else message
+
+
+def _unknown(parts: list[str]) -> str:
+    *above, name = parts
+    return f"{name!r} is no field of {'.'.join(above)}" if above else f"{name!r} is no field here"
 
 
 def _escaped(part: str) -> str:

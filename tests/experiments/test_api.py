@@ -64,6 +64,14 @@ def test_a_bad_spec_is_refused_with_pointers(api: Client, spec: dict[str, Any]) 
     assert answer.json()["errors"][0]["pointer"] == "/spec/fit/epochs"
 
 
+def test_a_misspelt_field_is_named_with_its_place(api: Client, spec: dict[str, Any]) -> None:
+    body = {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epoch": 5, "epochs": 5}}, "tag": "a"}
+    told = {error["pointer"]: error["message"] for error in post(api, "/experiments", body).json()["errors"]}
+    assert told["/tag"] == "'tag' is no field here"
+    spelt = post(api, "/experiments", {key: body[key] for key in ("project", "name", "spec")})
+    assert spelt.json()["errors"] == [{"pointer": "/spec/fit/epoch", "message": "'epoch' is no field of fit"}]
+
+
 def test_a_draft_may_be_unfinished_but_not_submitted(api: Client) -> None:
     made = make(api, {"version": 1}, draft=True)
     assert (made["revision"], made["draft"]) == (None, {"version": 1})

@@ -162,3 +162,12 @@ def test_once_only_small_steps_are_open_their_usual_time_is_left(replay: Replay)
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
 def test_before_a_trial_has_ended_nothing_is_promised(replay: Replay) -> None:
     assert replay.left_at(9.0) is None
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_a_paused_job_promises_no_time_and_keeps_its_share(replay: Replay) -> None:
+    assert replay.left_at(23.0) is not None
+    replay.root.state = "paused"
+    shown = progress.of(replay.root)
+    assert (shown.eta_seconds, shown.fraction) == (None, shown.done / shown.total)
+    assert shown.done > 0
