@@ -9,7 +9,8 @@ import os
 import signal
 from pathlib import Path
 
-from workers.engine import killpoint
+from workers.engine import keeper, killpoint
+from workers.runner.__main__ import main
 
 DOOM = "doom"
 POINTS = (
@@ -36,11 +37,8 @@ def die_if_ordered(name: str) -> None:
 
 
 def run() -> None:
-    """Be the runner. The engine takes the kill points by name, so they change before it is imported."""
-    killpoint.kill_point = die_if_ordered
-    from workers.engine import keeper
-    from workers.runner.__main__ import main
-
+    """Be the runner, which asks for orders at every kill point."""
+    killpoint.decide = die_if_ordered
     if (home_of_the_yard() / DOOM).is_dir():
         os.environ[keeper.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
     main()

@@ -9,6 +9,7 @@ import random
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import FINAL, RunningYard
 from tests.ops.conftest import wait_for
 
-KINDS = ("runner", "worker", "web", "scheduler", "serving", "broker", "checkpoint")
+KINDS = ("runner", "forkserver", "worker", "web", "scheduler", "serving", "broker", "checkpoint")
 MODEL = "chaos"
 SEARCH = spec(
     search=search(executions_per_trial=2, max_trials=2),
@@ -123,7 +124,7 @@ class Round:
     def _victim(self, kind: str) -> psutil.Process:
         def found() -> psutil.Process | None:
             victims = find(self.yard, kind)
-            if kind == "runner" and not victims:
+            if kind in ("runner", "forkserver") and not victims:
                 self._needs_work()
             return victims[0] if victims else None
 
@@ -151,7 +152,9 @@ def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
     parts = yard.parts()
     match kind:
         case "runner":
-            return _with_argument(parts.get("worker-1"), "tests.chaos.doomed_runner")
+            return _named(parts.get("worker-1"), "ty-runner")
+        case "forkserver":
+            return _named(parts.get("worker-1"), "ty-forkserver")
         case "serving":
             return _with_argument(parts.get("serving"), "workers.serving.child")
         case "worker":
@@ -161,10 +164,18 @@ def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
 
 
 def _with_argument(parent: psutil.Process | None, word: str) -> list[psutil.Process]:
+    return _below(parent, lambda child: word in child.cmdline())
+
+
+def _named(parent: psutil.Process | None, name: str) -> list[psutil.Process]:
+    return _below(parent, lambda child: child.name() == name)
+
+
+def _below(parent: psutil.Process | None, wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
     """Return what runs below `parent`, newest first: an older runner may be idle."""
     try:
         below = parent.children(recursive=True) if parent else []
-        found = [child for child in below if word in child.cmdline()]
+        found = [child for child in below if wanted(child)]
         return sorted(found, key=psutil.Process.create_time, reverse=True)
     except psutil.Error:
         return []

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from workers.supervise.masking import Masker
 from workers.supervise.pool import RunnerPool
 from workers.supervise.timing import Timing
 
-FAKE = (sys.executable, "-m", "tests.supervise.fake_runner")
+FAKE = "tests.supervise.fake_runner"
 QUICK = Timing(
     watch=0.02,
     commit=0.01,

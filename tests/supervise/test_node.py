@@ -42,6 +42,7 @@ class NodeProcess:
                 "TRAINYARD_DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
                 "TRAINYARD_REDIS_URL": "unix:///nowhere/valkey.sock",
                 "TRAINYARD_RUNNER_MODULE": "tests.supervise.fake_runner",
+                "TRAINYARD_FORK_RUNNERS": "0",
                 "TRAINYARD_MIN_FREE_BYTES": "1000",
                 "TRAINYARD_NODE_POLL": "0.1",
                 "TRAINYARD_NODE_RENEW": "0.2",

@@ -21,6 +21,7 @@ from workers.supervise.backoff import Backoff
 from workers.supervise.endings import Ending
 from workers.supervise.ledger import LedgerAway
 from workers.supervise.masking import Masker
+from workers.supervise.nursery import Nursery
 from workers.supervise.pool import RunnerPool
 
 log = logging.getLogger(__name__)
@@ -41,13 +42,15 @@ class Node:
         self._settings = settings
         self._timing = settings.timing
         self._folder = folder
+        nursery = Nursery(folder.runners, settings.timing.idle_forkserver, settings.runner)
         self._pool = RunnerPool(
             folder=folder.runners,
             slots=slots,
             idle_seconds=settings.timing.idle_runner,
             idle_memory=memory_per_slot(slots),
             masker=Masker(secrets),
-            program=settings.runner,
+            module=settings.runner,
+            nursery=nursery if settings.forks else None,
         )
         self._fixtures = Fixtures(settings, folder, self._pool, slots)
         self._member: Membership | None = None

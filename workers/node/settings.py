@@ -3,16 +3,19 @@
 import argparse
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.node.disk import least_free
-from workers.supervise.process import RUNNER
+from workers.supervise.launch import RUNNER
 from workers.supervise.timing import Timing
 
 MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
-"""Tests put a runner here that imports nothing large."""
+"""Tests put a runner here that imports nothing large, or one that dies on order."""
+FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
+"""`0`: each runner imports everything itself, should a library not stand being forked."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class NodeSettings:
     name: str | None = None
     timing: Timing = field(default_factory=Timing.from_environment)
     least_free: int = field(default_factory=least_free)
-    runner: tuple[str, ...] = RUNNER
+    runner: str = RUNNER
+    forks: bool = False
 
     @property
     def host(self) -> str:
@@ -42,13 +46,13 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     )
     parser.add_argument("--name", help="how people know it; by default the host's name")
     options = parser.parse_args(arguments)
-    module = os.environ.get(MODULE_VARIABLE)
     return NodeSettings(
         home=home,
         pool=options.pool,
         slots=options.slots,
         name=options.name,
-        runner=(*RUNNER[:2], module) if module else RUNNER,
+        runner=os.environ.get(MODULE_VARIABLE, RUNNER),
+        forks=sys.platform == "linux" and os.environ.get(FORK_VARIABLE, "1") != "0",
     )
 
 

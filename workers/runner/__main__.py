@@ -2,92 +2,25 @@
 
 import argparse
 import faulthandler
-import gc
 import os
 import signal
 import sys
-import time
 
-from jobs.spec.control import Start
-from jobs.spec.events import Failed, Result, RunnerEvent, Started, Yielded
-from jobs.spec.task import Task
-from workers.engine.report import Yielding
-from workers.runner.environment import Environment, read_task
-from workers.runner.failures import describe
 from workers.runner.inbox import Inbox
-from workers.runner.leash import tie_to_parent
-from workers.runner.libraries import configure_jax, import_keras
+from workers.runner.leash import name_process, tie_to_parent
 from workers.runner.outlet import Outlet
-from workers.runner.record import make_record
-from workers.runner.registry import WITHOUT_JAX, load
-from workers.runner.resume import newest_step
-from workers.runner.speaker import Speaker
-
-
-class Runner:
-    """Serves tasks until told to end; the first task that needs JAX fixes the process environment."""
-
-    def __init__(self, outlet: Outlet, inbox: Inbox) -> None:
-        self._outlet = outlet
-        self._inbox = inbox
-        self._environment: Environment | None = None
-
-    def serve(self) -> None:
-        """Run one task after another."""
-        while (start := self._inbox.next_start()) is not None:
-            self._inbox.begin()
-            final = self._final_event(start)
-            self._outlet.flush()
-            self._inbox.be_idle()
-            self._outlet.send(final)
-            self._outlet.flush()
-
-    def _final_event(self, start: Start) -> RunnerEvent:
-        """Run the task and say how it ended: the one handler round every run."""
-        try:
-            task = read_task(start.task)
-            if (refusal := self._refusal(task)) is not None:
-                return refusal
-            result = self._run(task)
-            return Result(time=time.time(), result=result)
-        except Yielding as request:
-            return Yielded(time=time.time(), why=request.why)
-        except Exception as error:  # noqa: BLE001  whatever it was, the supervisor must hear of it
-            return describe(error, time.time())
-
-    def _refusal(self, task: Task) -> Failed | None:
-        """Refuse a task whose environment this process cannot give any more."""
-        needed = Environment.of(task)
-        if task.kind in WITHOUT_JAX or self._environment in (None, needed):
-            return None
-        message = f"this process was started for {self._environment}, the task needs {needed}"
-        return Failed(time=time.time(), code="environment", message=message)
-
-    def _run(self, task: Task) -> dict[str, object]:
-        environment = Environment.of(task)
-        if task.kind not in WITHOUT_JAX:
-            if self._environment is None:
-                environment.apply()
-                self._environment = environment
-            spec = getattr(task, "spec", None)
-            configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
-            import_keras()
-        os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
-        run = load(task)
-        gc.freeze()  # Keras collects garbage for each model: without the libraries in 0.02 s instead of 0.3
-        record = make_record(task, environment)
-        self._outlet.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
-        return run(task, Speaker(self._outlet, self._inbox, task.folder))
+from workers.runner.serve import Runner
 
 
 def main() -> None:
-    """Tie this process to its supervisor and serve it."""
+    """Tie this process to its parent and serve its supervisor."""
     parser = argparse.ArgumentParser(prog="workers.runner", description=__doc__)
     parser.add_argument("--events-fd", type=int, required=True, help="file descriptor that takes events")
-    parser.add_argument("--parent", type=int, help="pid of the supervisor: its death is ours")
+    parser.add_argument("--parent", type=int, help="pid of the process that started us: its death is ours")
     options = parser.parse_args()
     if options.parent is not None:
         tie_to_parent(options.parent)
+    name_process("ty-runner")
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # the supervisor asks a hanging run where it stands
     os.set_inheritable(options.events_fd, False)

@@ -1,4 +1,4 @@
-"""Ties this process to its supervisor: when that dies, the kernel kills us."""
+"""What this process asks of the kernel: to die with its parent, and to go by a name."""
 
 import ctypes
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
 
 
 def tie_to_parent(parent: int) -> None:
@@ -23,3 +24,9 @@ def tie_to_parent(parent: int) -> None:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
         raise SystemExit(f"the supervisor (pid {parent}) is gone; this runner's parent is {os.getppid()}")
+
+
+def name_process(name: str) -> None:
+    """Go by `name`, of at most 15 characters, in `ps` and `top`: a fork has its parent's command line."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)

@@ -13,6 +13,7 @@ from jobs.spec.control import Start
 from jobs.spec.task import Task
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
+from workers.runner.registry import WITHOUT_JAX
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.endings import GIB, Ending
@@ -138,7 +139,7 @@ class Supervision:
 
     async def _on_runner(self, key: Key, recorder: Recorder, task: Task, start: Start) -> None:
         pool = self._place.pool
-        runner = await pool.take(key)
+        runner = await pool.take(key, needs_jax=task.kind not in WITHOUT_JAX)
         reusable = False
         try:
             session = Session(

@@ -1,18 +1,21 @@
 """Runners, warm ones first: imports, data and compiled steps are worth tens of seconds."""
 
 import asyncio
+import contextlib
 import itertools
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
+from workers.supervise.launch import RUNNER, Execute, Launcher
 from workers.supervise.masking import Masker
-from workers.supervise.process import RUNNER, RunnerProcess
+from workers.supervise.nursery import Nursery
+from workers.supervise.process import RunnerProcess
 from workers.supervise.usage import ProcessTree
 
 MOST_TASKS = 50
@@ -36,12 +39,14 @@ class RunnerPool:
     idle_memory: int
     """An idle runner above this many bytes is not kept."""
     masker: Masker = field(default_factory=Masker)
-    program: Sequence[str] = RUNNER
+    module: str = RUNNER
+    nursery: Nursery | None = None
+    """Forks the runners that need JAX; without it each imports everything anew."""
     _idle: dict[RunnerProcess, Key] = field(default_factory=dict)
     _busy: set[RunnerProcess] = field(default_factory=set)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    async def take(self, key: Key) -> RunnerProcess:
+    async def take(self, key: Key, *, needs_jax: bool = True) -> RunnerProcess:
         """Return an idle runner of `key`, or a new one."""
         for runner, its_key in list(self._idle.items()):
             if its_key == key and runner.alive:
@@ -49,7 +54,7 @@ class RunnerPool:
                 self._busy.add(runner)
                 return runner
         await self._make_room()
-        runner = await self._start(key)
+        runner = await self._start(key, needs_jax=needs_jax)
         self._busy.add(runner)
         return runner
 
@@ -76,10 +81,14 @@ class RunnerPool:
         """End what has been idle for too long, or died while idle."""
         too_old = time.monotonic() - self.idle_seconds
         await self._discard_idle(lambda runner: not runner.alive or runner.idle_since < too_old)
+        if self.nursery is not None:
+            await self.nursery.sweep()
 
     async def close(self) -> None:
-        """End every idle runner."""
+        """End every idle runner, and the fork servers with whatever they have forked."""
         await self._discard_idle(lambda _runner: True)
+        if self.nursery is not None:
+            await self.nursery.close()
 
     @property
     def pids(self) -> list[int]:
@@ -94,11 +103,20 @@ class RunnerPool:
         while self._idle and len(self._idle) + len(self._busy) >= self.slots:
             await self.discard(next(iter(self._idle)))  # the one idle for the longest
 
-    async def _start(self, key: Key) -> RunnerProcess:
+    async def _start(self, key: Key, *, needs_jax: bool) -> RunnerProcess:
+        launchers: list[Launcher] = [Execute(self.module)]
+        if needs_jax and self.nursery is not None:
+            server = await self.nursery.server_for(key.environment)
+            if server is not None:
+                launchers.insert(0, server)
+        for launcher in launchers[:-1]:
+            with contextlib.suppress(OSError):  # the fork server has died since
+                return await self._start_by(launcher, key)
+        return await self._start_by(launchers[-1], key)
+
+    async def _start_by(self, launcher: Launcher, key: Key) -> RunnerProcess:
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         environment = runner_environment(folder, devices=key.devices)
-        return await RunnerProcess.start(
-            folder, environment=environment, masker=self.masker, program=self.program
-        )
+        return await RunnerProcess.start(folder, launcher, environment=environment, masker=self.masker)

@@ -40,6 +40,8 @@ class Timing:
     """Silence allowed before the first progress: imports, data, compilation."""
     stack_dump: float = 1.0
     idle_runner: float = 60.0
+    idle_forkserver: float = 900.0
+    """It holds some 250 MB, and saves every further start 2 to 3 seconds."""
     retry_first: float = 0.1
     retry_limit: float = 5.0
     canary: float = 10.0

@@ -1,0 +1,104 @@
+"""Runners forked from a process that has JAX and Keras: as good as executed ones, and nothing outlives anything."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jobs.spec.control import Start
+from tests.supervise.conftest import FAKE, until
+from workers.runner.environment import Environment
+from workers.supervise.masking import Masker
+from workers.supervise.nursery import Nursery
+from workers.supervise.pool import Key, RunnerPool
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
+KEY = Key(1, Environment(threads=1))
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
+    folder = tmp_path / "runners"
+    made = RunnerPool(folder, 2, 60.0, 2**30, Masker(), FAKE, Nursery(folder, 60.0, FAKE))
+    yield made
+    await made.close()
+
+
+def facts(pid: int) -> dict[str, object]:
+    process = psutil.Process(pid)
+    return {
+        "name": process.name(),
+        "session": os.getsid(pid),
+        "home": process.cwd(),
+        "has_keras": any("jaxlib" in part.path for part in process.memory_maps()),
+        "parent": process.ppid(),
+    }
+
+
+async def test_runners_are_forked_with_their_imports_in_sessions_of_their_own(pool: RunnerPool) -> None:
+    first, second = await asyncio.gather(pool.take(KEY), pool.take(KEY))
+    server = psutil.Process(first.pid).ppid()
+    assert psutil.Process(server).name() == "ty-forkserver"
+    for runner in (first, second):
+        assert facts(runner.pid) == {
+            "name": "ty-runner",
+            "session": runner.pid,
+            "home": str(runner.folder),
+            "has_keras": True,
+            "parent": server,
+        }
+    second.signal(signal.SIGTERM)
+    assert await asyncio.wait_for(second.ended, 10) == -signal.SIGTERM
+    assert await first.end() == -signal.SIGKILL
+
+
+async def test_a_forked_runner_has_the_environment_of_an_executed_one_and_serves_tasks(
+    pool: RunnerPool, tmp_path: Path
+) -> None:
+    task = tmp_path / "task.json"
+    task.write_text(json.dumps({"kind": "profile", "bundled": json.dumps([["environment"]])}))
+    told = []
+    for needs_jax in (True, False):
+        runner = await pool.take(KEY, needs_jax=needs_jax)
+        heard: list[bytes] = []
+        runner.listen(heard.append)
+        runner.tell(Start(task=str(task)))
+        await until(lambda heard=heard: any(b'"result"' in line for line in heard))
+        variables = json.loads((runner.folder / "stdout.log").read_text())
+        assert variables.pop("HOME") == str(runner.folder)
+        told.append(variables)
+    assert told[0] == told[1]
+
+
+async def test_when_their_fork_server_dies_runners_die_and_the_next_are_forked_by_another(
+    pool: RunnerPool,
+) -> None:
+    runner = await pool.take(KEY)
+    server = psutil.Process(runner.pid).parent()
+    assert server is not None
+    server.kill()
+    assert await asyncio.wait_for(runner.ended, 10) == -signal.SIGKILL
+    await pool.discard(runner)
+    again = await pool.take(KEY)
+    assert psutil.Process(again.pid).ppid() != server.pid
+    assert psutil.Process(psutil.Process(again.pid).ppid()).name() == "ty-forkserver"
+
+
+async def test_what_needs_no_jax_is_executed(pool: RunnerPool) -> None:
+    runner = await pool.take(KEY, needs_jax=False)
+    assert psutil.Process(runner.pid).ppid() == os.getpid()
+
+
+async def test_without_a_fork_server_runners_are_executed(
+    pool: RunnerPool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Environment(threads=1, platform="\0")
+    runner = await pool.take(Key(1, broken))
+    assert psutil.Process(runner.pid).ppid() == os.getpid()
+    assert "without a fork server" in caplog.text
