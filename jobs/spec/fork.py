@@ -1,8 +1,8 @@
 """What a supervisor says to a fork server, and hears: one JSON object a datagram.
 
-The supervisor asks with a `ForkRequest` and the descriptors of `STREAMS`. It is told `{"ready": pid}` once,
-`{"forked": pid}` for each request in their order, and `{"ended": pid, "status": s}` for each runner, with the
-status as `subprocess` counts.
+The supervisor asks with a `ForkRequest` and the descriptors of `STREAMS`. It is told `{"ready": pid}` once;
+`{"forked": pid}` or `{"failed": errno}` for each request, in their order; `{"ended": pid, "status": s}` for
+every runner, with the status as `subprocess` counts.
 """
 
 from pydantic import BaseModel

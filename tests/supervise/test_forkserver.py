@@ -1,4 +1,4 @@
-"""Runners forked from a process that has JAX and Keras: as good as executed ones, and nothing outlives anything."""
+"""Runners forked from a process that has JAX and Keras: as good as executed ones, dead when it is."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ import pytest
 from jobs.spec.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.runner.environment import Environment
+from workers.supervise import forkserver
 from workers.supervise.masking import Masker
 from workers.supervise.nursery import Nursery
 from workers.supervise.pool import Key, RunnerPool
@@ -88,6 +89,22 @@ async def test_when_their_fork_server_dies_runners_die_and_the_next_are_forked_b
     again = await pool.take(KEY)
     assert psutil.Process(again.pid).ppid() != server.pid
     assert psutil.Process(psutil.Process(again.pid).ppid()).name() == "ty-forkserver"
+
+
+async def test_a_fork_server_that_stands_still_is_killed_and_its_runner_is_known_to_be_gone(
+    pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forkserver, "ANSWERING", 0.3)
+    monkeypatch.setattr(forkserver, "REPORTING", 0.3)
+    runner = await pool.take(KEY)
+    server = psutil.Process(runner.pid).parent()
+    assert server is not None
+    server.suspend()
+    runner.kill()
+    assert await asyncio.wait_for(runner.ended, 10) == -signal.SIGKILL
+    other = await pool.take(KEY)
+    assert psutil.Process(other.pid).ppid() == os.getpid()
+    await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
 async def test_what_needs_no_jax_is_executed(pool: RunnerPool) -> None:

@@ -147,9 +147,12 @@ class Node:
 
     async def _keep_house(self) -> None:
         while True:
-            await self._pool.sweep()
-            await self._fixtures.oracle.end_if_idle(self._timing.idle_runner)
-            await asyncio.to_thread(_remove_old, self._settings.home / "compile-cache")
+            try:
+                await self._pool.sweep()
+                await self._fixtures.oracle.end_if_idle(self._timing.idle_runner)
+                await asyncio.to_thread(_remove_old, self._settings.home / "compile-cache")
+            except Exception:
+                log.exception("something could not be cleared up; it is tried again")
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
 
 

@@ -3,12 +3,12 @@
 import argparse
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.node.disk import least_free
+from workers.supervise.forkserver import can_fork
 from workers.supervise.launch import RUNNER
 from workers.supervise.timing import Timing
 
@@ -52,7 +52,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         slots=options.slots,
         name=options.name,
         runner=os.environ.get(MODULE_VARIABLE, RUNNER),
-        forks=sys.platform == "linux" and os.environ.get(FORK_VARIABLE, "1") != "0",
+        forks=can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0",
     )
 
 

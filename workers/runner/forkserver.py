@@ -7,6 +7,7 @@ backend, whose threads no fork would inherit, and never runs a task. `jobs.spec.
 
 import argparse
 import contextlib
+import errno
 import gc
 import importlib
 import json
@@ -18,6 +19,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from jobs.spec.fork import LARGEST, STREAMS, ForkRequest
 from workers.runner.environment import Environment
@@ -25,7 +27,7 @@ from workers.runner.leash import name_process, tie_to_parent
 from workers.runner.registry import ENGINE, WITHOUT_JAX
 
 
-class ForkServer:
+class Server:
     """Forks until the supervisor closes the socket."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -52,24 +54,31 @@ class ForkServer:
         message, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST, len(STREAMS))
         if not message:
             return False
-        request = ForkRequest.model_validate_json(message)
+        try:
+            if len(descriptors) < len(STREAMS):
+                raise OSError(errno.EMFILE, "not all descriptors came through")
+            self._tell(forked=self._fork(ForkRequest.model_validate_json(message), descriptors))
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # the runners there are must not pay for the one that cannot be
+            self._tell(failed=getattr(error, "errno", None) or errno.EIO)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return True
+
+    def _fork(self, request: ForkRequest, descriptors: Sequence[int]) -> int:
+        """Return the pid of a new runner. It leads its session, so it can be killed with all it starts."""
         ourselves = os.getpid()
         leads, leading = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.setsid()
-            os.close(leading)
-            os.close(leads)
-            self._leave_to_child()
-            be_runner(request, descriptors, parent=ourselves)
-        for descriptor in (leading, *descriptors):
-            os.close(descriptor)
-        os.read(
-            leads, 1
-        )  # the end of file: it leads its session, by which it can be killed with all it starts
-        os.close(leads)
-        self._tell(forked=pid)
-        return True
+        with os.fdopen(leads, "rb") as session:
+            with os.fdopen(leading, "wb"):
+                pid = os.fork()
+                if pid == 0:
+                    self._be_runner(request, descriptors, parent=ourselves, leading=(leads, leading))
+            session.read()  # to its end: the child closes it, or dies
+        return pid
 
     def _reap(self) -> None:
         while True:
@@ -84,44 +93,61 @@ class ForkServer:
     def _tell(self, **what: int) -> None:
         self._connection.send(json.dumps(what).encode())
 
-    def _leave_to_child(self) -> None:
-        """Keep nothing of the server in a child: its socket must close when the server dies."""
+    def _be_runner(
+        self, request: ForkRequest, descriptors: Sequence[int], *, parent: int, leading: Sequence[int]
+    ) -> NoReturn:
+        """Become the runner that was asked for."""
+        status = 1
+        try:
+            os.setsid()
+            for descriptor in leading:
+                os.close(descriptor)
+            self._forget_server()
+            status = run(request, descriptors, parent)
+        except BaseException:  # noqa: BLE001  a fork must not go on as a second server
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def _forget_server(self) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._connection.close()
+        self._connection.close()  # so that it closes when the server dies
         os.close(self._woken)
         os.close(self._waker)
 
 
-def be_runner(request: ForkRequest, descriptors: Sequence[int], *, parent: int) -> None:
-    """Become the runner that was asked for; never returns."""
-    status = 1
+def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
+    """Run the module that was asked for as an interpreter of its own would; return its exit status."""
+    name_process("ty-runner")
+    *streams, events = descriptors
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.path[0] = request.folder
+    sys.argv[1:] = ["--events-fd", str(events), "--parent", str(parent)]
+    sys.modules["numpy"].random.seed()  # Python's own generator does so by itself
     try:
-        name_process("ty-runner")
-        *streams, events = descriptors
-        for target, descriptor in enumerate(streams):
-            os.dup2(descriptor, target)
-            os.close(descriptor)
-        os.chdir(request.folder)
-        os.environ.clear()
-        os.environ.update(request.environment)
-        sys.argv[1:] = ["--events-fd", str(events), "--parent", str(parent)]
         runpy.run_module(request.module, run_name="__main__")
-        status = 0
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
-    except BaseException:  # noqa: BLE001  a fork must not go on as a second server
-        traceback.print_exc()
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status)
+    return 0
 
 
 def preload(environment: Environment) -> None:
-    """Import what runners need, in the environment that they will have."""
+    """Import what runners need, in the environment that they will have.
+
+    Raises:
+        RuntimeError: the imports have started a JAX backend, whose threads forks would lack.
+    """
     environment.apply()
     from workers.runner.libraries import import_keras
 
@@ -129,6 +155,10 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for kind in ENGINE.keys() - WITHOUT_JAX:
         importlib.import_module(ENGINE[kind])
+    from jax._src.xla_bridge import backends_are_initialized
+
+    if backends_are_initialized():
+        raise RuntimeError("importing what runners need has started a JAX backend: runners cannot be forked")
     gc.collect()
     gc.freeze()  # what is imported stays: no collection of a child writes into the shared pages
 
@@ -146,7 +176,7 @@ def main() -> None:
     connection.set_inheritable(False)
     preload(Environment(**json.loads(options.environment)))
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor has let go of us
-        ForkServer(connection).serve()
+        Server(connection).serve()
     os._exit(0)
 
 

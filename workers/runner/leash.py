@@ -23,7 +23,7 @@ def tie_to_parent(parent: int) -> None:
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
-        raise SystemExit(f"the supervisor (pid {parent}) is gone; this runner's parent is {os.getppid()}")
+        raise SystemExit(f"whoever started this process (pid {parent}) is gone; its parent is {os.getppid()}")
 
 
 def name_process(name: str) -> None:

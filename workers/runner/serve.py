@@ -20,7 +20,11 @@ from workers.runner.speaker import Speaker
 
 
 class Runner:
-    """Serves tasks until told to end; the first task that needs JAX fixes the process environment."""
+    """Serves tasks until told to end.
+
+    The first task that needs JAX fixes the process environment; in a fork, its server has done so before, and
+    whoever asks for a fork asks the server of the right one.
+    """
 
     def __init__(self, outlet: Outlet, inbox: Inbox) -> None:
         self._outlet = outlet

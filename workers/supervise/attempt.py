@@ -139,7 +139,15 @@ class Supervision:
 
     async def _on_runner(self, key: Key, recorder: Recorder, task: Task, start: Start) -> None:
         pool = self._place.pool
-        runner = await pool.take(key, needs_jax=task.kind not in WITHOUT_JAX)
+        taking = asyncio.create_task(pool.take(key, needs_jax=task.kind not in WITHOUT_JAX))
+        first: list[asyncio.Future[Any]] = [taking, self._ending]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if not taking.done():
+            taking.cancel()
+            await asyncio.wait([taking])
+        if taking.cancelled():
+            return
+        runner = taking.result()
         reusable = False
         try:
             session = Session(

@@ -6,6 +6,7 @@ When it dies, the kernel kills the runners that it forked; each of them then cou
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -16,16 +17,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-import psutil
-
 from jobs.spec.fork import LARGEST, ForkRequest
 from workers.runner.environment import Environment
 from workers.supervise.launch import Child, Ends
 from workers.supervise.notes import forget, remember
 
+log = logging.getLogger(__name__)
+
 KILLED = -int(signal.SIGKILL)
-LOOK = 0.05
-"""How often it is looked whether an orphan is gone, in seconds."""
+IMPORTING = 180.0
+"""Seconds for the imports on a busy machine; they take 3 on an idle one."""
+ANSWERING = 30.0
+"""Seconds for a fork; it takes 0.02."""
+REPORTING = 5.0
+"""Seconds from a runner's end, which the kernel shows us, to the server's word on its exit status."""
+
+
+def can_fork() -> bool:
+    """Say whether this system has what fork servers need: Linux with pidfds."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return sys.platform == "linux"
 
 
 class ForkServer:
@@ -34,16 +48,16 @@ class ForkServer:
     def __init__(
         self, process: asyncio.subprocess.Process, connection: socket.socket, folder: Path, module: str
     ) -> None:
+        self.folder = folder
+        self.used = time.monotonic()
         self._process = process
         self._connection = connection
-        self.folder = folder
-        self.module = module
-        self._ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._asked: deque[asyncio.Future[int]] = deque()
+        self._module = module
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._asked: deque[asyncio.Future[Child]] = deque()
         self._children: dict[int, asyncio.Future[int]] = {}
-        self._burials: set[asyncio.Task[None]] = set()
-        self.used = time.monotonic()
-        asyncio.get_running_loop().add_reader(connection, self._hear)
+        self._loop.add_reader(connection, self._hear)
 
     @classmethod
     async def start(
@@ -52,11 +66,12 @@ class ForkServer:
         """Start one whose own files lie in `folder` and wait until it has its imports.
 
         Raises:
-            OSError: it could not be started, or died of its imports.
+            OSError: it could not be started, died of its imports, or took too long for them.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        with theirs, (folder / "output.log").open("wb") as output:
+        with contextlib.ExitStack() as undo, theirs, (folder / "output.log").open("wb") as output:
+            undo.callback(ours.close)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "workers.runner.forkserver"),
                 *("--socket", str(theirs.fileno()), "--parent", str(os.getpid())),
@@ -69,15 +84,24 @@ class ForkServer:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        remember(folder, process.pid)
+            undo.pop_all()
         server = cls(process, ours, folder, module)
-        await server._ready
+        try:
+            remember(folder, process.pid)
+            async with asyncio.timeout(IMPORTING):
+                await server._ready
+        except TimeoutError:
+            await server.end()
+            raise TimeoutError(f"the fork server's imports took more than {IMPORTING:.0f} s") from None
+        except BaseException:
+            await asyncio.shield(server.end())
+            raise
         return server
 
     @property
     def alive(self) -> bool:
         """Whether it can fork."""
-        return self._process.returncode is None and self._connection.fileno() >= 0
+        return self._process.returncode is None and self._connected
 
     @property
     def childless(self) -> bool:
@@ -85,26 +109,37 @@ class ForkServer:
         return not self._children and not self._asked
 
     async def launch(self, folder: Path, environment: Mapping[str, str], ends: Ends) -> Child:
-        """See `Launcher`."""
+        """See `Launcher`. A server that does not answer is killed."""
         if not self.alive:
             raise OSError("the fork server is gone")
-        request = ForkRequest(folder=str(folder), environment=dict(environment), module=self.module)
-        forked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        request = ForkRequest(folder=str(folder), environment=dict(environment), module=self._module)
+        forked: asyncio.Future[Child] = self._loop.create_future()
         socket.send_fds(self._connection, [request.model_dump_json().encode()], ends)
         self._asked.append(forked)
         self.used = time.monotonic()
-        pid = await forked
-        return Child(pid, self._children[pid])
+        try:
+            async with asyncio.timeout(ANSWERING):
+                return await forked
+        except TimeoutError:
+            self._kill()
+            raise TimeoutError(f"the fork server did not answer within {ANSWERING:.0f} s") from None
 
     async def end(self) -> None:
         """Kill it, and with it every runner that it has forked."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        self._kill()
         await self._process.wait()
         self._be_gone()
-        if self._burials:
-            await asyncio.wait(self._burials)
+        if self._children:
+            await asyncio.wait(list(self._children.values()), timeout=REPORTING)
         forget(self.folder)
+
+    @property
+    def _connected(self) -> bool:
+        return self._connection.fileno() >= 0
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
 
     def _hear(self) -> None:
         try:
@@ -117,33 +152,52 @@ class ForkServer:
             self._be_gone()
             return
         match json.loads(message):
-            case {"ready": pid}:
-                self._ready.set_result(pid)
+            case {"ready": _}:
+                _settle(self._ready, None)
             case {"forked": pid}:
-                self._children[pid] = asyncio.get_running_loop().create_future()
-                asked = self._asked.popleft()
-                if not asked.done():
-                    asked.set_result(pid)
-            case {"ended": pid, "status": status}:
-                self.used = time.monotonic()
-                self._children.pop(pid).set_result(status)
+                _settle(self._asked.popleft(), self._adopt(pid))
+            case {"failed": number}:
+                _refuse(self._asked.popleft(), OSError(number, f"no fork: {os.strerror(number)}"))
+            case {"ended": pid, "status": status} if pid in self._children:
+                self._note_end(pid, self._children[pid], status)
+
+    def _adopt(self, pid: int) -> Child:
+        """Follow a runner by a descriptor of the process itself, which no other gets with its pid."""
+        ended = self._children[pid] = self._loop.create_future()
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._expect_report(pid, ended)
+        else:
+            self._loop.add_reader(handle, self._see_end, pid, ended, handle)
+        return Child(pid, ended)
+
+    def _see_end(self, pid: int, ended: "asyncio.Future[int]", handle: int) -> None:
+        self._loop.remove_reader(handle)
+        os.close(handle)
+        self._expect_report(pid, ended)
+
+    def _expect_report(self, pid: int, ended: "asyncio.Future[int]") -> None:
+        patience = REPORTING if self._connected else 0.0
+        self._loop.call_later(patience, self._note_end, pid, ended, KILLED)
+
+    def _note_end(self, pid: int, ended: "asyncio.Future[int]", status: int) -> None:
+        if self._children.get(pid) is ended:  # else it was reported, and another may have its pid
+            del self._children[pid]
+            self.used = time.monotonic()
+            _settle(ended, status)
 
     def _be_gone(self) -> None:
         """It has died: nothing more is forked, and its runners die by the kernel's hand."""
-        if self._connection.fileno() < 0:
+        if not self._connected:
             return
-        asyncio.get_running_loop().remove_reader(self._connection)
+        self._loop.remove_reader(self._connection)
         self._connection.close()
-        waiting = [self._ready, *self._asked] if not self._ready.done() else list(self._asked)
-        self._asked.clear()
-        for future in waiting:
-            if not future.done():
-                future.set_exception(OSError(f"the fork server died: {self._last_words()}"))
-        for pid, ended in self._children.items():
-            burial = asyncio.create_task(_bury(pid, ended), name=f"end of {pid}")
-            self._burials.add(burial)
-            burial.add_done_callback(self._burials.discard)
-        self._children = {}
+        self._kill()  # it may have closed its socket alone
+        gone = OSError(f"the fork server died: {self._last_words()}")
+        _refuse(self._ready, gone)
+        while self._asked:
+            _refuse(self._asked.popleft(), gone)
 
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
@@ -151,17 +205,11 @@ class ForkServer:
         return ""
 
 
-async def _bury(pid: int, ended: "asyncio.Future[int]") -> None:
-    """Wait for the end of a process that is nobody's child any more."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-    while _lives(pid):
-        await asyncio.sleep(LOOK)
-    ended.set_result(KILLED)
+def _settle[T](future: "asyncio.Future[T]", result: T) -> None:
+    if not future.done():
+        future.set_result(result)
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
+def _refuse[T](future: "asyncio.Future[T]", error: OSError) -> None:
+    if not future.done():
+        future.set_exception(error)

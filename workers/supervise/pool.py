@@ -1,7 +1,6 @@
 """Runners, warm ones first: imports, data and compiled steps are worth tens of seconds."""
 
 import asyncio
-import contextlib
 import itertools
 import shutil
 import time
@@ -14,7 +13,7 @@ from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
 from workers.supervise.launch import RUNNER, Execute, Launcher
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import Nursery
+from workers.supervise.nursery import ForkOrExecute, Nursery
 from workers.supervise.process import RunnerProcess
 from workers.supervise.usage import ProcessTree
 
@@ -104,19 +103,11 @@ class RunnerPool:
             await self.discard(next(iter(self._idle)))  # the one idle for the longest
 
     async def _start(self, key: Key, *, needs_jax: bool) -> RunnerProcess:
-        launchers: list[Launcher] = [Execute(self.module)]
-        if needs_jax and self.nursery is not None:
-            server = await self.nursery.server_for(key.environment)
-            if server is not None:
-                launchers.insert(0, server)
-        for launcher in launchers[:-1]:
-            with contextlib.suppress(OSError):  # the fork server has died since
-                return await self._start_by(launcher, key)
-        return await self._start_by(launchers[-1], key)
-
-    async def _start_by(self, launcher: Launcher, key: Key) -> RunnerProcess:
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         environment = runner_environment(folder, devices=key.devices)
+        launcher: Launcher = Execute(self.module)
+        if needs_jax and self.nursery is not None:
+            launcher = ForkOrExecute(self.nursery, key.environment)
         return await RunnerProcess.start(folder, launcher, environment=environment, masker=self.masker)

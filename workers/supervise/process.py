@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self, cast
 
 from jobs.spec.control import Control
 from workers.supervise.launch import Child, Ends, Launcher
@@ -59,19 +59,23 @@ class RunnerProcess:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         ends = Ends(theirs_in, logs[0].descriptor, logs[1].descriptor, theirs_out)
-        try:
-            child = await launcher.launch(folder, environment, ends)
-        except BaseException:
-            os.close(ours_in)
-            os.close(ours_out)
+        with contextlib.ExitStack() as undo:
             for file in logs:
-                file.close()
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        remember(folder, child.pid)
-        return cls(child, await _writer(ours_in), await _reader(ours_out), logs, folder)
+                undo.callback(file.close)
+            control, events = (
+                undo.enter_context(_own(ours_in, "wb")),
+                undo.enter_context(_own(ours_out, "rb")),
+            )
+            try:
+                child = await launcher.launch(folder, environment, ends)
+            finally:
+                os.close(theirs_in)
+                os.close(theirs_out)
+            undo.callback(_kill_session, child.pid)
+            remember(folder, child.pid)
+            made = cls(child, await _writer(control), await _reader(events), logs, folder)
+            undo.pop_all()
+        return made
 
     @property
     def alive(self) -> bool:
@@ -95,8 +99,7 @@ class RunnerProcess:
 
     def kill(self) -> None:
         """End it and everything in its session's group, now."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        _kill_session(self.pid)
 
     async def end(self) -> int:
         """Kill it, read what it had said, and return its exit status."""
@@ -126,15 +129,22 @@ class RunnerProcess:
                     self._listener(line)
 
 
-async def _writer(descriptor: int) -> asyncio.WriteTransport:
-    pipe = os.fdopen(descriptor, "wb", buffering=0)
+def _own(descriptor: int, mode: str) -> BinaryIO:
+    return cast("BinaryIO", os.fdopen(descriptor, mode, buffering=0))
+
+
+async def _writer(pipe: BinaryIO) -> asyncio.WriteTransport:
     transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.BaseProtocol, pipe)
     return transport
 
 
-async def _reader(descriptor: int) -> asyncio.StreamReader:
+async def _reader(pipe: BinaryIO) -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=CHUNK)
     protocol = asyncio.StreamReaderProtocol(reader)
-    pipe = os.fdopen(descriptor, "rb", buffering=0)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
     return reader
+
+
+def _kill_session(leader: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)

@@ -1,0 +1,149 @@
+"""From starting a runner to its first loss: forked from a server with the imports, beside a new interpreter.
+
+Run `python -m benchmarks.runner_start [--pairs 10]`. Both train the same small network for one epoch, with
+empty compile caches; pairs alternate, so load on the machine hits both. Printed are medians of the wall time,
+of the runner's CPU time and of the memory that it holds for itself, and their ratios. The fork server is
+warm: what it costs to start one is printed first.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from jobs.spec.control import Start
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.search import Objective
+from jobs.spec.task import DatasetFile, ProfileTask, TrainTask
+from workers.runner.environment import Environment
+from workers.supervise.masking import Masker
+from workers.supervise.nursery import Nursery
+from workers.supervise.pool import Key, RunnerPool
+from workers.supervise.process import RunnerProcess
+
+SPEC = ExperimentSpec.model_validate(
+    {
+        "version": 1,
+        "data": {"dataset": "digits"},
+        "model": {"kind": "template", "template": "mlp", "args": {"units": 32}},
+        "fit": {"epochs": 1, "batch_size": 128},
+    }
+)
+KEY = Key(1, Environment(threads=1))
+
+
+class Cost(NamedTuple):
+    wall: float  # seconds from asking for a runner to its first metric
+    cpu: float  # seconds of the runner alone
+    memory: float  # MiB that are its own
+
+
+class Listener:
+    """Hears a runner until an event of some kind."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self.heard = kind, asyncio.Event()
+        self.last: dict[str, object] = {}
+
+    def __call__(self, line: bytes) -> None:
+        event = json.loads(line)
+        if event["type"] in (self._kind, "failed"):
+            self.last = event
+            self.heard.set()
+
+
+async def profile(pool: RunnerPool, folder: Path) -> DatasetFile:
+    """Have the data made ready, as a worker does."""
+    task = ProfileTask(folder=str(folder / "profile"), source="bundled", bundled="digits")
+    runner = await pool.take(KEY, needs_jax=False)
+    done = await told(runner, task, "result")
+    await pool.discard(runner)
+    result = done["result"]
+    assert isinstance(result, dict)
+    path = folder / "profile" / result["path"]
+    return DatasetFile(path=str(path), digest=result["digest"], profile=result["profile"])
+
+
+async def told(runner: RunnerProcess, task: ProfileTask | TrainTask, kind: str) -> dict[str, object]:
+    """Start a task and return its first event of a kind."""
+    folder = Path(task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spec.json").write_text(task.model_dump_json(by_alias=True))
+    listener = Listener(kind)
+    runner.listen(listener)
+    runner.tell(Start(task=str(folder / "spec.json")))
+    await listener.heard.wait()
+    assert listener.last["type"] == kind, listener.last
+    return listener.last
+
+
+async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
+    """Start a runner, see its first epoch, end it."""
+    task = TrainTask(
+        folder=str(folder),
+        spec=SPEC,
+        dataset=data,
+        objective=Objective(metric="val_loss", direction="min"),
+        model_name="measured",
+        retrain=None,
+        checkpoints=str(folder / "checkpoints"),
+        compile_cache=str(folder / "cache"),
+        fence=1,
+        threads=1,
+    )
+    began = time.perf_counter()
+    runner = await pool.take(KEY)
+    await told(runner, task, "metric")
+    wall = time.perf_counter() - began
+    process = psutil.Process(runner.pid)
+    times, memory = process.cpu_times(), process.memory_full_info()
+    await pool.discard(runner)
+    return Cost(wall, times.user + times.system, memory.uss / 2**20)
+
+
+async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cost]]:
+    """Return what the fork server took to start, and the costs of forked and of executed runners."""
+    nursery = Nursery(folder / "forking", 3600.0, "workers.runner")
+    forking = RunnerPool(folder / "forking", 1, 3600.0, 2**40, Masker(), nursery=nursery)
+    executing = RunnerPool(folder / "executing", 1, 3600.0, 2**40, Masker())
+    data = await profile(executing, folder)
+    began = time.perf_counter()
+    await forking.discard(await forking.take(KEY))
+    server = time.perf_counter() - began
+    forked, executed = [], []
+    for pair in range(pairs):
+        forked.append(await measure(forking, data, folder / f"forked-{pair}"))
+        executed.append(await measure(executing, data, folder / f"executed-{pair}"))
+    await forking.close()
+    return server, forked, executed
+
+
+def report(forked: Sequence[Cost], executed: Sequence[Cost]) -> None:
+    """Print medians and ratios."""
+    print(f"{'':24}{'forked':>10}{'executed':>10}{'ratio':>8}")
+    names = ("wall to first epoch, s", "CPU of the runner, s", "own memory, MiB")
+    for name, ours, theirs in zip(names, zip(*forked, strict=True), zip(*executed, strict=True), strict=True):
+        a, b = statistics.median(ours), statistics.median(theirs)
+        print(f"{name:24}{a:10.2f}{b:10.2f}{b / a:8.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.runner_start", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=10)
+    pairs = parser.parse_args().pairs
+    with tempfile.TemporaryDirectory() as folder:
+        server, forked, executed = asyncio.run(compare(pairs, Path(folder)))
+    print(f"{pairs} pairs on {os.cpu_count()} cores; the fork server was ready after {server:.2f} s")
+    report(forked, executed)
+
+
+if __name__ == "__main__":
+    main()
