@@ -88,11 +88,10 @@ class ForkServer:
         server = cls(process, ours, folder, module)
         try:
             remember(folder, process.pid)
-            async with asyncio.timeout(IMPORTING):
-                await server._ready
-        except TimeoutError:
-            await server.end()
-            raise TimeoutError(f"the fork server's imports took more than {IMPORTING:.0f} s") from None
+            await asyncio.wait({server._ready}, timeout=IMPORTING)
+            if not server._ready.done():
+                raise TimeoutError(f"the fork server's imports took more than {IMPORTING:.0f} s")
+            server._ready.result()
         except BaseException:
             await asyncio.shield(server.end())
             raise
@@ -117,12 +116,11 @@ class ForkServer:
         socket.send_fds(self._connection, [request.model_dump_json().encode()], ends)
         self._asked.append(forked)
         self.used = time.monotonic()
-        try:
-            async with asyncio.timeout(ANSWERING):
-                return await forked
-        except TimeoutError:
+        await asyncio.wait({forked}, timeout=ANSWERING)
+        if not forked.done():
             self._kill()
-            raise TimeoutError(f"the fork server did not answer within {ANSWERING:.0f} s") from None
+            raise TimeoutError(f"the fork server did not answer within {ANSWERING:.0f} s")
+        return forked.result()
 
     async def end(self) -> None:
         """Kill it, and with it every runner that it has forked."""
