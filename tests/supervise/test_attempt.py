@@ -13,6 +13,7 @@ from jobs.spec.events import ArtifactWritten, CheckpointCommitted, Metric, Progr
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import SECRET, Bench, until
 from workers.supervise.endings import Ending
+from workers.supervise.launch import Execute
 from workers.supervise.ledger import LedgerAway
 
 
@@ -242,3 +243,21 @@ async def test_an_end_that_does_not_fit_is_left_to_the_reaper(bench: Bench) -> N
     bench.ledger.fault = StaleFence("reaped")
     await run.ended()
     assert bench.ledger.endings == {}
+
+
+async def test_a_kill_is_heard_while_its_runner_is_still_being_started(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def never(*_: object) -> object:
+        asked.set()
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr(Execute, "launch", never)
+    run = bench.start(["hold"])
+    await asyncio.wait_for(asked.wait(), 10)
+    run.supervision.end(Ending(Outcome.KILLED))
+    await run.ended()
+    assert bench.ledger.endings[1].outcome is Outcome.KILLED
+    assert bench.pids == []

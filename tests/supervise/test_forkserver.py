@@ -113,7 +113,7 @@ async def test_what_needs_no_jax_is_executed(pool: RunnerPool) -> None:
 
 
 async def test_without_a_fork_server_runners_are_executed(
-    pool: RunnerPool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    pool: RunnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Environment(threads=1, platform="\0")
     runner = await pool.take(Key(1, broken))

@@ -51,7 +51,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         pool=options.pool,
         slots=options.slots,
         name=options.name,
-        runner=os.environ.get(MODULE_VARIABLE, RUNNER),
+        runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
         forks=can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0",
     )
 

@@ -141,10 +141,11 @@ class Supervision:
         pool = self._place.pool
         taking = asyncio.create_task(pool.take(key, needs_jax=task.kind not in WITHOUT_JAX))
         first: list[asyncio.Future[Any]] = [taking, self._ending]
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        if not taking.done():
-            taking.cancel()
-            await asyncio.wait([taking])
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            taking.cancel()  # does nothing to one that is done
+        await asyncio.wait([taking])
         if taking.cancelled():
             return
         runner = taking.result()

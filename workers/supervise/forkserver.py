@@ -6,7 +6,6 @@ When it dies, the kernel kills the runners that it forked; each of them then cou
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -21,8 +20,6 @@ from jobs.spec.fork import LARGEST, ForkRequest
 from workers.runner.environment import Environment
 from workers.supervise.launch import Child, Ends
 from workers.supervise.notes import forget, remember
-
-log = logging.getLogger(__name__)
 
 KILLED = -int(signal.SIGKILL)
 IMPORTING = 180.0

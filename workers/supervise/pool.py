@@ -100,7 +100,9 @@ class RunnerPool:
 
     async def _make_room(self) -> None:
         while self._idle and len(self._idle) + len(self._busy) >= self.slots:
-            await self.discard(next(iter(self._idle)))  # the one idle for the longest
+            longest_idle = next(iter(self._idle))
+            del self._idle[longest_idle]  # at once: nobody else may take it or end it
+            await asyncio.shield(self.discard(longest_idle))  # to its end, though whoever needs room gives up
 
     async def _start(self, key: Key, *, needs_jax: bool) -> RunnerProcess:
         folder = self.folder / str(next(self._numbers))
