@@ -1,0 +1,104 @@
+"""What a search algorithm is told, and what it answers: rows in, suggestions out, nothing in between.
+
+An algorithm has no memory. The same rows give the same answer, in any order of the rows, in any process,
+after any kill; what it must remember, it writes into its suggestions, and the rows bring it back.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from jobs.spec.base import Frozen
+from jobs.spec.search import SearchSpec
+from jobs.spec.search_space import Value, Values
+
+Key = tuple[tuple[str, Value], ...]
+"""A configuration as a hashable value, whatever the order of its names."""
+
+WITHOUT_RESULT = frozenset({"failed", "stopped"})
+
+
+def key(values: Values) -> Key:
+    """Return what makes two configurations the same."""
+    return tuple(sorted(values.items()))
+
+
+class TrialRow(Frozen):
+    """One trial as the database knows it.
+
+    Attributes:
+        score: the objective's value, None while unknown; of a trial that waits at a rung, its value there.
+        scores: one value an objective, where there are several.
+        source: `algorithm`, `hand`, or `earlier` (a trial of the search that this one is warm-started from).
+        bracket: which bracket of Hyperband it belongs to.
+        rung: how often it was promoted. A `paused` trial has reached the end of this rung and waits there.
+        epochs: up to which epoch it may train at this rung; None: to the end.
+        rungs: its score at the end of each rung it has reached, oldest first.
+    """
+
+    number: int = Field(ge=0)
+    state: str
+    values: dict[str, Value]
+    score: float | None = None
+    scores: tuple[float, ...] | None = None
+    source: str = "algorithm"
+    bracket: int = 0
+    rung: int = 0
+    epochs: int | None = None
+    rungs: tuple[float | None, ...] = ()
+
+    def is_pending(self) -> bool:
+        """Say whether a result may still come."""
+        return self.score is None and self.state not in WITHOUT_RESULT and self.state != "completed"
+
+
+class SuggestRequest(Frozen):
+    """Asks for up to `count` things to train next. `epochs` is how long a whole training may take."""
+
+    search: SearchSpec
+    epochs: int = Field(default=100, ge=1)
+    trials: tuple[TrialRow, ...] = ()
+    count: int = Field(default=1, ge=1, le=1000)
+
+    def next_number(self) -> int:
+        """Return the number that the first new trial will have; trials count from 1."""
+        return max((trial.number for trial in self.trials if trial.source != "earlier"), default=0) + 1
+
+    def seen(self) -> set[Key]:
+        """Return every configuration that already has a trial in this search, whoever asked for it."""
+        return {key(trial.values) for trial in self.trials if trial.source != "earlier"}
+
+
+class Suggestion(Frozen):
+    """One thing to train: a new trial, or one that goes on from its checkpoint.
+
+    Attributes:
+        values: the configuration.
+        promotes: the number of the trial that goes on; None: a new trial.
+        answered_by: the number of a completed trial with the same values, which answers for this one.
+        epochs: up to which epoch to train; None: to the end.
+        saw: the numbers that a promotion rests on, for people.
+    """
+
+    values: dict[str, Value]
+    promotes: int | None = None
+    answered_by: int | None = None
+    bracket: int = 0
+    rung: int = 0
+    epochs: int | None = None
+    saw: dict[str, Any] = Field(default_factory=dict)
+
+
+class Dropped(Frozen):
+    """A trial that waits at a rung and will never be promoted, with the numbers that decided so."""
+
+    trial: int
+    saw: dict[str, Any] = Field(default_factory=dict)
+
+
+class Answer(Frozen):
+    """What an algorithm says. Neither suggestions nor `exhausted`: ask again once a trial has changed."""
+
+    suggestions: tuple[Suggestion, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    exhausted: bool = Field(default=False, description="no further suggestion will ever come")
