@@ -43,7 +43,7 @@ def train(tmp_path):
         report.wants = list(wants)
         stop = Watch("val_loss", "min", patience) if patience is not None else None
         plan = trainer.Plan(
-            model=prepared.model, batches=prepared.batches,
+            model=prepared.model, batches=prepared.batches, loop=prepared.loop(),
             validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
             best=Watch("val_loss", "min"), stop=stop,
             keeper=Keeper(tmp_path / folder, report, fence=1, interval=1e9),
@@ -109,11 +109,12 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("after", [1, 5])
 def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
-    from workers.engine import checkpoint, trainer
+    from workers.engine import checkpoint, loops, trainer
     from workers.engine.report import Yielding
 
     train(folder="unbroken")
     monkeypatch.setattr(trainer, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
+    monkeypatch.setattr(loops, "CALL_SECONDS", 0.0)
     with pytest.raises(Yielding):
         train(folder="broken", wants=[None] * after + ["pause"])
     middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])
@@ -130,8 +131,8 @@ def test_a_finished_training_resumes_as_finished(train, tmp_path):
 
 
 def test_the_model_ends_with_the_weights_of_its_best_epoch(train):
+    from workers.engine.loops import predict
     from workers.engine.losses import measure
-    from workers.engine.trainer import predict
 
     outcome = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
     held = train.training._plan.validation

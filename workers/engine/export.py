@@ -11,11 +11,12 @@ from workers.engine.artifacts import summary_of, write_json
 from workers.engine.build import build, signature_of
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
+from workers.engine.loops import predict
 from workers.engine.mesh import use_mesh
 from workers.engine.modelfile import load_model, save_model
 from workers.engine.report import Report
 from workers.engine.setup import Prepared
-from workers.engine.trainer import assign, predict, values
+from workers.engine.variables import assign, values
 
 TOLERANCE = {"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 5e-2}
 """Largest difference between the saved and the trained model, relative to the largest prediction.

@@ -33,6 +33,15 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
     return optimizer
 
 
+def moves(optimizer: Any) -> bool:
+    """Say whether steps change what the optimizer shows: a scheduled learning rate, a dynamic loss scale."""
+    import keras
+
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    scheduled = isinstance(inner._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
+    return scheduled or hasattr(optimizer, "dynamic_scale")
+
+
 def scaling_metrics(optimizer: Any, batches: int) -> dict[str, float]:
     """Return the dynamic scale and how many of `batches` steps overflowed and were skipped."""
     if not hasattr(optimizer, "dynamic_scale"):

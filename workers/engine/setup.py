@@ -14,8 +14,10 @@ from workers.engine.data.batches import Batches, batch_size_for, row_weights
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
+from workers.engine.loops import FitLoop, Loop, ProgramLoop
 from workers.engine.losses import loss_name, metric_names
 from workers.engine.mesh import use_mesh
+from workers.engine.program import Program
 from workers.engine.trainer import Held
 
 PREDICT_ROWS = 4096
@@ -31,6 +33,14 @@ class Prepared:
     scaling: Scaling
     spec: ExperimentSpec
     dataset: Dataset
+    program: Program | None = None
+    """None where only Keras' `fit` will do: on a mesh."""
+
+    def loop(self) -> Loop:
+        """Return how this model is trained on these batches."""
+        if self.program is None:
+            return FitLoop(self.model, self.batches)
+        return ProgramLoop(self.program, self.batches)
 
     def held(self, rows: Array) -> Held:
         """Return these rows as a set to be measured exactly."""
@@ -68,12 +78,13 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     batches = Batches(
         x=x,
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
-        weights=_weights(spec, dataset, y),
+        weights=weights_of(spec, dataset, y),
         size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
         seed=seed,
         shuffle=spec.fit.shuffle,
     )
-    return Prepared(model, batches, scaling, spec, dataset)
+    program = Program(model, next(batches.draw(1))) if spec.mesh is None else None
+    return Prepared(model, batches, scaling, spec, dataset, program)
 
 
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
@@ -86,7 +97,12 @@ def _shards(spec: ExperimentSpec) -> int:
     return spec.mesh.batch_shards() if spec.mesh is not None else 1
 
 
-def _weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
+def weights_of(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
+    """Return one weight a row of `y`, (rows,) float32.
+
+    Raises:
+        BadSpec: class weights where there are no such classes.
+    """
     rule = spec.fit.class_weights
     if rule is not None and dataset.task not in ("binary", "multiclass"):
         raise BadSpec(f"class_weights need classes; this is a {dataset.task} task")

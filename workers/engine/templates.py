@@ -13,6 +13,7 @@ from typing import Any
 
 import keras
 
+from jobs.spec.base import Frozen
 from jobs.spec.model import CnnArgs, LinearArgs, MlpArgs
 from jobs.spec.precision import PrecisionSpec
 from jobs.spec.profile import Profile
@@ -90,3 +91,22 @@ def _dense_block(site: Site, i: int, x: Any, args: MlpArgs | CnnArgs) -> Any:
         name = f"dropout_{i}"
         x = keras.layers.Dropout(args.dropout, seed=site.seed_of(name), **site.named(name))(x)
     return x
+
+
+def start_anew(model: Any, site: Site, args: Frozen) -> None:
+    """Give the layers of a built model the kernels, generators and rates that a fresh build would have.
+
+    Args:
+        model: built by `build.build` from arguments that differ in rates and penalties alone.
+        site: with the seed to start from.
+        args: the template's arguments, resolved.
+    """
+    for layer in model.layers:
+        if isinstance(getattr(layer, "kernel_initializer", None), keras.initializers.GlorotUniform):
+            start = keras.initializers.GlorotUniform(seed=site.seed_of(layer.name))
+            layer.kernel.assign(start(layer.kernel.shape, dtype=layer.kernel.dtype))
+        if isinstance(layer, keras.layers.Dropout):
+            layer.rate = getattr(args, "dropout", layer.rate)
+            layer.seed_generator.state.assign([site.seed_of(layer.name), 0])
+        if isinstance(penalty := getattr(layer, "kernel_regularizer", None), keras.regularizers.L2):
+            penalty.l2 = getattr(args, "l2", penalty.l2)

@@ -22,11 +22,12 @@ from workers.engine.data.table import Array
 from workers.engine.evaluate import evaluate, scores
 from workers.engine.export import export
 from workers.engine.keeper import Keeper
+from workers.engine.loops import predict
 from workers.engine.losses import direction
 from workers.engine.report import Report
 from workers.engine.setup import Prepared, check_figure, predict_batch_size, prepare
 from workers.engine.stopping import Watch
-from workers.engine.trainer import Outcome, Plan, Training, predict
+from workers.engine.trainer import Outcome, Plan, Training
 
 FIND, AGAIN = "find", "again"
 """The phases: find the best epoch; train again on train + validation."""
@@ -90,10 +91,11 @@ class _Train:
         parts = self._dataset.parts
         prepared = self._prepare(parts.train)
         best, stop = self._watches(prepared)
-        held = prepared.held(parts.validation)
+        held, loop = prepared.held(parts.validation), prepared.loop()
         plan = Plan(
             model=prepared.model,
             batches=prepared.batches,
+            loop=loop,
             validation=held,
             epochs=self._epochs,
             best=best,
@@ -105,7 +107,7 @@ class _Train:
         )
         outcome = Training(plan).run(snapshot)
         self._warn_of_cap(outcome)
-        y_pred = predict(prepared.model, held.x, held.batch_size)
+        y_pred = loop.predict(held.x, held.batch_size)
         return prepared, self._found(outcome), [parts.validation, held.y, y_pred]
 
     def _found(self, outcome: Outcome) -> Found:
@@ -155,6 +157,7 @@ class _Train:
         plan = Plan(
             model=prepared.model,
             batches=prepared.batches,
+            loop=prepared.loop(),
             validation=None,
             epochs=epochs,
             best=None,

@@ -1,7 +1,7 @@
-"""Trains one model: Keras' `fit` an epoch at a time, with data order, stopping and state that are ours.
+"""Trains one model an epoch at a time, with data order, stopping and state that are ours.
 
-One `fit` call an epoch costs 2 ms (6.7 against 4.5 ms an epoch of 8 steps on digits) and gives full
-control between epochs: exact validation, checkpoints, yielding, a resume in the middle of an epoch.
+Between epochs everything is under control: exact validation, checkpoints, yielding. How the steps of an
+epoch are run is the loop's affair; `loops` has two.
 """
 
 import math
@@ -10,19 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import keras
-import numpy as np
-
 from workers.engine.checkpoint import Snapshot
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
-from workers.engine.errors import BadCheckpoint, NanLoss
+from workers.engine.errors import NanLoss
 from workers.engine.keeper import Keeper
 from workers.engine.killpoint import kill_point
+from workers.engine.loops import FitLoop, Loop
 from workers.engine.losses import measure
-from workers.engine.precision import scaling_metrics
+from workers.engine.precision import moves, scaling_metrics
 from workers.engine.report import Report, Yielding
 from workers.engine.stopping import Watch
+from workers.engine.variables import assign, values
 
 PROGRESS_EVERY = 2.0
 
@@ -51,6 +50,7 @@ class Plan:
         pace: called with epochs done, a fraction within an epoch.
         extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
         label: put before metric names, so that two phases of one job draw two curves.
+        loop: how epochs are run; Keras' `fit` if None.
     """
 
     model: Any
@@ -65,6 +65,7 @@ class Plan:
     execution: int | None = None
     first_step: int = 0
     label: str = ""
+    loop: Loop | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
 
@@ -94,7 +95,10 @@ class Training:
         self._open_metrics: list[Array] = []
         self._seconds_before = 0.0
         self._begun = time.monotonic()
+        self._looked = self._begun
         self._model.optimizer.build(self._model.trainable_variables)
+        self._loop: Loop = plan.loop or FitLoop(plan.model, plan.batches)
+        self._optimizer_moves = moves(self._model.optimizer)
 
     def run(self, resume: Snapshot | None = None) -> Outcome:
         """Train to the end and leave the best epoch's weights in the model.
@@ -112,26 +116,17 @@ class Training:
             self._serve_requests(final=is_last, due=plan.keeper.due())
         if resume is not None and finished == self._epoch:
             plan.pace(self._epoch)  # it had ended before: say that it is done
+        self._loop.sync()
         if self._best_weights:
             assign(self._model.variables, self._best_weights)
+            self._loop.load()
         return self._outcome()
 
     def _exhausted(self) -> bool:
         return self._plan.stop is not None and self._plan.stop.exhausted
 
     def _run_epoch(self, epoch: int) -> None:
-        plan = self._plan
-        first = self._batch
-        logs = self._model.fit(
-            plan.batches.draw(epoch, first),
-            steps_per_epoch=plan.batches.steps - first,
-            initial_epoch=epoch - 1,
-            epochs=epoch,
-            shuffle=False,
-            verbose=0,
-            callbacks=[_BatchEnd(self, first)],
-        ).history
-        figures = {name: float(values[-1]) for name, values in logs.items()}
+        figures = self._loop.epoch(epoch, self._batch, self._open_metrics, self.batch_done)
         if not math.isfinite(figures["loss"]):
             raise NanLoss(
                 f"the loss became {figures['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
@@ -145,11 +140,13 @@ class Training:
         if held is None:
             return {}
         found = measure(
-            held.loss, held.metrics, held.y, predict(self._model, held.x, held.batch_size), held.scale
+            held.loss, held.metrics, held.y, self._loop.predict(held.x, held.batch_size), held.scale
         )
         return {f"val_{name}": value for name, value in found.items()}
 
     def _machinery(self, epoch: int) -> dict[str, float]:
+        if self._optimizer_moves:
+            self._loop.sync()
         optimizer = self._model.optimizer
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         done = epoch * self._plan.batches.steps
@@ -160,7 +157,7 @@ class Training:
         self._epoch, self._batch, self._open_metrics = epoch, 0, []
         self._history.append(figures)
         if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
-            self._best_weights = values(self._model.variables)
+            self._best_weights = self._loop.weights()
         if plan.stop is not None:
             plan.stop.update(epoch, figures[plan.stop.metric])
         named = {plan.label + name: value for name, value in figures.items()}
@@ -169,9 +166,11 @@ class Training:
         plan.pace(epoch)
 
     def batch_done(self, batch: int) -> None:
-        """Take note of a batch in the middle of an epoch; called by `fit` through the callback."""
-        if batch >= self._plan.batches.steps:
+        """Look at the clock and the requests every few batches in the middle of an epoch."""
+        now = time.monotonic()
+        if batch >= self._plan.batches.steps or now - self._looked < PROGRESS_EVERY:
             return  # the epoch's end is the better place for whatever is asked
+        self._looked = now
         self._batch = batch
         self._serve_requests(final=False, due=self._plan.keeper.due(within_epoch=True))
         self._plan.pace(self._epoch + batch / self._plan.batches.steps)
@@ -180,7 +179,7 @@ class Training:
         """Write a checkpoint where one is due or asked for; leave when asked to."""
         request = self._plan.report.request()
         if final or due or request is not None:
-            self._model.jax_state_sync()  # in mid-epoch the newest state is not in the variables
+            self._loop.sync()
             if self._batch:
                 self._open_metrics = values(self._model.metrics_variables)
             step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
@@ -206,6 +205,7 @@ class Training:
                 "stop": None if plan.stop is None else plan.stop.state(),
                 "seconds": self._seconds(),
                 "seed": plan.batches.seed,
+                "way": self._loop.way,
                 "extra": plan.extra,
             },
         )
@@ -214,6 +214,8 @@ class Training:
         state, plan = snapshot.state, self._plan
         assign(self._model.variables, snapshot.arrays["model"])
         assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
+        self._loop.load()
+        self._loop.keep_to(state.get("way", ""))
         self._open_metrics = snapshot.arrays["metrics"]
         self._best_weights = snapshot.arrays["best"]
         self._epoch, self._batch = state["epoch"], state["batch"]
@@ -223,11 +225,6 @@ class Training:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
-
-    def restore_open_metrics(self) -> None:
-        """Put back the running means of a broken epoch, after `fit` has reset them."""
-        if self._batch and self._open_metrics:
-            assign(self._model.metrics_variables, self._open_metrics)
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._begun
@@ -243,55 +240,3 @@ class Training:
             history=self._history,
             seconds=self._seconds(),
         )
-
-
-class _BatchEnd(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Looks at the clock and the requests every few batches."""
-
-    def __init__(self, training: Training, first: int) -> None:
-        super().__init__()
-        self._training = training
-        self._first = first
-        self._looked = time.monotonic()
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        self._training.restore_open_metrics()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        kill_point("batch")
-        now = time.monotonic()
-        if now - self._looked >= PROGRESS_EVERY:
-            self._looked = now
-            self._training.batch_done(self._first + batch + 1)
-
-
-def predict(model: Any, x: Array, batch_size: int) -> Array:
-    """Return predictions for all rows, (rows, outputs) float32, in batches of one shape.
-
-    The last batch is filled up with repeated rows and cut again: one compiled program, and with a
-    `batch_size` that the mesh divides, figures that do not depend on the number of devices.
-    """
-    parts = []
-    for start in range(0, len(x), batch_size):
-        rows = x[start : start + batch_size]
-        filled = np.resize(rows, (batch_size, *x.shape[1:])) if len(rows) < batch_size else rows
-        parts.append(np.asarray(model.predict_on_batch(filled.astype(np.float32)))[: len(rows)])
-    return np.concatenate(parts)
-
-
-def values(variables: Any) -> list[Array]:
-    """Copy variables to the host."""
-    return [np.array(variable.value) for variable in variables]
-
-
-def assign(variables: Any, arrays: list[Array]) -> None:
-    """Put arrays back into variables of the same shapes.
-
-    Raises:
-        BadCheckpoint: they are of another model.
-    """
-    shapes, stored = [tuple(v.shape) for v in variables], [a.shape for a in arrays]
-    if shapes != stored:
-        raise BadCheckpoint(f"the checkpoint holds shapes {stored[:8]}…, the model has {shapes[:8]}…")
-    for variable, array in zip(variables, arrays, strict=True):
-        variable.assign(array)

@@ -12,9 +12,13 @@ from workers.engine.errors import EngineError
 from workers.engine.keeper import Keeper
 from workers.engine.losses import direction
 from workers.engine.report import Report
-from workers.engine.setup import Prepared, check_figure, prepare
+from workers.engine.setup import Prepared, check_figure
+from workers.engine.stock import Stock
 from workers.engine.stopping import Watch
 from workers.engine.trainer import Outcome, Plan, Training
+
+STOCK = Stock()
+"""What this process has built; a runner serves one search."""
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _execute(
 ) -> tuple[Outcome, float]:
     report.execution(plan.execution, "running")
     report.log(f"execution {plan.execution} begins: {task.values}")
-    prepared = prepare(
+    prepared = STOCK.prepare(
         task.spec, dataset, dataset.parts.train, name=f"trial_{task.trial}_{plan.execution}", seed=plan.seed
     )
     parent = Path(task.checkpoints or task.folder) / f"execution-{plan.execution}"
@@ -112,6 +116,7 @@ def _plan(
     return Plan(
         model=prepared.model,
         batches=prepared.batches,
+        loop=prepared.loop(),
         validation=prepared.held(prepared.dataset.parts.validation),
         epochs=task.spec.fit.epochs,
         best=Watch(metric, objective.direction),

@@ -42,20 +42,24 @@ class Batches:
         rows = np.arange(len(self.x))
         return np.random.default_rng((self.seed, epoch)).permutation(rows) if self.shuffle else rows
 
+    def table(self, epoch: int) -> tuple[Array, Array]:
+        """Return which rows make the batches of `epoch`, and their weights; both (steps, size).
+
+        The last batch is filled up with its own rows, not with invented ones: batch normalization sees them.
+        """
+        order = self.order(epoch)
+        lacking = self.steps * self.size - len(order)
+        last = order[(self.steps - 1) * self.size :]
+        rows = np.concatenate([order, np.resize(last, lacking)]) if lacking else order
+        weights = self.weights[rows]
+        weights[len(order) :] = 0.0
+        shape = (self.steps, self.size)
+        return rows.astype(np.int32).reshape(shape), weights.reshape(shape)
+
     def draw(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield the batches of `epoch` from batch number `first` (from 0) on."""
-        order = self.order(epoch)
-        for step in range(first, self.steps):
-            rows = order[step * self.size : (step + 1) * self.size]
-            yield self._filled(rows)
-
-    def _filled(self, rows: Array) -> Batch:
-        weights = self.weights[rows]
-        if lacking := self.size - len(rows):
-            # real rows, so that batch normalization sees no invented ones
-            rows = np.concatenate([rows, np.resize(rows, lacking)])
-            weights = np.concatenate([weights, np.zeros(lacking, dtype=weights.dtype)])
-        return self.x[rows].astype(np.float32, copy=False), self.y[rows], weights
+        for rows, weights in zip(*(part[first:] for part in self.table(epoch)), strict=True):
+            yield self.x[rows].astype(np.float32, copy=False), self.y[rows], weights
 
 
 def batch_size_for(wanted: int, rows: int, shards: int) -> int:

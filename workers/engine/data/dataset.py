@@ -24,6 +24,7 @@ class Dataset:
     y: Array
     profile: Profile
     parts: Parts
+    digest: str
 
     @property
     def task(self) -> Task:
@@ -46,7 +47,7 @@ def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     x, y = arrays["x"], arrays["y"]
     if _roles_differ(profile, spec):
         x, y, profile = _encode_again(raw, profile, spec)
-    return Dataset(x, y, profile, split(y, raw, profile.task, spec.split))
+    return Dataset(x, y, profile, split(y, raw, profile.task, spec.split), file.digest)
 
 
 def _roles_differ(profile: Profile, spec: DataSpec) -> bool:

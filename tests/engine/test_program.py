@@ -1,0 +1,158 @@
+"""Compiled programs: they train as Keras' `fit` does, and are shared by all trials that can share them."""
+
+import numpy as np
+import pytest
+
+from tests.engine.helpers import Memory, blobs, profiled, spec_of
+
+FIT = {"epochs": 3, "batch_size": 16, "learning_rate": 0.01}
+MLPS = {
+    "adam, dropout and batch norm": (
+        "mlp", {"units": 8, "dropout": 0.3, "batch_norm": True}, {"optimizer": "adam"}),
+    "rmsprop": ("mlp", {"units": 8, "layers": 2}, {"optimizer": "rmsprop"}),
+    "momentum, weight decay, clipping and class weights": (
+        "mlp", {"units": 8}, {"optimizer": "sgd", "clipnorm": 0.1, "class_weights": "balanced",
+                              "optimizer_args": {"momentum": 0.8, "weight_decay": 0.01}}),
+    "a penalty on weights": ("linear", {"l2": 0.05}, {"optimizer": "adam"}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    from jobs.spec.data import DataSpec
+    from workers.engine.data.dataset import load_dataset
+    from workers.runner.libraries import configure_jax
+
+    folder = tmp_path_factory.mktemp("program")
+    configure_jax(str(folder / "compiled"), "default")
+    x, y = blobs()
+    np.savez(folder / "blobs.npz", x=x, y=y)
+    return load_dataset(
+        profiled(folder / "p", source="npz", path=str(folder / "blobs.npz")), DataSpec(dataset="b")
+    )
+
+
+def spec(template, args, fit):
+    return spec_of("blobs", template, args=args, fit={**FIT, **fit})
+
+
+def train(prepared, tmp_path, loop):
+    """Train; return the last epoch's figures and every variable."""
+    from workers.engine.keeper import Keeper
+    from workers.engine.trainer import Plan, Training
+    from workers.engine.variables import values
+
+    report = Memory(tmp_path)
+    plan = Plan(
+        model=prepared.model, batches=prepared.batches, loop=loop, epochs=3, best=None, stop=None,
+        validation=prepared.held(prepared.dataset.parts.validation), report=report,
+        keeper=Keeper(tmp_path / "c", report, fence=1, interval=1e9), pace=lambda _: None,
+    )  # fmt: skip
+    outcome = Training(plan).run()
+    return outcome.figures, [*values(prepared.model.variables), *values(prepared.model.optimizer.variables)]
+
+
+def assert_equal(first, second, rtol=0.0):
+    assert first[0] == pytest.approx(second[0], rel=rtol, abs=0)
+    for one, other in zip(first[1], second[1], strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", MLPS)
+def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
+    from workers.engine.loops import FitLoop, ProgramLoop
+    from workers.engine.setup import prepare
+
+    def fresh():
+        return prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
+
+    prepared = fresh()
+    fitted = train(prepared, tmp_path / "fit", FitLoop(prepared.model, prepared.batches))
+    for way in ("many", "one"):
+        prepared = fresh()
+        loop = ProgramLoop(prepared.program, prepared.batches)
+        loop.keep_to(way)
+        # What a dropout divides by is a constant for `fit` and an argument here: the last digit differs.
+        assert_equal(train(prepared, tmp_path / way, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
+
+
+@pytest.mark.parametrize("name", MLPS)
+def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
+    from workers.engine.setup import prepare
+    from workers.engine.stock import Stock
+
+    template, args, fit = MLPS[name]
+    turned = {key: value / 2 for key, value in args.items() if key in ("dropout", "l2")}
+    extra = {key: value / 2 for key, value in fit.get("optimizer_args", {}).items()}
+    other = spec(template, {**args, **turned}, {**fit, "learning_rate": 0.03, "optimizer_args": extra})
+
+    stock = Stock()
+    first = stock.prepare(spec(template, args, fit), data, data.parts.train, name="a", seed=1)
+    train(first, tmp_path / "first", first.loop())
+    kept = stock.prepare(other, data, data.parts.train, name="b", seed=2)
+    assert kept.program is first.program
+    built = prepare(other, data, data.parts.train, name="b", seed=2)
+    assert_equal(train(kept, tmp_path / "kept", kept.loop()), train(built, tmp_path / "built", built.loop()))
+
+
+def test_another_shape_gets_a_program_of_its_own(data):
+    from workers.engine.stock import program_key
+
+    def key(**args):
+        return program_key(spec("mlp", {"units": 8, **args}, {}), data, data.parts.train)
+
+    assert key(dropout=0.1) == key(dropout=0.4)
+    assert len({key(), key(dropout=0.1), key(units=9), key(layers=2), key(activation="tanh")}) == 5
+    assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.both())
+
+
+def test_the_longest_unused_model_leaves_the_stock_first(data, monkeypatch):
+    from workers.engine import stock
+
+    monkeypatch.setattr(stock, "MOST", 2)
+    kept = stock.Stock()
+
+    def program(units):
+        asked = spec("mlp", {"units": units}, {})
+        return kept.prepare(asked, data, data.parts.train, name="t", seed=0).program
+
+    first, second = program(2), program(3)
+    assert program(2) is first
+    program(4)
+    assert program(2) is first
+    assert program(3) is not second
+
+
+def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monkeypatch):
+    from workers.engine import feed
+    from workers.engine.setup import prepare
+
+    def trained(folder):
+        prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
+        return train(prepared, tmp_path / folder, prepared.loop())
+
+    whole = trained("whole")
+    monkeypatch.setattr(feed, "RESIDENT_BYTES", 2500)  # two batches a block, the last one shorter
+    assert_equal(trained("blocks"), whole)
+
+
+def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
+    from workers.engine.setup import prepare
+
+    prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
+    program = prepared.program
+    loop = prepared.loop()
+    assert not program.worth_measuring
+    quick = program._many
+    monkeypatch.setattr(program, "_many", lambda *args: [quick(*args), spin(0.05)][0])
+    monkeypatch.setattr(program, "_trained", 1e6)
+    loop.epoch(1, 0, [], lambda _: None)
+    assert (loop.way, program.worth_measuring) == ("one", False)
+
+
+def spin(seconds):
+    import time
+
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass

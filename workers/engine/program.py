@@ -1,0 +1,180 @@
+"""The compiled programs of one model: many training steps a call, one step a call, prediction.
+
+All three are Keras' own `train_step` and `stateless_call`, traced once. Everything that changes from step to
+step or from trial to trial is an argument: the state, the rows, which of them make a batch, the dials.
+"""
+
+import time
+from typing import Any, Literal, get_args
+
+import jax
+import keras
+import numpy as np
+
+from workers.engine.data.table import Array
+from workers.engine.dials import dials_of, turned
+
+Way = Literal["many", "one"]
+WAYS: tuple[Way, ...] = get_args(Way)
+"""Many steps a call, or one: equal but for rounding."""
+WORTH = 3.0
+"""The other way is compiled and timed once training in the first has taken this many compilations."""
+ROUNDS = 3
+TRIAL_STEPS = 64
+
+Leaves = list[Any]
+State = tuple[Leaves, Leaves, Leaves, Leaves]
+"""Trainable, other, optimizer and metrics variables, as Keras' `train_step` takes them."""
+
+
+class Program:
+    """Made for a model that is compiled; the model must not change afterwards but in values of variables.
+
+    Args:
+        model: built and compiled, on one device.
+        batch: one batch as it will be trained on: x, y, weights.
+    """
+
+    def __init__(self, model: Any, batch: tuple[Array, Array, Array]) -> None:
+        self.model = model
+        self._prepare_metrics(batch)
+        self._dials = dials_of(model)
+        self._many = jax.jit(self._many_steps, donate_argnums=0)
+        self._one = jax.jit(self._one_step, donate_argnums=0)
+        self.predict = jax.jit(self._predict)
+        self._logs = jax.jit(self._results)
+        self.way: Way = "many"
+        self._measured = False
+        self._compiling: float | None = None
+        self._trained = 0.0
+
+    def _prepare_metrics(self, batch: tuple[Array, Array, Array]) -> None:
+        """Let the model make the variables of its metrics, as `fit` does before its first step."""
+        self.model.optimizer.build(self.model.trainable_variables)
+        self.model._symbolic_build(data_batch=batch)
+        self.model.reset_metrics()
+        self._clear = [np.array(variable.value) for variable in self.model.metrics_variables]
+
+    def dials(self) -> Array:
+        """Return what the dials stand at, (dials,) float32."""
+        return np.array([dial.read() for dial in self._dials], dtype=np.float32)
+
+    def state(self) -> State:
+        """Copy the model's variables; the programs consume the state that they are given."""
+        model = self.model
+        groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
+        trainable, other, optimizer = (
+            [jax.numpy.array(variable.value) for variable in group] for group in groups
+        )
+        return trainable, other, optimizer, self.clear_metrics()
+
+    def clear_metrics(self) -> Leaves:
+        """Return the metrics' variables as they stand before the first batch of an epoch."""
+        return list(self._clear)
+
+    def put_back(self, state: State) -> None:
+        """Write a copy of a state into the model's variables."""
+        model = self.model
+        groups = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.optimizer.variables,
+            model.metrics_variables,
+        )
+        for variables, leaves in zip(groups, state, strict=True):
+            for variable, leaf in zip(variables, leaves, strict=True):
+                variable.assign(np.asarray(leaf))
+
+    def weights(self, state: State) -> list[Array]:
+        """Copy a state to the host, in the order of `model.variables`."""
+        model, (trainable, other, _, _) = self.model, state
+        placed = {
+            id(v): leaf
+            for v, leaf in zip(
+                [*model.trainable_variables, *model.non_trainable_variables],
+                [*trainable, *other],
+                strict=True,
+            )
+        }
+        return [np.array(placed[id(variable)]) for variable in model.variables]
+
+    def logs(self, state: State) -> dict[str, float]:
+        """Return loss and metrics over the batches since the metrics were clear."""
+        return {name: float(value) for name, value in self._logs(state[3]).items()}
+
+    def train(self, way: str, state: State, dials: Array, data: Any, steps: range) -> State:
+        """Train on some batches and wait for the end.
+
+        Args:
+            way: one of `WAYS`.
+            state: consumed.
+            dials: what `dials` returned.
+            data: x, y, rows (batches, batch) and weights (batches, batch).
+            steps: which of these batches.
+        """
+        began = time.perf_counter()
+        if way == "many":
+            state = self._many(state, dials, *data, steps.start, steps.stop)
+        else:
+            x, y, rows, weights = data
+            for step in steps:
+                state = self._one(state, dials, x, y, rows[step], weights[step])
+        jax.block_until_ready(state[3])
+        seconds = time.perf_counter() - began
+        if self._compiling is None:
+            self._compiling = seconds
+        else:
+            self._trained += seconds
+        return state
+
+    @property
+    def worth_measuring(self) -> bool:
+        """Say whether so much was trained that it pays to know the faster way, whatever knowing costs."""
+        return not self._measured and self._trained > WORTH * (self._compiling or 0.0)
+
+    def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
+        """Time both ways on this very model, on copies of the state, and keep to the faster one."""
+        self._measured = True
+        steps = steps[:TRIAL_STEPS]
+        seconds: dict[Way, list[float]] = {"many": [], "one": []}
+        for turn in range(ROUNDS + 1):  # the first compiles
+            for way in WAYS:
+                copy = jax.tree.map(jax.numpy.array, state)
+                began = time.perf_counter()
+                self.train(way, copy, dials, data, steps)
+                if turn:
+                    seconds[way].append(time.perf_counter() - began)
+        self.way = min(WAYS, key=lambda way: min(seconds[way]))
+
+    def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
+        return x[rows].astype("float32"), y[rows], weights
+
+    def _step(self, state: State, batch: tuple[Any, Any, Any], dials: Any) -> State:
+        with turned(self._dials, dials):
+            _, state = self.model.train_step(state, batch)
+        return state
+
+    def _one_step(self, state: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
+        """Train on one batch: the rows `rows`, (batch,), of x and y with weights (batch,)."""
+        return self._step(state, self._batch(x, y, rows, weights), dials)
+
+    def _many_steps(
+        self, state: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any, first: Any, end: Any
+    ) -> State:
+        """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch)."""
+
+        def body(step: Any, state: State) -> State:
+            return self._step(state, self._batch(x, y, rows[step], weights[step]), dials)
+
+        trained: State = jax.lax.fori_loop(first, end, body, state)
+        return trained
+
+    def _predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
+        outputs, _ = self.model.stateless_call(trainable, other, x.astype("float32"), training=False)
+        return outputs
+
+    def _results(self, metrics: Leaves) -> dict[str, Any]:
+        pairs = zip(self.model.metrics_variables, metrics, strict=True)
+        with keras.StatelessScope(state_mapping=list(pairs)):
+            results: dict[str, Any] = self.model.get_metrics_result()
+        return results

@@ -1,0 +1,119 @@
+"""The models that a runner has built, kept for later trainings that need the same program.
+
+A search trains the same few shapes again and again, with other seeds, learning rates and dropout rates. A
+kept model is started anew: variables as a fresh build would have them, dials and learning rate as the
+spec says. So a shape is built, traced and compiled once in a runner's life.
+"""
+
+import hashlib
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobs.spec.experiment import ExperimentSpec
+from workers.engine.build import make_optimizer
+from workers.engine.data.dataset import Dataset
+from workers.engine.data.table import Array
+from workers.engine.dials import OF_OPTIMIZERS
+from workers.engine.setup import Prepared, prepare, weights_of
+from workers.engine.templates import Site, start_anew
+from workers.engine.variables import assign, values
+
+MOST = 16
+MOST_BYTES = 256 << 20
+OF_TRAININGS = frozenset(
+    {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
+)
+"""Fit fields that no compiled step depends on."""
+
+
+@dataclass
+class _Kept:
+    prepared: Prepared
+    model: list[Array]
+    optimizer: list[Array]
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array in [*self.model, *self.optimizer])
+
+
+class Stock:
+    """At most `MOST` models and `MOST_BYTES` of their variables; the longest unused goes first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def prepare(
+        self, spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int
+    ) -> Prepared:
+        """Do what `setup.prepare` does, with a model from the stock if there is one that fits.
+
+        Raises:
+            BadLayout, BadSpec: see `setup.prepare`.
+        """
+        if spec.mesh is not None:
+            return prepare(spec, dataset, rows, name=name, seed=seed)
+        key = program_key(spec, dataset, rows)
+        if (kept := self._kept.get(key)) is not None:
+            self._kept.move_to_end(key)
+            return _anew(kept, spec, dataset, rows, seed)
+        prepared = prepare(spec, dataset, rows, name=name, seed=seed)
+        optimizer = values(prepared.model.optimizer.variables)
+        self._kept[key] = _Kept(prepared, values(prepared.model.variables), optimizer)
+        self._drop_oldest()
+        return prepared
+
+    def _drop_oldest(self) -> None:
+        while len(self._kept) > 1 and (
+            len(self._kept) > MOST or sum(kept.bytes for kept in self._kept.values()) > MOST_BYTES
+        ):
+            self._kept.popitem(last=False)
+
+
+def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
+    """Return what two trainings must share to share a compiled step: all but seeds, dials and durations."""
+    fit = spec.fit.model_dump(mode="json", exclude=set(OF_TRAININGS))
+    model = spec.model.resolved().model_dump(mode="json")
+    fit["learning_rate"] = None  # a variable of the optimizer
+    for name in OF_OPTIMIZERS:
+        if fit["optimizer_args"].get(name):
+            fit["optimizer_args"][name] = "dial"
+    for name in ("dropout", "l2"):
+        if model.get(name):
+            model[name] = "dial"
+    body = {
+        "model": [spec.model.template, model],
+        "fit": fit,
+        "data": spec.data.model_dump(mode="json"),
+        "precision": spec.precision.model_dump(mode="json"),
+        "dataset": dataset.digest,
+        "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
+    }
+    return json.dumps(body, sort_keys=True)
+
+
+def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
+    """Return a kept model as if it had just been built for `spec` and `seed`."""
+    prepared = kept.prepared
+    model = prepared.model
+    assign(model.variables, kept.model)
+    start_anew(model, Site(seed, spec.precision, dataset.profile), spec.model.resolved())
+    optimizer = model.optimizer
+    assign(optimizer.variables, kept.optimizer)
+    _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit))
+    batches = replace(
+        prepared.batches,
+        seed=seed,
+        shuffle=spec.fit.shuffle,
+        weights=weights_of(spec, dataset, dataset.y[rows]),
+    )
+    return replace(prepared, batches=batches, spec=spec)
+
+
+def _turn(optimizer: Any, wanted: Any) -> None:
+    optimizer.learning_rate.assign(wanted.learning_rate)
+    for name in OF_OPTIMIZERS:
+        if hasattr(wanted, name):
+            setattr(optimizer, name, getattr(wanted, name))

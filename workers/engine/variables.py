@@ -1,0 +1,26 @@
+"""The values of Keras variables, to the host and back."""
+
+from typing import Any
+
+import numpy as np
+
+from workers.engine.data.table import Array
+from workers.engine.errors import BadCheckpoint
+
+
+def values(variables: Any) -> list[Array]:
+    """Copy variables to the host."""
+    return [np.array(variable.value) for variable in variables]
+
+
+def assign(variables: Any, arrays: list[Array]) -> None:
+    """Put arrays back into variables of the same shapes.
+
+    Raises:
+        BadCheckpoint: they are of another model.
+    """
+    shapes, stored = [tuple(v.shape) for v in variables], [a.shape for a in arrays]
+    if shapes != stored:
+        raise BadCheckpoint(f"the checkpoint holds shapes {stored[:8]}…, the model has {shapes[:8]}…")
+    for variable, array in zip(variables, arrays, strict=True):
+        variable.assign(array)
