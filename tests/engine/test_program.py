@@ -123,6 +123,60 @@ def test_the_longest_unused_model_leaves_the_stock_first(data, monkeypatch):
     assert program(3) is not second
 
 
+SPACE = [{"name": "units", "kind": "int", "min": 3, "max": 12, "step": 3}]
+WIDE = {
+    "adam": {"optimizer": "adam"},
+    "rmsprop and batch norm": {"optimizer": "rmsprop"},
+    "nadam": {"optimizer": "nadam"},
+    "adagrad": {"optimizer": "adagrad"},
+    "lion, decay": {"optimizer": "lion", "optimizer_args": {"weight_decay": 0.01}},
+    "sgd, momentum, clipping": {"optimizer": "sgd", "clipnorm": 0.1, "optimizer_args": {"momentum": 0.9}},
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
+    from workers.engine.setup import prepare
+    from workers.engine.stock import Stock
+    from workers.engine.variables import values
+
+    search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
+    args = {"units": 6, "layers": 2, "activation": "gelu", "batch_norm": "norm" in name}
+    asked = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
+    stock = Stock()
+    wide = stock.prepare(asked, data, data.parts.train, name="t", seed=3)
+    exact = prepare(asked, data, data.parts.train, name="t", seed=3)
+    assert wide.model.get_layer("dense_2").units == 12
+    trained, wanted = train(wide, tmp_path / "w", wide.loop()), train(exact, tmp_path / "e", exact.loop())
+    variables = [*wide.model.variables, *wide.model.optimizer.variables]
+    narrow = wide.widths.narrow(variables, values(variables))
+    assert_equal((trained[0], narrow), wanted, rtol=1e-5)
+    for kernel in (variable for variable in wide.model.variables if variable.path.endswith("kernel")):
+        rest = np.array(kernel.value)
+        rest[tuple(slice(size) for size in wide.widths.shape_of(kernel))] = 0
+        assert not rest.any()
+    again = wide.widths.widen(variables, narrow)
+    assert all(np.array_equal(a, v.numpy()) for a, v in zip(again, variables, strict=True))
+
+
+def test_a_width_that_trains_for_long_gets_a_program_of_its_own(data, tmp_path, monkeypatch):
+    from workers.engine import stock
+
+    search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
+    asked = spec_of("blobs", args={"units": 6}, fit=FIT, search=search)
+    kept = stock.Stock()
+
+    def program():
+        return kept.prepare(asked, data, data.parts.train, name="t", seed=0).program
+
+    shared = program()
+    assert program() is shared
+    shared.trained += 2 * stock.EARNED
+    own = program()
+    assert own is not shared
+    assert program() is own
+
+
 def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monkeypatch):
     from workers.engine import feed
     from workers.engine.setup import prepare
@@ -145,7 +199,7 @@ def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
     assert not program.worth_measuring
     quick = program._many
     monkeypatch.setattr(program, "_many", lambda *args: [quick(*args), spin(0.05)][0])
-    monkeypatch.setattr(program, "_trained", 1e6)
+    monkeypatch.setattr(program, "trained", 1e6)
     loop.epoch(1, 0, [], lambda _: None)
     assert (loop.way, program.worth_measuring) == ("one", False)
 

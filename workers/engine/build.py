@@ -14,6 +14,7 @@ from jobs.spec.signature import Signature, TensorSpec
 from jobs.spec.variables import head_units
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
+from workers.engine.kernels import as_keras
 from workers.engine.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
 from workers.engine.precision import scale_loss
 from workers.engine.templates import TEMPLATES, Site
@@ -92,7 +93,9 @@ def build(spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str
             invert=True,
             **site.named("target_scale"),
         )(outputs)
-    return keras.Model(inputs, outputs, name=f"m_{name}")
+    model = keras.Model(inputs, outputs, name=f"m_{name}")
+    as_keras(model)
+    return model
 
 
 def compile_model(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling) -> None:

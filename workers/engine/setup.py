@@ -1,7 +1,7 @@
 """From a spec and a data set to a compiled model and the batches it trains on."""
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -19,6 +19,7 @@ from workers.engine.losses import loss_name, metric_names
 from workers.engine.mesh import use_mesh
 from workers.engine.program import Program
 from workers.engine.trainer import Held
+from workers.engine.widths import Widths
 
 PREDICT_ROWS = 4096
 """Rows a batch when only predicting, where there are so many."""
@@ -35,6 +36,8 @@ class Prepared:
     dataset: Dataset
     program: Program | None = None
     """None where only Keras' `fit` will do: on a mesh."""
+    widths: Widths = field(default_factory=Widths)
+    """The shapes that are meant, where the model is wider than the spec asks."""
 
     def loop(self) -> Loop:
         """Return how this model is trained on these batches."""

@@ -7,7 +7,7 @@ spec says. So a shape is built, traced and compiled once in a runner's life.
 
 import hashlib
 import json
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,16 @@ from workers.engine.build import make_optimizer
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.dials import OF_OPTIMIZERS
+from workers.engine.program import Program
 from workers.engine.setup import Prepared, prepare, weights_of
 from workers.engine.templates import Site, start_anew
 from workers.engine.variables import assign, values
+from workers.engine.widths import widened, widths_of
 
 MOST = 16
 MOST_BYTES = 256 << 20
+EARNED = 3.0
+"""Seconds of training after which a width gets a program of its own: some three compilations."""
 OF_TRAININGS = frozenset(
     {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
 )
@@ -44,6 +48,8 @@ class Stock:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._turn: tuple[str, Program, float] | None = None
 
     def prepare(
         self, spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int
@@ -55,15 +61,28 @@ class Stock:
         """
         if spec.mesh is not None:
             return prepare(spec, dataset, rows, name=name, seed=seed)
-        key = program_key(spec, dataset, rows)
-        if (kept := self._kept.get(key)) is not None:
-            self._kept.move_to_end(key)
-            return _anew(kept, spec, dataset, rows, seed)
-        prepared = prepare(spec, dataset, rows, name=name, seed=seed)
-        optimizer = values(prepared.model.optimizer.variables)
-        self._kept[key] = _Kept(prepared, values(prepared.model.variables), optimizer)
-        self._drop_oldest()
+        self._settle()
+        own = program_key(spec, dataset, rows)
+        earned = own in self._kept or self._seconds[own] > EARNED
+        built = spec if earned else widened(spec, dataset.profile)
+        key = program_key(built, dataset, rows)
+        if key not in self._kept:
+            prepared = prepare(built, dataset, rows, name=name, seed=seed)
+            optimizer = values(prepared.model.optimizer.variables)
+            self._kept[key] = _Kept(prepared, values(prepared.model.variables), optimizer)
+            self._drop_oldest()
+        self._kept.move_to_end(key)
+        prepared = _anew(self._kept[key], spec, dataset, rows, seed)
+        if prepared.program is not None:
+            self._turn = (own, prepared.program, prepared.program.trained)
         return prepared
+
+    def _settle(self) -> None:
+        """Count what was trained since the last call for the width that was asked for then."""
+        if self._turn is not None:
+            width, program, before = self._turn
+            self._seconds[width] += program.trained - before
+            self._turn = None
 
     def _drop_oldest(self) -> None:
         while len(self._kept) > 1 and (
@@ -99,7 +118,8 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
     prepared = kept.prepared
     model = prepared.model
     assign(model.variables, kept.model)
-    start_anew(model, Site(seed, spec.precision, dataset.profile), spec.model.resolved())
+    widths = widths_of(spec, dataset.profile)
+    start_anew(model, Site(seed, spec.precision, dataset.profile), spec.model.resolved(), widths)
     optimizer = model.optimizer
     assign(optimizer.variables, kept.optimizer)
     _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit))
@@ -109,7 +129,7 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
         shuffle=spec.fit.shuffle,
         weights=weights_of(spec, dataset, dataset.y[rows]),
     )
-    return replace(prepared, batches=batches, spec=spec)
+    return replace(prepared, batches=batches, spec=spec, widths=widths)
 
 
 def _turn(optimizer: Any, wanted: Any) -> None:

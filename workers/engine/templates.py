@@ -18,7 +18,9 @@ from jobs.spec.model import CnnArgs, LinearArgs, MlpArgs
 from jobs.spec.precision import PrecisionSpec
 from jobs.spec.profile import Profile
 from workers.engine.errors import BadSpec
+from workers.engine.kernels import HostGlorot, draw
 from workers.engine.precision import policy_of
+from workers.engine.widths import Widths, padded
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class Site:
 
     def weights(self, name: str) -> dict[str, Any]:
         """Return the arguments of a layer that has a kernel: Glorot's uniform start, seeded."""
-        start = keras.initializers.GlorotUniform(seed=self.seed_of(name))
-        return {**self.named(name), "kernel_initializer": start}
+        return {**self.named(name), "kernel_initializer": HostGlorot(seed=self.seed_of(name))}
 
 
 def mlp(site: Site, args: MlpArgs, x: Any) -> Any:
@@ -93,18 +94,19 @@ def _dense_block(site: Site, i: int, x: Any, args: MlpArgs | CnnArgs) -> Any:
     return x
 
 
-def start_anew(model: Any, site: Site, args: Frozen) -> None:
+def start_anew(model: Any, site: Site, args: Frozen, widths: Widths) -> None:
     """Give the layers of a built model the kernels, generators and rates that a fresh build would have.
 
     Args:
         model: built by `build.build` from arguments that differ in rates and penalties alone.
         site: with the seed to start from.
         args: the template's arguments, resolved.
+        widths: the shapes that its variables shall have, where it was built wider.
     """
     for layer in model.layers:
         if isinstance(getattr(layer, "kernel_initializer", None), keras.initializers.GlorotUniform):
-            start = keras.initializers.GlorotUniform(seed=site.seed_of(layer.name))
-            layer.kernel.assign(start(layer.kernel.shape, dtype=layer.kernel.dtype))
+            start = draw(site.seed_of(layer.name), widths.shape_of(layer.kernel))
+            layer.kernel.assign(padded(start, layer.kernel.shape))
         if isinstance(layer, keras.layers.Dropout):
             layer.rate = getattr(args, "dropout", layer.rate)
             layer.seed_generator.state.assign([site.seed_of(layer.name), 0])

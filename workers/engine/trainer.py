@@ -22,6 +22,7 @@ from workers.engine.precision import moves, scaling_metrics
 from workers.engine.report import Report, Yielding
 from workers.engine.stopping import Watch
 from workers.engine.variables import assign, values
+from workers.engine.widths import Widths
 
 PROGRESS_EVERY = 2.0
 
@@ -51,6 +52,7 @@ class Plan:
         extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
         label: put before metric names, so that two phases of one job draw two curves.
         loop: how epochs are run; Keras' `fit` if None.
+        widths: what is meant of each variable, where the model was built wider than it shall be.
     """
 
     model: Any
@@ -66,6 +68,7 @@ class Plan:
     first_step: int = 0
     label: str = ""
     loop: Loop | None = None
+    widths: Widths = field(default_factory=Widths)
     extra: dict[str, Any] = field(default_factory=dict)
     extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
 
@@ -118,7 +121,7 @@ class Training:
             plan.pace(self._epoch)  # it had ended before: say that it is done
         self._loop.sync()
         if self._best_weights:
-            assign(self._model.variables, self._best_weights)
+            self._assign(self._model.variables, self._best_weights)
             self._loop.load()
         return self._outcome()
 
@@ -157,7 +160,7 @@ class Training:
         self._epoch, self._batch, self._open_metrics = epoch, 0, []
         self._history.append(figures)
         if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
-            self._best_weights = self._loop.weights()
+            self._best_weights = plan.widths.narrow(self._model.variables, self._loop.weights())
         if plan.stop is not None:
             plan.stop.update(epoch, figures[plan.stop.metric])
         named = {plan.label + name: value for name, value in figures.items()}
@@ -191,8 +194,8 @@ class Training:
         plan = self._plan
         return Snapshot(
             arrays={
-                "model": values(self._model.variables),
-                "optimizer": values(self._model.optimizer.variables),
+                "model": self._values(self._model.variables),
+                "optimizer": self._values(self._model.optimizer.variables),
                 "metrics": self._open_metrics,
                 "best": self._best_weights,
                 **plan.extra_arrays,
@@ -212,8 +215,8 @@ class Training:
 
     def _restore(self, snapshot: Snapshot) -> None:
         state, plan = snapshot.state, self._plan
-        assign(self._model.variables, snapshot.arrays["model"])
-        assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
+        self._assign(self._model.variables, snapshot.arrays["model"])
+        self._assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
         self._loop.load()
         self._loop.keep_to(state.get("way", ""))
         self._open_metrics = snapshot.arrays["metrics"]
@@ -225,6 +228,12 @@ class Training:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
+
+    def _values(self, variables: Any) -> list[Array]:
+        return self._plan.widths.narrow(variables, values(variables))
+
+    def _assign(self, variables: Any, arrays: list[Array]) -> None:
+        assign(variables, self._plan.widths.widen(variables, arrays))
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._begun

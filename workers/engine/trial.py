@@ -117,6 +117,7 @@ def _plan(
         model=prepared.model,
         batches=prepared.batches,
         loop=prepared.loop(),
+        widths=prepared.widths,
         validation=prepared.held(prepared.dataset.parts.validation),
         epochs=task.spec.fit.epochs,
         best=Watch(metric, objective.direction),
