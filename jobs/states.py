@@ -103,7 +103,8 @@ TRIAL_FINAL = frozenset({T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED})
 TRIAL_OPEN = frozenset(TrialState) - TRIAL_FINAL
 
 TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
-    T.QUEUED: frozenset({T.RUNNING, T.PAUSED, T.STOPPED}),
+    # A task that cannot even begin fails the trial that it would have begun with.
+    T.QUEUED: frozenset({T.RUNNING, T.PAUSED, T.STOPPED, T.FAILED}),
     T.RUNNING: frozenset({T.QUEUED, T.PAUSED, T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED}),
     T.PAUSED: frozenset({T.QUEUED, T.STOPPED}),
     T.PRUNED: frozenset({T.QUEUED}),

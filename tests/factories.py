@@ -210,9 +210,8 @@ def make_attempt(job: Job, worker: Worker, *, slots: int = 1, trial: Trial | Non
     now = timezone.now()
     job.fence += 1
     job.save(update_fields=["fence"])
-    return Attempt.objects.create(
+    attempt = Attempt.objects.create(
         job=job,
-        trial=trial,
         number=job.fence,
         worker=worker,
         slots=slots,
@@ -221,6 +220,8 @@ def make_attempt(job: Job, worker: Worker, *, slots: int = 1, trial: Trial | Non
         assigned=now,
         claimed=now,
     )
+    attempt.trials.set([trial] if trial is not None else [])
+    return attempt
 
 
 def make_model(name: str = "", *, project: Project, by: User, versions: int = 1) -> RegisteredModel:

@@ -1,6 +1,5 @@
 """How an attempt ends: once, by its worker's word or because its lease ran out."""
 
-from statistics import fmean, pstdev
 from typing import Any
 
 from django.db import transaction
@@ -12,17 +11,25 @@ from jobs.actions.each import each
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial
-from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
+from jobs.states import AttemptState, Desired, JobKind, JobState, Outcome, TrialState
 
 COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
 
 JobError = dict[str, Any]
 
+LEFT_OPEN: JobError = {
+    "code": "left_open",
+    "message": "the runner said that its task was done, but not what became of this trial",
+}
+
 
 def finish(
     attempt_id: int, outcome: Outcome, *, error: JobError | None = None, result: dict[str, Any] | None = None
 ) -> None:
-    """End an attempt once and let its job or trial follow. A second call with the same outcome is fine.
+    """End an attempt once and let its job or trials follow. A second call with the same outcome is fine.
+
+    Only trials that it has not brought to their end follow: those that it had begun as `outcome` says, while
+    those that it had not turned to wait in the queue as if nothing had been.
 
     Args:
         attempt_id: the attempt.
@@ -40,23 +47,32 @@ def finish(
             if was == outcome:
                 return
             raise StaleFence(f"attempt {attempt_id} has ended as {was}")
-        attempt = Attempt.objects.select_related("trial").get(pk=attempt_id)
+        attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between our look and our move would leave the job in between.
         attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
-        if attempt.trial is not None:
-            _end_trial(attempt, attempt.trial, outcome, error)
+        if attempt.job.kind == JobKind.SEARCH:
+            _end_trials(attempt, outcome, error)
         else:
             _end_job(attempt, attempt.job, outcome, error, result or {})
         hints.send("schedule", job=attempt.job_id)
 
 
+def _end_trials(attempt: Attempt, outcome: Outcome, error: JobError | None) -> None:
+    """End the trials that the attempt had begun; of the others it lets go by having ended."""
+    held = attempt.trials.filter(attempt=attempt.number, state__in=(TrialState.QUEUED, TrialState.RUNNING))
+    left = list(held.order_by("number"))
+    begun = [trial for trial in left if trial.state == TrialState.RUNNING]
+    if outcome is Outcome.COMPLETED and left:
+        outcome, error = (Outcome.LOST if begun else Outcome.FAILED), LEFT_OPEN
+    if outcome is Outcome.FAILED and not begun:
+        begun = left[:1]  # it could not even begin: without this it would be tried for ever
+    for trial in begun:
+        trial.job = attempt.job
+        _end_trial(attempt, trial, outcome, error)
+
+
 def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError | None) -> None:
-    if trial.attempt != attempt.number:
-        return  # a newer attempt has the trial
     match outcome:
-        case Outcome.COMPLETED:
-            score, std = _score(trial)
-            move_trial(trial, TrialState.COMPLETED, fence=attempt.number, score=score, std=std, error=None)
         case Outcome.FAILED:
             _set_running_executions(trial, TrialState.FAILED)
             move_trial(trial, TrialState.FAILED, fence=attempt.number, error=error)
@@ -68,13 +84,6 @@ def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError
             move_trial(trial, TrialState.STOPPED, fence=attempt.number)
         case Outcome.LOST:
             _lost_trial(trial, attempt, error)
-
-
-def _score(trial: Trial) -> tuple[float | None, float | None]:
-    """Return mean and spread over executions of each one's best epoch."""
-    rows = trial.executions.filter(state=TrialState.COMPLETED).values_list("score", flat=True)
-    scores = [score for score in rows if score is not None]
-    return (fmean(scores), pstdev(scores)) if scores else (None, None)
 
 
 def _set_running_executions(trial: Trial, to: TrialState) -> None:
@@ -199,7 +208,8 @@ def _give_up(attempt: Attempt, cause: Exception) -> None:
         _expired().filter(pk=attempt.pk).update(
             state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()
         )
-        if attempt.trial is not None and attempt.trial.state == TrialState.RUNNING:
-            move_trial(attempt.trial, TrialState.FAILED, fence=attempt.number, error=error)
-        elif attempt.trial is None and attempt.job.state in (JobState.STARTING, JobState.RUNNING):
-            move(attempt.job, JobState.FAILED, fence=attempt.number, error=error)
+        job = attempt.job
+        if job.kind == JobKind.SEARCH:
+            _end_trials(attempt, Outcome.FAILED, error)
+        elif job.state in (JobState.STARTING, JobState.RUNNING):
+            move(job, JobState.FAILED, fence=attempt.number, error=error)

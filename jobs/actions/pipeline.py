@@ -10,19 +10,18 @@ from typing import Any
 
 from django.db import transaction
 
+from jobs import queue
 from jobs.actions import after, results, suggest
 from jobs.actions.each import each
-from jobs.actions.transition import move, move_trial
+from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job
-from jobs.queries import outcomes
+from jobs.queries import batches, outcomes
+from jobs.queries.outcomes import FAILING
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
 
 log = logging.getLogger(__name__)
-
-FAILING = "failing"
-"""The key of a root's payload that holds why it fails, while workers still hold parts of it."""
 
 
 def advance(root: Job) -> None:
@@ -46,15 +45,14 @@ def _busy(root: Job) -> bool:
 def _wind_down(root: Job) -> None:
     """Bring a family that shall pause or stop to rest, once no worker holds a part of it."""
     pausing = root.desired == Desired.PAUSED
-    for trial in root.trials.filter(state=TrialState.QUEUED):
-        move_trial(trial, TrialState.PAUSED if pausing else TrialState.STOPPED)
+    waiting = batches.waiting(root.trials.all())
+    move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
     for child in root.family.exclude(state__in=FINAL):
         _rest(child, pausing=pausing)
     if _busy(root):
         return
     if not pausing:
-        for trial in root.trials.filter(state=TrialState.PAUSED):
-            move_trial(trial, TrialState.STOPPED)
+        move_trials(root, root.trials.filter(state=TrialState.PAUSED), TrialState.STOPPED)
     _rest(root, pausing=pausing)
 
 
@@ -92,7 +90,6 @@ def _go_on(root: Job) -> None:
 def _search_is_over(root: Job) -> bool:
     """Ask for what the search still needs; say whether all its trials are final."""
     search = outcomes.search_of(root)
-    states = list(root.trials.order_by("-finished").values_list("state", flat=True))
     if _keeps_failing(root, search.max_consecutive_failures):
         _give_up(root)
         return False
@@ -100,13 +97,12 @@ def _search_is_over(root: Job) -> bool:
     if made < search.trials_planned() and not root.payload.get("exhausted"):
         suggest.ask(root, search, made)
         return False
-    return all(TrialState(state) in TRIAL_FINAL for state in states)
+    return not root.trials.exclude(state__in=TRIAL_FINAL).exists()
 
 
 def _keeps_failing(root: Job, limit: int) -> bool:
     newest = root.trials.filter(finished__isnull=False).exclude(state=TrialState.STOPPED)
-    newest = newest.order_by("-finished")[:limit]
-    states = [trial.state for trial in newest]
+    states = newest.order_by("-finished").values_list("state", flat=True)[:limit]
     return len(states) == limit and all(state == TrialState.FAILED for state in states)
 
 
@@ -120,13 +116,12 @@ def _give_up(root: Job) -> None:
 
 def _fail(root: Job, error: dict[str, Any]) -> None:
     """Start nothing more; fail the root once no worker holds a part of it, and keep the verdict till then."""
-    for trial in root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED)):
-        move_trial(trial, TrialState.STOPPED)
+    waiting = root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    move_trials(root, batches.not_held(waiting), TrialState.STOPPED)
     for child in root.family.exclude(state__in=FINAL):
         _rest(child, pausing=False)
     if _busy(root):
-        root.payload = root.payload | {FAILING: error}
-        root.save(update_fields=["payload"])
+        _say_verdict(root, error)
         return
     if root.state == JobState.PAUSED:
         move(root, JobState.QUEUED)
@@ -135,6 +130,17 @@ def _fail(root: Job, error: dict[str, Any]) -> None:
     final = JobState.STOPPED if root.state == JobState.STOPPING else JobState.FAILED
     move(root, final, error=error, results=_reached(root))
     results.failed(root, error)
+
+
+def _say_verdict(root: Job, error: dict[str, Any]) -> None:
+    """Keep why a root fails, and wake its own attempts, which renewals tell to stop now."""
+    if FAILING in root.payload:
+        return
+    root.payload = root.payload | {FAILING: error}
+    root.save(update_fields=["payload"])
+    held = root.attempts.exclude(state=AttemptState.ENDED)
+    for worker_id, attempt_id in held.values_list("worker_id", "pk"):
+        queue.wake(worker_id, attempt_id)
 
 
 def forget_verdict(root: Job) -> None:

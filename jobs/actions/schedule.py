@@ -5,18 +5,22 @@ so a large one is never starved by small ones.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import batched
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
-from django.db.models import F, Sum
+from django.db.models import Count, F, Sum
 
 from jobs import clock, queue
-from jobs.actions.transition import move, move_trial
+from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.states import WAITING, AttemptState, Desired, JobKind, JobState, TrialState
+from jobs.queries import batches
+from jobs.states import FINAL, WAITING, AttemptState, Desired, JobKind, JobState
 
 UNCLAIMED_SECONDS = 15.0
 
@@ -42,6 +46,10 @@ class Pool:
         most = max(self.slots, key=lambda s: s.free, default=None)
         return most if most is not None and most.free >= needed else None
 
+    def lanes(self, needed: int) -> int:
+        """Return how many attempts of so many slots could run at once, were nothing else there."""
+        return sum(s.worker.slots // needed for s in self.slots)
+
     def largest(self) -> int:
         """Return the number of slots of the largest worker, busy or not."""
         return max((s.worker.slots for s in self.slots), default=0)
@@ -49,27 +57,28 @@ class Pool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A job, or a trial of a search, that waits for slots."""
+    """A job, or the next trials of a search, that wait for slots."""
 
     job: Job
-    trial: Trial | None = None
+    trials: tuple[Trial, ...] = ()
 
     def order(self) -> tuple[Any, ...]:
-        """Return the sort key: priority, then age, then trial number."""
+        """Return the sort key: priority, then age, then the first trial's number."""
         return (
             -self.job.priority,
             self.job.queued or self.job.created,
             self.job.pk,
-            self.trial.number if self.trial else 0,
+            self.trials[0].number if self.trials else 0,
         )
 
 
 def place() -> int:
     """Place what can be placed and say of the rest why it waits. Returns how many were placed."""
-    waiting = sorted(_candidates(), key=Candidate.order)
-    if not waiting:
+    jobs, trials = _waiting_jobs(), _waiting_trials()
+    if not jobs and not trials:
         return 0  # what an idle yard asks twice a second
     pools = _pools()
+    waiting = sorted([*jobs, *_next_batches(trials, pools)], key=Candidate.order)
     used = _slots_by_project()
     running = _running_trials()
     placed = 0
@@ -116,33 +125,40 @@ def _slots_by_project() -> dict[int | None, int]:
 
 def _running_trials() -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
-    for pk in (
-        Attempt.objects.exclude(state=AttemptState.ENDED)
-        .filter(trial__isnull=False)
-        .values_list("job", flat=True)
-    ):
-        counts[pk] += 1
+    held = Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__kind=JobKind.SEARCH)
+    counts.update(held.values_list("job").annotate(Count("pk")))
     return counts
 
 
-def _candidates() -> list[Candidate]:
+def _waiting_jobs() -> list[Candidate]:
     waiting = Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
-    jobs = [
+    return [
         Candidate(job)
         for job in waiting.select_related("project", "root")
         if not job.payload.get("task_done")  # a root that only waits for what follows it
     ]
-    trials = Trial.objects.filter(state=TrialState.QUEUED, job__desired=Desired.RUNNING).exclude(
-        job__state__in=(
-            JobState.STOPPED,
-            JobState.COMPLETED,
-            JobState.FAILED,
-            JobState.PAUSED,
-            JobState.STOPPING,
-        )
+
+
+def _waiting_trials() -> dict[int, list[Trial]]:
+    """Return the trials that wait, by search and in order."""
+    trials = Trial.objects.filter(job__desired=Desired.RUNNING).exclude(
+        job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)
     )
-    rows = trials.select_related("job", "job__project", "job__revision").order_by("job", "number")
-    return jobs + [Candidate(trial.job, trial) for trial in rows]
+    by_search: dict[int, list[Trial]] = defaultdict(list)
+    for trial in batches.waiting(trials).order_by("job", "number"):
+        by_search[trial.job_id].append(trial)
+    return by_search
+
+
+def _next_batches(trials: dict[int, list[Trial]], pools: dict[str, Pool]) -> Iterator[Candidate]:
+    """Cut what waits of each search into what one attempt takes at once."""
+    searches = Job.objects.select_related("project", "revision").in_bulk(trials)
+    for pk, search in searches.items():
+        lanes = pools[search.pool].lanes(search.slots)
+        with suppress(ValueError):  # a spec that cannot be read is spoken of when its turn comes
+            lanes = min(lanes, _parallel(search) or lanes)
+        for batch in batched(trials[pk], batches.size(search, len(trials[pk]), lanes)):
+            yield Candidate(search, batch)
 
 
 def _why_not(
@@ -158,7 +174,7 @@ def _why_not(
     quota = job.project.max_slots if job.project is not None else None
     if quota is not None and used[job.project_id] + job.slots > quota:
         return f"Project {job.project} uses {used[job.project_id]} of its {quota} slots."
-    if candidate.trial is not None and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
+    if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
         return f"The search runs {limit} trials at once, as its spec says."
     if pool.blocked_by is not None:
         return f"Job {pool.blocked_by.pk} stands before it and waits for {pool.blocked_by.slots} slots."
@@ -195,18 +211,12 @@ def _say_why(job: Job, reason: str) -> None:
 
 def _assign(candidate: Candidate, worker: Worker) -> bool:
     """Give a candidate to a worker under a new fence; False when it moved under our eyes."""
-    job, trial = candidate.job, candidate.trial
+    job = candidate.job
     try:
         with transaction.atomic():
-            attempt = _new_attempt(job, trial, worker)
-            if trial is not None:
-                move_trial(
-                    trial,
-                    TrialState.RUNNING,
-                    attempt=attempt.number,
-                    started=trial.started or clock.now(),
-                    error=None,
-                )
+            attempt = _new_attempt(job, worker)
+            if candidate.trials:
+                _hold(attempt, candidate.trials)
             elif job.state in WAITING:
                 move(job, JobState.STARTING)
             _start_root(job)
@@ -216,12 +226,23 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
     return True
 
 
-def _new_attempt(job: Job, trial: Trial | None, worker: Worker) -> Attempt:
+def _hold(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
+    """Give trials to an attempt. They stay queued until its runner turns to them.
+
+    The caller has locked the job, so nobody else gives, pauses or stops them meanwhile.
+    """
+    pks = [trial.pk for trial in trials]
+    if batches.waiting(Trial.objects.filter(pk__in=pks)).count() != len(pks):
+        raise StaleState("a trial was given to somebody else, or waits no longer")
+    Trial.objects.filter(pk__in=pks).update(attempt=attempt.number)
+    attempt.trials.add(*pks)
+
+
+def _new_attempt(job: Job, worker: Worker) -> Attempt:
     Job.objects.filter(pk=job.pk).update(fence=F("fence") + 1)  # locks the row until commit
     job.fence = Job.objects.values_list("fence", flat=True).get(pk=job.pk)
     return Attempt.objects.create(
         job=job,
-        trial=trial,
         number=job.fence,
         worker=worker,
         slots=job.slots,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -10,12 +11,17 @@ from django.db.models import F, Q
 from jobs import clock, hints, queue
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.queries import outcomes
+from jobs.queries import batches, outcomes
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import Value, Values, check_values
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Desired, JobKind, TrialState
 
 LEASE_SECONDS = 60.0
+
+MOST_AT_ONCE = 1000
+
+WITHOUT_RESULTS = frozenset({"random", "grid"})
+"""Algorithms whose next trials do not hang on what became of the others: these can be made ahead."""
 
 
 class Ticket(NamedTuple):
@@ -37,14 +43,25 @@ def execution_seed(base: int, trial: int, execution: int) -> int:
 
 
 def _room(root: Job, search: SearchSpec) -> int:
-    """Return how many more trials may be open: bounded by the search and by slots that could take one."""
-    open_trials = root.trials.exclude(state__in=TRIAL_FINAL).count()
+    """Return how many more trials to make now.
+
+    As many are open as slots could take, bounded by the search. Once it is known how long a trial takes,
+    algorithms that need no results also fill a queue for each of these slots, anew when half of it is gone.
+    """
+    lanes = _lanes(root, search)
+    if search.algorithm in WITHOUT_RESULTS and (each := batches.fill(root)) is not None:
+        ahead, waiting = lanes * each, batches.waiting(root.trials.all()).count()
+        return ahead - waiting if 2 * waiting <= ahead else 0
+    return lanes - root.trials.exclude(state__in=TRIAL_FINAL).count()
+
+
+def _lanes(root: Job, search: SearchSpec) -> int:
+    """Return how many attempts of a search could run at once."""
     live = Worker.objects.filter(state=Worker.State.UP, pool=root.pool, lease_until__gt=clock.now())
     capacity = sum(slots // root.slots for slots in live.values_list("slots", flat=True))
     taken = Attempt.objects.exclude(state=AttemptState.ENDED).filter(worker__pool=root.pool).exclude(job=root)
     capacity -= sum(taken.values_list("slots", flat=True)) // root.slots
-    limit = min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
-    return limit - open_trials
+    return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
 
 
 def ask(root: Job, search: SearchSpec, made: int) -> None:
@@ -70,7 +87,7 @@ def claim(job_id: int) -> Ticket | None:
             return None
         search = outcomes.search_of(root)
         made = root.trials.filter(source="algorithm").count()
-        wanted = min(_room(root, search), search.trials_planned() - made)
+        wanted = min(_room(root, search), search.trials_planned() - made, MOST_AT_ONCE)
         claimed = wanted > 0 and Job.objects.filter(pk=job_id, suggest_fence=root.suggest_fence).filter(
             Q(suggest_until=None) | Q(suggest_until__lt=clock.seconds_from_now(3.5))
         ).update(suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS))
@@ -98,8 +115,7 @@ def add(ticket: Ticket, values: list[dict[str, Value]]) -> None:
         if not values:
             root.payload = root.payload | {"exhausted": True}
             root.save(update_fields=["payload"])
-        for configuration in values:
-            make_trial(root, configuration, source="algorithm")
+        _make_trials(root, values, source="algorithm")
         hints.send("schedule", job=root.pk)
 
 
@@ -119,20 +135,30 @@ def _release(ticket: Ticket) -> Job:
 
 def make_trial(root: Job, values: Values, *, source: str, by: User | None = None) -> Trial:
     """Make a queued trial with its executions, inside the caller's transaction."""
+    return _make_trials(root, [values], source=source, by=by)[0]
+
+
+def _make_trials(
+    root: Job, configurations: Sequence[Values], *, source: str, by: User | None = None
+) -> list[Trial]:
     search = outcomes.search_of(root)
-    checked = check_values(search.space, values)
+    checked = [check_values(search.space, values) for values in configurations]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0
-    trial = Trial.objects.create(
-        job=root,
-        number=last + 1,
-        values=checked,
-        values_digest=values_digest(checked),
-        source=source,
-        state=TrialState.QUEUED,
-        created_by=by,
+    trials = Trial.objects.bulk_create(
+        Trial(
+            job=root,
+            number=number,
+            values=values,
+            values_digest=values_digest(values),
+            source=source,
+            state=TrialState.QUEUED,
+            created_by=by,
+        )
+        for number, values in enumerate(checked, last + 1)
     )
     Execution.objects.bulk_create(
         Execution(trial=trial, number=n, seed=execution_seed(search.seed, trial.number, n))
+        for trial in trials
         for n in range(1, search.executions_per_trial + 1)
     )
-    return trial
+    return trials

@@ -1,19 +1,33 @@
 """Builds what a runner is to do from the rows, with every input as a local file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from django.db.models import Prefetch
+
 from jobs.actions.submit import dataset_version
 from jobs.errors import Conflict
-from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, JobArtifact, ModelVersion, PromotionRequest
+from jobs.models import (
+    Attempt,
+    Checkpoint,
+    DatasetVersion,
+    Execution,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    PromotionRequest,
+)
 from jobs.queries import outcomes
 from jobs.spec import task as tasks
 from jobs.spec.after import Ensemble, Quantize
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.values import apply_values
-from jobs.states import JobKind, TrialState
+from jobs.states import TRIAL_FINAL, JobKind, TrialState
 from jobs.store import store
+
+NEWEST_CHECKPOINTS = 3
 
 
 def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path | None = None) -> tasks.Task:
@@ -25,9 +39,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         threads: how many CPU threads its slots give it.
         compile_cache: folder of compiled programs, private to the project.
     """
-    attempt = Attempt.objects.select_related("job", "trial", "job__revision", "job__parent").get(
-        pk=attempt_id
-    )
+    attempt = Attempt.objects.select_related("job", "job__revision", "job__parent").get(pk=attempt_id)
     common = {
         "folder": str(folder),
         "checkpoints": str(checkpoint_folder(attempt)),
@@ -35,15 +47,12 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
     }
-    kind = "trial" if attempt.trial is not None else attempt.job.kind
-    return _BUILDERS[kind](attempt, common)
+    return _BUILDERS[attempt.job.kind](attempt, common)
 
 
 def checkpoint_folder(attempt: Attempt) -> Path:
-    """Return where the checkpoints of an attempt's job or trial lie, made if absent."""
+    """Return where the checkpoints of an attempt's job lie, made if absent; its trials have folders in it."""
     folder = store().checkpoint_root / f"job-{attempt.job_id}"
-    if attempt.trial is not None:
-        folder /= f"trial-{attempt.trial.number}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -66,12 +75,11 @@ def _spec(job: Job) -> ExperimentSpec:
     return job.revision.spec
 
 
-def _checkpoints(job: Job, **which: Any) -> tuple[tasks.CheckpointFolder, ...]:
-    rows = Checkpoint.objects.filter(job=job, removed=None, **which).order_by("-pk")[:3]
+def _checkpoints(rows: Iterable[Checkpoint]) -> tuple[tasks.CheckpointFolder, ...]:
     root = store().checkpoint_root
     return tuple(
         tasks.CheckpointFolder(folder=str(root / row.folder), manifest=row.manifest, step=row.step)
-        for row in rows
+        for row in islice(rows, NEWEST_CHECKPOINTS)
     )
 
 
@@ -94,25 +102,40 @@ def _asked(version: DatasetVersion) -> dict[str, Any]:
     return {name: value for name, value in version.request.items() if name != "file"}
 
 
-def _trial(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
-    trial, spec = attempt.trial, _spec(attempt.job)
-    if trial is None:
-        raise Conflict(f"{attempt} has no trial")
-    todo = trial.executions.exclude(state=TrialState.COMPLETED).order_by("number")
+def _search(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
+    open_ones = Execution.objects.exclude(state=TrialState.COMPLETED).order_by("number")
+    standing = Checkpoint.objects.filter(removed=None).order_by("-pk")
+    trials = (
+        attempt.trials.exclude(state__in=TRIAL_FINAL)
+        .order_by("number")
+        .prefetch_related(
+            Prefetch("executions", open_ones, to_attr="todo"),
+            Prefetch("checkpoints", standing, to_attr="kept"),
+        )
+    )
+    spec = _spec(attempt.job)
     return tasks.TrialTask(
         **common,
-        trial=trial.number,
-        values=trial.values,
-        spec=apply_values(spec, trial.values),
+        spec=spec,
         objective=outcomes.objective_of(attempt.job),
         dataset=_dataset_of(attempt.job),
+        trials=tuple(_plan(trial, spec) for trial in trials),
+    )
+
+
+def _plan(trial: Any, spec: ExperimentSpec) -> tasks.TrialPlan:
+    """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`."""
+    return tasks.TrialPlan(
+        number=trial.number,
+        values=trial.values,
+        spec=apply_values(spec, trial.values),
         executions=tuple(
             tasks.ExecutionPlan(
                 execution=execution.number,
                 seed=execution.seed,
-                checkpoints=_checkpoints(attempt.job, trial=trial, execution=execution.number),
+                checkpoints=_checkpoints(row for row in trial.kept if row.execution == execution.number),
             )
-            for execution in todo
+            for execution in trial.todo
         ),
     )
 
@@ -127,7 +150,7 @@ def _train(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         retrain=spec.after.retrain,
         objective=outcomes.objective_of(job.parent or job),
         model_name=f"m{job.pk}",
-        resume=_checkpoints(job),
+        resume=_checkpoints(Checkpoint.objects.filter(job=job, removed=None).order_by("-pk")),
     )
 
 
@@ -217,7 +240,7 @@ def _gate(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
 
 
 _BUILDERS: dict[str, Callable[[Attempt, dict[str, Any]], tasks.Task]] = {
-    "trial": _trial,
+    JobKind.SEARCH: _search,
     JobKind.PROFILE: _profile,
     JobKind.TRAIN: _train,
     JobKind.ENSEMBLE: _ensemble,

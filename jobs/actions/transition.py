@@ -1,5 +1,6 @@
 """The one place where the state of a job or a trial changes: compare-and-set, event, hints on commit."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -8,6 +9,7 @@ from jobs import clock, hints
 from jobs.actions import events
 from jobs.errors import StaleState
 from jobs.models import Job, Trial
+from jobs.queries.chunks import Event
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, trial_may_follow
 
 
@@ -49,20 +51,42 @@ def _stamps(to: JobState) -> dict[str, Any]:
 
 def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Trial:
     """Take a trial to the state `to`; same promises as `move`."""
+    with transaction.atomic():
+        body = shift_trial(trial, to, fence=fence, **fields)
+        events.append(trial.job.root_id_or_self, [body])
+        hints.send("schedule", job=trial.job_id)
+    return trial
+
+
+def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
+    """Take several trials of a search to the state `to`, all or none; same promises as `move`."""
+    with transaction.atomic():
+        bodies = [shift_trial(trial, to) for trial in trials]
+        if bodies:
+            events.append(search.root_id_or_self, bodies)
+            hints.send("schedule", job=search.pk)
+
+
+def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Event:
+    """Take a trial to the state `to` inside the caller's transaction.
+
+    Returns:
+        The event, which the caller appends.
+
+    Raises:
+        StaleState: the row's state does not allow it, or the fence is old. Nothing was changed.
+    """
     if to in TRIAL_FINAL:
         fields = {"finished": clock.now()} | fields
-    with transaction.atomic():
-        rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
-        if fence is not None:
-            rows = rows.filter(attempt=fence)
-        if not rows.update(state=to, **fields):
-            state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
-            raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
-        trial.refresh_from_db()
-        job = trial.job
-        body = events.event("trial", job, attempt=trial.attempt, trial=trial.number, state=str(to))
-        if to is TrialState.COMPLETED:
-            body |= {"score": trial.score, "std": trial.std}
-        events.append(job.root_id_or_self, [body])
-        hints.send("schedule", job=job.pk)
-    return trial
+    rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
+    if fence is not None:
+        rows = rows.filter(attempt=fence)
+    if not rows.update(state=to, **fields):
+        state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
+        raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
+    for name, value in ({"state": to} | fields).items():
+        setattr(trial, name, value)
+    body = events.event("trial", trial.job, attempt=trial.attempt, trial=trial.number, state=str(to))
+    if to is TrialState.COMPLETED:
+        body |= {"score": trial.score, "std": trial.std}
+    return body

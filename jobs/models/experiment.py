@@ -1,3 +1,5 @@
+from functools import cached_property
+
 from django.db import models
 
 from jobs.models.people import Project, User
@@ -38,7 +40,7 @@ class Revision(models.Model):
     def __str__(self) -> str:
         return f"{self.experiment} r{self.number}"
 
-    @property
+    @cached_property
     def spec(self) -> ExperimentSpec:
-        """Return the typed spec."""
+        """Return the typed spec; frozen, as the row is."""
         return ExperimentSpec.model_validate(self.spec_json)

@@ -135,10 +135,10 @@ class Execution(models.Model):
 
 
 class Attempt(models.Model):
-    """One try at a job, or at one trial of a search. Holds the lease; its number is the fence."""
+    """One try at a job, or at some trials of a search. Holds the lease; its number is the fence."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
-    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, null=True, related_name="attempts")
+    trials = models.ManyToManyField(Trial, related_name="attempts")
     number = models.PositiveIntegerField()
     worker = models.ForeignKey(Worker, on_delete=models.PROTECT, related_name="attempts")
     slots = models.PositiveIntegerField()

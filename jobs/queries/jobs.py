@@ -188,11 +188,18 @@ def trial_counts(job: Job) -> dict[str, int]:
     return counts
 
 
+def attempts(job: Job) -> QuerySet[Attempt]:
+    """Return a job's attempts with their workers, and their trials in order."""
+    return job.attempts.select_related("worker").prefetch_related(
+        Prefetch("trials", Trial.objects.order_by("number").only("number"))
+    )
+
+
 def attempt(row: Attempt) -> Shown:
     """Return an attempt as the API shows it."""
     return {
         "number": row.number,
-        "trial": row.trial.number if row.trial else None,
+        "trials": [trial.number for trial in row.trials.all()],
         "worker": row.worker.name,
         "state": row.state,
         "outcome": row.outcome or None,

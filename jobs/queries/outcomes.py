@@ -1,5 +1,6 @@
 """What came out of a search or a family of jobs: best trials, candidates, results."""
 
+from statistics import fmean, pstdev
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -8,6 +9,9 @@ from jobs.errors import Conflict
 from jobs.models import Dataset, Job, Project, Trial
 from jobs.spec.search import Objective, SearchSpec
 from jobs.states import JobKind, JobState, TrialState
+
+FAILING = "failing"
+"""The key of a root's payload that holds why it fails, while workers still hold parts of it."""
 
 
 def objective_of(root: Job) -> Objective:
@@ -26,6 +30,13 @@ def search_of(root: Job) -> SearchSpec:
     if search is None:
         raise Conflict(f"job {root.pk} is a {root.kind}, not a search")
     return search
+
+
+def score_of(trial: Trial) -> tuple[float | None, float | None]:
+    """Return mean and spread over a trial's completed executions of each one's best epoch."""
+    rows = trial.executions.filter(state=TrialState.COMPLETED).values_list("score", flat=True)
+    scores = [score for score in rows if score is not None]
+    return (fmean(scores), pstdev(scores)) if scores else (None, None)
 
 
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:

@@ -4,10 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
+from django.db.models import Prefetch
+
 from jobs import clock
-from jobs.models import Attempt, Job, User, Worker
+from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.sight import in_sight
-from jobs.states import AttemptState
+from jobs.states import AttemptState, TrialState
 
 SlotState = Literal["free", "busy", "draining", "lost"]
 
@@ -84,13 +86,14 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
     attempts = (
         Attempt.objects.filter(worker__in=workers)
         .exclude(state=AttemptState.ENDED)
-        .select_related("job", "trial")
+        .select_related("job")
+        .prefetch_related(Prefetch("trials", Trial.objects.filter(state=TrialState.RUNNING), to_attr="begun"))
         .order_by("pk")
     )
     seen = in_sight(user, [attempt.job for attempt in attempts])
     for attempt in attempts:
         job = attempt.job if attempt.job_id in seen else None
-        trial = attempt.trial.number if attempt.trial and job else None
+        trial = attempt.begun[0].number if attempt.begun and job else None
         held[attempt.worker_id] += [Slot("busy", job, trial)] * attempt.slots
     return held
 

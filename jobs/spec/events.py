@@ -1,7 +1,8 @@
 """What a runner may say: one JSON object a line on its event pipe.
 
 The supervisor adds the attempt, stores the events in one order per root job and gives each its
-cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `execution` counts from 1.
+cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that
+the event is about, None where there is none; `execution` counts from 1.
 """
 
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ Point = tuple[str, float, float | None, float]
 
 class _Event(Frozen):
     time: float
+    trial: int | None = None
     execution: int | None = None
 
 
@@ -64,6 +66,28 @@ class Log(_Event):
     level: Level = "info"
     source: str = "runner"
     line: str
+
+
+class TrialBegun(_Event):
+    """The runner turns to this trial."""
+
+    type: Literal["trial_begun"] = "trial_begun"
+
+
+class TrialError(Frozen):
+    """Why a trial failed."""
+
+    code: str
+    message: str
+    traceback: str = ""
+
+
+class TrialDone(_Event):
+    """This trial is over, whatever becomes of the others; its score follows from its executions."""
+
+    type: Literal["trial_done"] = "trial_done"
+    state: Literal["completed", "failed", "pruned"]
+    error: TrialError | None = None
 
 
 class ExecutionDone(_Event):
@@ -134,6 +158,8 @@ RunnerEvent = Annotated[
     | Progress
     | Metric
     | Log
+    | TrialBegun
+    | TrialDone
     | ExecutionDone
     | CheckpointCommitted
     | ArtifactWritten

@@ -59,16 +59,29 @@ class ProfileTask(_Task):
     task: str | None = None
 
 
+class TrialPlan(Frozen):
+    """One trial of a task: its values, the spec with these applied, and its executions still to be done."""
+
+    number: int = Field(ge=1)
+    values: dict[str, Value]
+    spec: ExperimentSpec
+    executions: tuple[ExecutionPlan, ...]
+    until: int | None = Field(default=None, ge=1, description="the epoch up to which it may train now")
+
+    @property
+    def epochs(self) -> int:
+        """Return the epoch at which its trainings end, if nothing stops them before."""
+        return self.spec.fit.epochs if self.until is None else min(self.until, self.spec.fit.epochs)
+
+
 class TrialTask(_Task):
-    """Run the open executions of one trial. `spec` has the trial's values applied already."""
+    """Run trials of one search, one after another. `spec` is the search's, without any trial's values."""
 
     kind: Literal["trial"] = "trial"
-    trial: int
-    values: dict[str, Value]
     spec: ExperimentSpec
     objective: Objective
     dataset: DatasetFile
-    executions: tuple[ExecutionPlan, ...]
+    trials: tuple[TrialPlan, ...] = Field(min_length=1)
 
 
 class TrainTask(_Task):

@@ -15,7 +15,7 @@ from jobs.actions import audit
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
 from jobs.queries import events as event_log
 from jobs.queries import metrics
-from jobs.states import FINAL, AttemptState, Outcome
+from jobs.states import FINAL, TRIAL_FINAL, AttemptState, JobKind, Outcome
 from jobs.store import sha256_of, store
 from workers.engine.checkpoint import is_whole
 
@@ -35,7 +35,7 @@ def problems_of(root: Job) -> Iterator[str]:
         yield from _artifacts(job)
         yield from _checkpoints(job)
         yield from _metrics(job, events)
-    yield from _trials(root)
+    yield from _trials(root, events)
 
 
 def _cursors(root: Job, events: list[Event]) -> Iterator[str]:
@@ -59,21 +59,24 @@ def _attempts(job: Job) -> Iterator[str]:
     for attempt in attempts:
         if attempt.state != AttemptState.ENDED or not attempt.outcome or attempt.ended is None:
             yield f"{attempt} was left open"
-    completed = Counter(a.trial_id for a in attempts if a.outcome == Outcome.COMPLETED)
-    if any(count > 1 for count in completed.values()):
-        yield f"job {job.pk}: something was completed twice: {completed}"
+    completed = sum(attempt.outcome == Outcome.COMPLETED for attempt in attempts)
+    if job.kind != JobKind.SEARCH and completed > 1:
+        yield f"job {job.pk} was completed {completed} times"
 
 
 def _resumptions(job: Job) -> Iterator[str]:
     """A training goes on from its newest checkpoint. (A trial may be at an execution that has none yet.)"""
     checkpoints = list(job.checkpoints.filter(trial=None).values_list("attempt", "step"))
-    for attempt in job.attempts.filter(trial=None).exclude(record={}):
+    for attempt in job.attempts.filter(trials=None).exclude(record={}):
         newest = max((step for number, step in checkpoints if number < attempt.number), default=None)
         if attempt.resumed_from != newest:
             yield f"{attempt} went on from {attempt.resumed_from}, the newest checkpoint was {newest}"
 
 
-def _trials(root: Job) -> Iterator[str]:
+def _trials(root: Job, events: list[Event]) -> Iterator[str]:
+    ends = Counter(e["trial"] for e in events if e["type"] == "trial" and e["state"] in TRIAL_FINAL)
+    if twice := [number for number, count in ends.items() if count > 1]:
+        yield f"job {root.pk}: trials {twice} ended more than once"
     if root.kind != "search" or root.revision is None or root.revision.spec.search is None:
         return
     trials = list(root.trials.order_by("number"))

@@ -18,6 +18,9 @@ class Memory:
         self.told: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self.wants: list[str | None] = []
 
+    def of_trial(self, number: int) -> "Memory":
+        return self
+
     def request(self) -> Any:
         return self.wants.pop(0) if self.wants else None
 

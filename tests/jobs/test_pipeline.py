@@ -116,9 +116,9 @@ def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial
 
 
 def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
-    job, (first, _) = placed_search(yard, worker)
+    _, (first, _) = placed_search(yard, worker)
     endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
-    seen_by_one, seen_by_other = (job.trials.get(pk=first.trial_id) for _ in range(2))
+    seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
     trials.retry(seen_by_one, by=yard.owner)
     schedule.place()
     with pytest.raises(StaleState, match="only a failed or stopped one"):

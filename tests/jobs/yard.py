@@ -15,6 +15,7 @@ from jobs.models import (
     Membership,
     Project,
     Revision,
+    Trial,
     User,
 )
 from jobs.models import Worker as WorkerRow
@@ -116,18 +117,37 @@ class PretendWorker:
     def run(self, attempt: Attempt, *, score: float = 0.9) -> None:
         """Let an attempt start and complete."""
         self.say(attempt, said.Started(time=time.time()))
-        if attempt.trial is not None:
-            for execution in attempt.trial.executions.exclude(state="completed"):
-                done = said.ExecutionDone(
-                    time=time.time(),
-                    execution=execution.number,
-                    state="completed",
-                    score=score + execution.number / 100,
-                    best_epoch=2,
-                    epochs=3,
-                )
-                self.say(attempt, done)
+        for trial in attempt.trials.order_by("number"):
+            self.run_trial(attempt, trial, score=score)
         endings.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": {"validation": {"accuracy": score}}})
+
+    def run_trial(self, attempt: Attempt, trial: Trial, *, score: float = 0.9) -> None:
+        """Let one trial of an attempt begin and complete."""
+        done = [
+            said.ExecutionDone(
+                time=time.time(),
+                trial=trial.number,
+                execution=execution.number,
+                state="completed",
+                score=score + execution.number / 100,
+                best_epoch=2,
+                epochs=3,
+            )
+            for execution in trial.executions.exclude(state="completed")
+        ]
+        self.say(attempt, begun(trial), *done, ended(trial))
+
+
+def begun(trial: Trial, *, ago: float = 0.0) -> said.TrialBegun:
+    """Return what a runner says that turns to a trial, or did so some seconds ago."""
+    return said.TrialBegun(time=time.time() - ago, trial=trial.number)
+
+
+def ended(trial: Trial, error: str = "") -> said.TrialDone:
+    """Return what a runner says that has completed a trial, or seen it fail."""
+    cause = said.TrialError(code="nan_loss", message=error) if error else None
+    state: Any = "failed" if error else "completed"
+    return said.TrialDone(time=time.time(), trial=trial.number, state=state, error=cause)
 
 
 def suggest_from_grid(job: Job) -> None:

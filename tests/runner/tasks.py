@@ -3,22 +3,30 @@
 from pathlib import Path
 from typing import Any
 
-from jobs.spec.task import ExecutionPlan, TrainTask, TrialTask
+from jobs.spec.task import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from tests.engine.helpers import profiled, spec_of
 
 FAST = {"epochs": 6, "batch_size": 64, "learning_rate": 0.01}
 
 
 def trial_task(folder: Path, dataset: Any, *, seeds: tuple[int, ...] = (1,), **spec: Any) -> TrialTask:
-    """Return a trial of one execution a seed; `fence`, `checkpoints` and `resume` go to the task."""
+    """Return a task of trials with one execution a seed; `fence`, `checkpoints` and `resume` go to the task.
+
+    `trials` are what differs in the spec of each, such as `{"fit": …}`; without it there is one.
+    """
     named = {name: spec.pop(name) for name in ("fence", "checkpoints", "threads") if name in spec}
     resume = spec.pop("resume", ())
+    trials = spec.pop("trials", ({},))
+    spec = {"fit": FAST, "args": {"units": 8}, **spec}
+    executions = tuple(
+        ExecutionPlan(execution=i, seed=seed, checkpoints=resume) for i, seed in enumerate(seeds, 1)
+    )
     return TrialTask(
         **{"folder": str(folder), "checkpoints": str(folder / "checkpoints"), **named},
-        trial=1, values={}, spec=spec_of(**{"fit": FAST, "args": {"units": 8}, **spec}),
-        objective={"metric": "val_loss", "direction": "min"}, dataset=dataset,
-        executions=tuple(
-            ExecutionPlan(execution=i, seed=seed, checkpoints=resume) for i, seed in enumerate(seeds, 1)
+        spec=spec_of(**spec), objective={"metric": "val_loss", "direction": "min"}, dataset=dataset,
+        trials=tuple(
+            TrialPlan(number=number, values={}, spec=spec_of(**{**spec, **changes}), executions=executions)
+            for number, changes in enumerate(trials, 1)
         ),
         compile_cache=str(folder.parent / "compiled"),
     )  # fmt: skip

@@ -77,7 +77,7 @@ def test_a_profile_starts_and_ends_without_devices(warm, base):
 
 def test_a_trial_of_a_classifier_scores_each_execution_at_its_best_epoch(warm, base, iris):
     events = warm.run(trial_task(base / "trial", iris, seeds=(1, 2)))
-    result = events[-1].result
+    (result,) = events[-1].result["trials"]
     done = [e for e in of(events, "execution") if e.state == "completed"]
     assert [e.execution for e in done] == [1, 2]
     assert result["score"] == pytest.approx(np.mean([e.score for e in done]))
@@ -104,9 +104,10 @@ def test_the_started_event_carries_the_reproducibility_record(warm, base, iris):
 
 def test_a_warm_runner_repeats_a_trial_bit_for_bit(warm, base, iris):
     scores = [
-        warm.run(trial_task(base / f"again{i}", iris, args={"units": 8, "dropout": 0.2}))[-1].result["score"]
+        warm.run(trial_task(base / f"again{i}", iris, args={"units": 8, "dropout": 0.2}))[-1].result["trials"]
         for i in range(2)
     ]
+    scores = [trial["score"] for (trial,) in scores]
     assert scores[0] == scores[1]
 
 
@@ -141,12 +142,26 @@ def test_a_second_phase_that_adds_nothing_and_a_cap_that_was_reached_are_said(wa
     assert {e.code for e in of(events, "warning")} == {"retrain_adds_nothing", "cap_reached"}
 
 
-def test_a_failing_trial_says_why_and_leaves_the_runner_alive(warm, base, iris):
-    fit = {"epochs": 3, "optimizer": "sgd", "learning_rate": 1e38}
-    failed = warm.run(trial_task(base / "nan", iris, fit=fit))[-1]
-    assert (failed.type, failed.code) == ("failed", "nan_loss")
-    assert "NanLoss" in failed.traceback
-    assert warm.run(trial_task(base / "after", iris))[-1].type == "result"
+def test_a_failing_trial_says_why_and_the_next_one_begins(warm, base, iris):
+    broken = {"fit": {"epochs": 3, "optimizer": "sgd", "learning_rate": 1e38}}
+    events = warm.run(trial_task(base / "nan", iris, trials=({}, broken, {})))
+    turns = [(e.type, e.trial) for e in events if e.type in ("trial_begun", "trial_done")]
+    assert turns == [(kind, trial) for trial in (1, 2, 3) for kind in ("trial_begun", "trial_done")]
+    first, failed, last = of(events, "trial_done")
+    assert (first.state, failed.state, last.state) == ("completed", "failed", "completed")
+    assert failed.error.code == "nan_loss"
+    assert "NanLoss" in failed.error.traceback
+    assert events[-1].type == "result"
+
+
+def test_a_stop_between_two_trials_leaves_the_rest_untouched(warm, base, iris):
+    before = len(warm.events)
+    warm.start(trial_task(base / "rest", iris, trials=({"fit": LONG["fit"]}, {})))
+    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.yield_("stop")
+    warm.wait_for(lambda events: events[-1].type == "yielded")
+    assert [e.trial for e in of(warm.events[before:], "trial_begun")] == [1]
+    assert not of(warm.events[before:], "trial_done")
 
 
 def test_a_damaged_data_set_is_the_tasks_own_failure(warm, base, iris):

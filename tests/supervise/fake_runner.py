@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,25 +64,32 @@ class Fake:
                 for step, *arguments in json.loads(task["bundled"]):
                     getattr(self, f"do_{step}")(task, *arguments)
             elif task["kind"] == "trial":
-                for plan in task["executions"]:
-                    self.train(task, execution=plan["execution"])
+                for trial in task["trials"]:
+                    self.run_trial(task, trial)
             else:
-                self.train(task, execution=None)
+                self.train(task)
             self.say("result", result={"pid": os.getpid()})
         except InterruptedError:
             self.say("yielded", why=self.why)
 
-    def train(self, task: dict[str, Any], *, execution: int | None) -> None:
+    def run_trial(self, task: dict[str, Any], trial: dict[str, Any]) -> None:
+        self.obey()
+        about: dict[str, Any] = {"trial": trial["number"]}
+        self.say("trial_begun", **about)
+        for plan in trial["executions"]:
+            about["execution"] = plan["execution"]
+            self.train(task, resume=plan["checkpoints"], **about)
+            epochs = task["spec"]["fit"]["epochs"]
+            self.say("execution", **about, state="completed", score=0.9, best_epoch=1, epochs=epochs)
+        self.say("trial_done", trial=trial["number"], state="completed")
+
+    def train(self, task: dict[str, Any], *, resume: Sequence[dict[str, Any]] = (), **about: int) -> None:
         epochs = task["spec"]["fit"]["epochs"]
-        for epoch in range(1, epochs + 1):
+        for epoch in range(1 + max((kept["step"] for kept in resume), default=0), epochs + 1):
             self.obey()
             time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
-            self.points(epoch, epoch + 1, execution=execution)
-            self.do_checkpoint(task, epoch, execution)
-        if execution is not None:
-            self.say(
-                "execution", execution=execution, state="completed", score=0.9, best_epoch=1, epochs=epoch
-            )
+            self.points(epoch, epoch + 1, **about)
+            self.do_checkpoint(task, epoch, **about)
 
     def obey(self) -> None:
         if self.why is not None:
@@ -112,11 +120,12 @@ class Fake:
     def do_claim_artifact(self, task: dict[str, Any], path: str) -> None:
         self.say("artifact", role="report", name="x", path=path)
 
-    def do_checkpoint(self, task: dict[str, Any], step: int, execution: int | None = None) -> None:
-        folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-{execution or 0}"
+    def do_checkpoint(self, task: dict[str, Any], step: int, **about: int) -> None:
+        of = "-".join(str(number) for number in about.values()) or "0"
+        folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-{of}"
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
-        self.say("checkpoint", folder=str(folder), execution=execution, **fields)
+        self.say("checkpoint", folder=str(folder), **about, **fields)
 
     def do_environment(self, task: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(dict(os.environ)) + "\n")

@@ -16,7 +16,8 @@ from django.db import connection
 from jobs import scheduler
 from jobs.actions import control
 from jobs.models import Attempt, Checkpoint, Job, Worker
-from jobs.queries import metrics
+from jobs.queries import batches, metrics
+from jobs.queries import events as event_log
 from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
 from webapp.ops.child import dying_with_parent
 
@@ -163,6 +164,35 @@ def test_runners_die_with_their_node_and_the_next_node_goes_on(
     causes = {(attempt.error or {}).get("code") for attempt in Attempt.objects.filter(outcome="lost")}
     # On a slow machine the leases run out before the next node can say that its predecessor died.
     assert causes & {"worker_died", "lease_expired"}
+
+
+def test_a_runner_killed_in_the_middle_of_a_batch_loses_only_what_it_was_at(
+    yard: Yard, nodes: Callable[..., NodeProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "fill", lambda _search: 3)
+    wanted = SEARCH | {"parallel_trials": 1, "executions_per_trial": 1}
+    job = yard.submit(search=wanted, fit={"epochs": 50}, after={})
+    node = nodes()
+    at = job.trials.filter(number=2, state="running", checkpoints__isnull=False)
+    turn_until(at.exists, job)
+    (attempt,) = Attempt.objects.exclude(state="ended")
+    assert list(attempt.trials.order_by("number").values_list("number", flat=True)) == [1, 2, 3]
+    for runner in node.runners:
+        runner.kill()
+    turn_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert dict(job.trials.values_list("number", "restarts")) == {1: 0, 2: 1, 3: 0, 4: 0}
+    assert job.attempts.filter(outcome="lost").get() == attempt
+    finals = [e["trial"] for e in event_log.read(job.pk, after=0, limit=10_000).items if is_end(e)]
+    assert finals == [1, 2, 3, 4]
+    assert points(job) == {(trial, 1): list(range(1, 51)) for trial in (1, 2, 3, 4)}
+    again = job.series.filter(trial__number=2, name="loss").order_by("attempt").last()
+    assert again is not None
+    assert again.count < 50, "it went on from its checkpoint"
+
+
+def is_end(event: dict[str, object]) -> bool:
+    return event["type"] == "trial" and event["state"] == "completed"
 
 
 def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(

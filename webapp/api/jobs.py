@@ -148,7 +148,7 @@ def _checkpoint(row: Checkpoint) -> Json:
 def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
     """List the attempts with their workers, outcomes and reproducibility records."""
     job = access.get_job(actor(request), job_id)
-    return cut(job.attempts.select_related("worker", "trial"), paging, shown.attempt)
+    return cut(shown.attempts(job), paging, shown.attempt)
 
 
 @router.get("/jobs/{int:job_id}/trials", response=Page[Json])

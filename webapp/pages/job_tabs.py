@@ -101,7 +101,7 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
 
 def _attempts_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
-    return {"attempts": list(row.attempts.select_related("worker", "trial").order_by("-number")[:100])}
+    return {"attempts": list(shown.attempts(row).order_by("-number")[:100])}
 
 
 def _spec_tab(request: Request, row: Job) -> dict[str, Any]:

@@ -1,5 +1,9 @@
 """How a task fails by its own fault: each kind has a stable code and a sentence for people."""
 
+import errno
+
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+
 
 class EngineError(Exception):
     """The task cannot go on; `code` is stable, the message is a sentence that says what would do."""
@@ -35,3 +39,17 @@ class NanLoss(EngineError):
     """The loss became NaN or infinite."""
 
     code = "nan_loss"
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Say whether the process, or a device, had no memory left."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+def ends_the_task(error: Exception) -> bool:
+    """Say whether an error concerns more than the training that met it: the process, its device or disk."""
+    if isinstance(error, EngineError):
+        return False
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return True
+    return is_out_of_memory(error) or type(error).__name__ == "JaxRuntimeError"

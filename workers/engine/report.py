@@ -19,6 +19,15 @@ class Report(Protocol):
     folder: str
     """The attempt's own folder: artifacts are written below it."""
 
+    def of_trial(self, number: int) -> "Report":
+        """Return a report whose every word is about this trial of a search."""
+
+    def trial_begins(self) -> None:
+        """Say that the work on the trial begins."""
+
+    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:
+        """Say that the trial is over: completed, pruned, or failed by `error`."""
+
     def progress(self, done: float, total: float, unit: str) -> None:
         """Say that work went on. Silence means a hang, so call it only after real work."""
 

@@ -1,17 +1,17 @@
-"""The trial task: the open executions of one configuration, one after another, each with its seed."""
+"""The trial task: trials of a search, one after another, and of each its open executions with their seeds."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.spec.task import ExecutionPlan, TrialTask
+from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import checkpoint
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.errors import EngineError
+from workers.engine.errors import EngineError, ends_the_task
 from workers.engine.keeper import Keeper
 from workers.engine.losses import direction
-from workers.engine.report import Report
+from workers.engine.report import Report, Yielding
 from workers.engine.setup import Prepared, check_figure
 from workers.engine.stock import Stock
 from workers.engine.stopping import Watch
@@ -22,17 +22,49 @@ STOCK = Stock()
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
-    """Train each open execution; the score of one is the objective at its best epoch.
+    """Train trials in order; one that fails ends alone, and the next one begins.
 
     Returns:
-        `score` (mean over these executions), `std`, and `executions` with score, best_epoch, epochs,
-        metrics and seconds of each. No model is exported: the checkpoint of the best one is enough.
+        `trials`: what `_train` returns of each that was completed. The database does not need it: the end of
+        each has been said by then.
+
+    Raises:
+        Yielding: a pause or stop was asked for. Trials that had not begun are left as they are.
+        Exception: an error that concerns the whole process, such as no memory left.
     """
     dataset = load_dataset(task.dataset, task.spec.data)
-    pace = _Pace(report, len(task.executions), task.spec.fit.epochs)
+    told = [_tell(task, trial, dataset, report.of_trial(trial.number)) for trial in task.trials]
+    return {"trials": [one for one in told if one is not None]}
+
+
+def _tell(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) -> dict[str, Any] | None:
+    """Train one trial between its beginning and its end, whichever that is."""
+    if (request := report.request()) in ("pause", "stop"):
+        raise Yielding(request)
+    report.trial_begins()
+    try:
+        done = _train(task, trial, dataset, report)
+    except Exception as error:
+        if ends_the_task(error):
+            raise
+        report.trial_ends(error)
+        return None
+    report.trial_ends()
+    return done
+
+
+def _train(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) -> dict[str, Any]:
+    """Train each open execution of a trial; the score of one is the objective at its best epoch.
+
+    Returns:
+        `trial` (its number), `score` (mean over these executions), `std`, and `executions` with score,
+        best_epoch, epochs, metrics and seconds of each. No model is exported: the checkpoint of the best one
+        is enough.
+    """
+    pace = _Pace(report, len(trial.executions), trial.epochs)
     done: list[dict[str, Any]] = []
-    for plan in task.executions:
-        outcome, score = _execute(task, plan, dataset, report, pace)
+    for plan in trial.executions:
+        outcome, score = _execute(task, trial, plan, dataset, report, pace)
         pace.execution_done(outcome.epochs)
         done.append(
             {
@@ -46,6 +78,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         )
     scores = [entry["score"] for entry in done]
     return {
+        "trial": trial.number,
         "score": float(np.mean(scores)) if scores else None,
         "std": float(np.std(scores)) if scores else None,
         "executions": done,
@@ -72,16 +105,16 @@ class _Pace:
 
 
 def _execute(
-    task: TrialTask, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
+    task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
 ) -> tuple[Outcome, float]:
     report.execution(plan.execution, "running")
-    report.log(f"execution {plan.execution} begins: {task.values}")
-    prepared = STOCK.prepare(
-        task.spec, dataset, dataset.parts.train, name=f"trial_{task.trial}_{plan.execution}", seed=plan.seed
-    )
-    parent = Path(task.checkpoints or task.folder) / f"execution-{plan.execution}"
+    report.log(f"execution {plan.execution} begins: {trial.values}")
+    name = f"trial_{trial.number}_{plan.execution}"
+    prepared = STOCK.prepare(trial.spec, dataset, dataset.parts.train, name=name, seed=plan.seed)
+    folder = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
+    parent = folder / f"execution-{plan.execution}"
     keeper = Keeper(parent, report, fence=task.fence, execution=plan.execution)
-    training = Training(_plan(task, plan, prepared, keeper, report, pace))
+    training = Training(_plan(task, trial, plan, prepared, keeper, report, pace))
     found = checkpoint.newest_whole(plan.checkpoints)
     try:
         outcome = training.run(None if found is None else checkpoint.read(Path(found.folder)))
@@ -105,9 +138,15 @@ def _execute(
 
 
 def _plan(
-    task: TrialTask, plan: ExecutionPlan, prepared: Prepared, keeper: Keeper, report: Report, pace: _Pace
+    task: TrialTask,
+    trial: TrialPlan,
+    plan: ExecutionPlan,
+    prepared: Prepared,
+    keeper: Keeper,
+    report: Report,
+    pace: _Pace,
 ) -> Plan:
-    objective, early = task.objective, task.spec.fit.early_stopping
+    objective, early = task.objective, trial.spec.fit.early_stopping
     stop = None
     if early is not None:
         monitor = check_figure(early.monitor, prepared, "early_stopping.monitor")
@@ -119,7 +158,7 @@ def _plan(
         loop=prepared.loop(),
         widths=prepared.widths,
         validation=prepared.held(prepared.dataset.parts.validation),
-        epochs=task.spec.fit.epochs,
+        epochs=trial.epochs,
         best=Watch(metric, objective.direction),
         stop=stop,
         keeper=keeper,

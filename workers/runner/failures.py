@@ -4,9 +4,7 @@ import errno
 import traceback
 
 from jobs.spec.events import Failed
-from workers.engine.errors import EngineError
-
-OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+from workers.engine.errors import EngineError, is_out_of_memory
 
 
 def describe(error: Exception, now: float) -> Failed:
@@ -19,7 +17,7 @@ def describe(error: Exception, now: float) -> Failed:
 def _named(error: Exception) -> tuple[str, str]:
     if isinstance(error, EngineError):
         return error.code, str(error)
-    if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
+    if is_out_of_memory(error):
         return "out_of_memory", f"the task ran out of memory: {_first_line(error)}; try a smaller batch size"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", f"no space left on the worker's disk: {error}"

@@ -8,8 +8,8 @@ def newest_step(task: Task) -> int | None:
     """Return the step of the newest checkpoint that verifies, of the first training still open."""
     if isinstance(task, TrainTask):
         candidates = task.resume
-    elif isinstance(task, TrialTask) and task.executions:
-        candidates = task.executions[0].checkpoints
+    elif isinstance(task, TrialTask) and task.trials[0].executions:
+        candidates = task.trials[0].executions[0].checkpoints
     else:
         return None
     found = newest_whole(candidates)

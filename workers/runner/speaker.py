@@ -14,9 +14,13 @@ from jobs.spec.events import (
     Metric,
     Progress,
     Role,
+    TrialBegun,
+    TrialDone,
+    TrialError,
     Warned,
 )
 from workers.engine.report import Request, finite
+from workers.runner.failures import describe
 from workers.runner.inbox import Inbox
 from workers.runner.outlet import Outlet
 
@@ -26,12 +30,32 @@ PROGRESS_PAUSE = 0.2
 class Speaker:
     """Turns the engine's calls into events; implements `workers.engine.report.Report`."""
 
-    def __init__(self, outlet: Outlet, inbox: Inbox, folder: str) -> None:
+    def __init__(self, outlet: Outlet, inbox: Inbox, folder: str, trial: int | None = None) -> None:
         self.folder = folder
         self._outlet = outlet
         self._inbox = inbox
+        self._trial = trial
         self._warned: set[tuple[str, str]] = set()
         self._progressed = -PROGRESS_PAUSE
+
+    def of_trial(self, number: int) -> "Speaker":
+        """See `Report.of_trial`."""
+        return Speaker(self._outlet, self._inbox, self.folder, number)
+
+    def trial_begins(self) -> None:
+        """See `Report.trial_begins`."""
+        self._outlet.send(TrialBegun(time=time.time(), trial=self._trial))
+
+    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:
+        """See `Report.trial_ends`."""
+        now = time.time()
+        if error is None:
+            state: Literal["pruned", "completed"] = "pruned" if pruned else "completed"
+            self._outlet.send(TrialDone(time=now, trial=self._trial, state=state))
+            return
+        told = describe(error, now)
+        cause = TrialError(code=told.code, message=told.message, traceback=told.traceback)
+        self._outlet.send(TrialDone(time=now, trial=self._trial, state="failed", error=cause))
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """See `Report.progress`; short epochs come faster than any page can show."""
@@ -39,7 +63,7 @@ class Speaker:
         if done < total and now - self._progressed < PROGRESS_PAUSE:
             return
         self._progressed = now
-        self._outlet.send(Progress(time=time.time(), done=done, total=total, unit=unit))
+        self._outlet.send(Progress(trial=self._trial, time=time.time(), done=done, total=total, unit=unit))
 
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
@@ -47,17 +71,17 @@ class Speaker:
         """See `Report.metric`."""
         now = time.time()
         points = tuple((name, float(x), finite(value), now) for name, value in values.items())
-        self._outlet.send(Metric(time=now, x=axis, points=points, execution=execution))
+        self._outlet.send(Metric(trial=self._trial, time=now, x=axis, points=points, execution=execution))
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
         """See `Report.log`."""
-        self._outlet.send(Log(time=time.time(), line=line, level=level, source=source))
+        self._outlet.send(Log(trial=self._trial, time=time.time(), line=line, level=level, source=source))
 
     def warning(self, code: str, message: str) -> None:
         """See `Report.warning`; a repeated one is dropped."""
         if (code, message) not in self._warned:
             self._warned.add((code, message))
-            self._outlet.send(Warned(time=time.time(), code=code, message=message))
+            self._outlet.send(Warned(trial=self._trial, time=time.time(), code=code, message=message))
 
     def execution(
         self,
@@ -73,6 +97,7 @@ class Speaker:
         self._outlet.send(
             ExecutionDone(
                 time=time.time(),
+                trial=self._trial,
                 execution=execution,
                 state=state,
                 score=None if score is None else finite(score),
@@ -89,6 +114,7 @@ class Speaker:
         self._outlet.send(
             CheckpointCommitted(
                 time=time.time(),
+                trial=self._trial,
                 folder=folder,
                 step=step,
                 epoch=epoch,
@@ -100,8 +126,11 @@ class Speaker:
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """See `Report.artifact`."""
-        event = ArtifactWritten(time=time.time(), role=role, name=name, path=path, meta=meta or {})
-        self._outlet.send(event)
+        self._outlet.send(
+            ArtifactWritten(
+                time=time.time(), trial=self._trial, role=role, name=name, path=path, meta=meta or {}
+            )
+        )
 
     def request(self) -> Request | None:
         """See `Report.request`."""

@@ -21,6 +21,8 @@ from jobs.spec.events import (
     Result,
     RunnerEvent,
     Started,
+    TrialBegun,
+    TrialDone,
     Yielded,
 )
 from workers.supervise.endings import Ending
@@ -32,7 +34,7 @@ from workers.supervise.timing import Timing
 from workers.supervise.usage import ProcessTree, Usage
 
 # A line of the log is no progress: a loop that hangs may still print.
-PROGRESS = (Progress, Metric, ExecutionDone, CheckpointCommitted, ArtifactWritten)
+PROGRESS = (Progress, Metric, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
 MOST_COMPLAINTS = 20
 LOOKS_A_SAMPLE = 4
 """Memory grows faster than charts need points: look more often than there are samples."""
@@ -59,6 +61,7 @@ class Session:
         self._end = end
         self._silence = Silence(timing)
         self._complaints = 0
+        self._trial: int | None = None
         self._last_word: RunnerEvent | None = None
 
     async def serve(self, start: Start, ending: "asyncio.Future[Ending]") -> bool:
@@ -127,6 +130,9 @@ class Session:
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):
             self._silence.forgive()  # imports are over; data and compilation are still to come
+        elif isinstance(event, TrialBegun):
+            self._trial = event.trial
+            self._silence.begin_anew()
         elif isinstance(event, PROGRESS):
             self._silence.broken()
 
@@ -149,7 +155,7 @@ class Session:
     def _read_logs(self, *, last: bool = False) -> None:
         for file in self._runner.logs:
             for event in file.new_lines(last=last):
-                self._recorder.add(event)
+                self._recorder.add(event.model_copy(update={"trial": self._trial}))
 
     # What it must not do
 
@@ -166,7 +172,8 @@ class Session:
                     return
             cpu = sum(look.cpu_percent for look in looks) / len(looks)
             sample = Usage(cpu, max(look.memory for look in looks))
-            self._recorder.add(sample.as_metric(round(time.monotonic() - began, 1)))
+            metric = sample.as_metric(round(time.monotonic() - began, 1))
+            self._recorder.add(metric.model_copy(update={"trial": self._trial}))
 
     async def _watch_silence(self) -> None:
         looked = time.monotonic()

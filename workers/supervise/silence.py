@@ -30,6 +30,11 @@ class Silence:
         self._started = True
         self._last = now
 
+    def begin_anew(self) -> None:
+        """Another training begins, with data and compilation before its first progress."""
+        self._started = False
+        self.forgive()
+
     def forgive(self) -> None:
         """Begin to count anew: we ourselves stood still, so the silence says nothing."""
         self._last = time.monotonic()

@@ -1,0 +1,52 @@
+"""Which trials of a search wait for a slot, and how many of them one attempt takes at once."""
+
+from math import ceil
+from statistics import median
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from jobs.models import Attempt, Job, Trial
+from jobs.states import AttemptState, TrialState
+
+FILL_SECONDS = 3.0
+"""How long an attempt shall be busy: long beside what placing one costs, short for who waits for a slot."""
+
+MOST = 50
+NEWEST = 9
+"""This many of the newest trials tell how long the next ones take."""
+
+
+def not_held(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+    """Leave out the trials that an attempt holds which has not ended: its runner will turn to them."""
+    holding = Attempt.objects.filter(job=OuterRef("job"), number=OuterRef("attempt"))
+    return trials.filter(~Exists(holding.exclude(state=AttemptState.ENDED)))
+
+
+def waiting(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+    """Return the queued trials that nobody holds."""
+    return not_held(trials.filter(state=TrialState.QUEUED))
+
+
+def fill(search: Job) -> int | None:
+    """Return how many trials make `FILL_SECONDS` of work; None while it is not known how long one takes."""
+    finished = search.trials.filter(
+        state__in=(TrialState.COMPLETED, TrialState.PRUNED), started__isnull=False, finished__isnull=False
+    )
+    newest = finished.order_by("-finished").values_list("started", "finished")[:NEWEST]
+    seconds = [(end - start).total_seconds() for start, end in newest if start and end]
+    if not seconds:
+        return None
+    return max(1, min(MOST, int(FILL_SECONDS / max(median(seconds), 1e-3))))
+
+
+def size(search: Job, waiting_trials: int, lanes: int) -> int:
+    """Return how many trials the next attempt takes: never more than spreads them over all lanes.
+
+    Args:
+        search: the search's job.
+        waiting_trials: how many wait.
+        lanes: how many attempts could run at once.
+    """
+    if waiting_trials <= 1:
+        return waiting_trials
+    return min(fill(search) or 1, ceil(waiting_trials / max(lanes, 1)))
