@@ -1,7 +1,7 @@
 """Which trials of a search wait for a slot, and how many of them one attempt takes at once."""
 
 from math import ceil
-from statistics import median
+from statistics import median_low
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -36,7 +36,7 @@ def fill(search: Job) -> int | None:
     seconds = [(end - start).total_seconds() for start, end in newest if start and end]
     if not seconds:
         return None
-    return max(1, min(MOST, int(FILL_SECONDS / max(median(seconds), 1e-3))))
+    return max(1, min(MOST, int(FILL_SECONDS / max(median_low(seconds), 1e-3))))
 
 
 def size(search: Job, waiting_trials: int, lanes: int) -> int:

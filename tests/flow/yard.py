@@ -43,9 +43,9 @@ class RunningYard(Yard):
         self._inside: subprocess.Popen[str] | None = None
         self._http = httpx.Client(timeout=60)  # each new one would read all certificates anew
 
-    def open(self) -> None:
+    def open(self, *, slots: int = 2) -> None:
         """Start everything, meet both people, wait until the bundled data can be trained on."""
-        self.start("--slots", "2")
+        self.start("--slots", str(slots))
         self.urls = self.ready()
         self.tokens = self.call("tests.flow.people", "tokens")
         self.ada, self.grace = (

@@ -1,0 +1,162 @@
+"""What a short trial costs beside its training: a search of one-epoch trials, beside Keras in one process.
+
+Run `python -m benchmarks.trial_bookkeeping [--trials 200] [--slots 1] [--untrained]`. A whole installation is
+started on a home of its own: web, scheduler, broker, a worker and its runners; it searches random learning
+rates for a small network on the digits. Then one process builds, compiles and fits as many such networks for
+one epoch each with Keras alone. Printed are milliseconds a trial of both and their ratio, and the CPU time a
+trial of every part that only keeps the books. Starting all this is not counted. With `--untrained` the trials
+sleep for 20 ms instead of training, which shows the books alone.
+"""
+
+import argparse
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.flow.yard import RunningYard, open_yard
+
+UNITS, BATCH = 32, 128
+UNTRAINED = {"TRAINYARD_RUNNER_MODULE": "benchmarks.untrained_runner", "TRAINYARD_FORK_RUNNERS": "0"}
+BOOKKEEPERS = ("web", "scheduler", "worker-1", "consumer", "broker")
+
+
+class Measured(NamedTuple):
+    wall: float  # seconds from the job's start to its end
+    trained: float  # seconds during which some trial was at work, over all slots
+    cpu: dict[str, float]  # seconds of each part meanwhile
+    attempts: int
+
+
+def spec(trials: int) -> dict[str, Any]:
+    """Return the search: same shapes throughout, so that neither side compiles for another reason."""
+    rate = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}
+    return {
+        "version": 1,
+        "data": {"dataset": "digits", "split": {"validation": 0.2, "test": 0.2, "seed": 0}},
+        "model": {"kind": "template", "template": "mlp", "args": {"units": UNITS, "layers": 1}},
+        "fit": {"epochs": 1, "batch_size": BATCH, "seed": 1},
+        "search": {
+            "algorithm": "random",
+            "objective": {"metric": "val_loss", "direction": "min"},
+            "max_trials": trials,
+            "executions_per_trial": 1,
+            "seed": 1,
+            "space": [rate],
+        },
+    }
+
+
+def ours(trials: int, slots: int, home: Path, **environment: str) -> Measured:
+    """Run the search in an installation of its own."""
+    with open_yard(home, **environment) as yard:
+        yard.open(slots=slots)
+        yard.until_ready("digits")
+        before = cpu_of(yard)
+        job = yard.submit(spec(trials))
+        assert yard.until_final(job)["state"] == "completed", yard.log_of(job)
+        after = cpu_of(yard)
+        spent = {part: after.get(part, 0.0) - before.get(part, 0.0) for part in BOOKKEEPERS}
+        return Measured(*times(home, job), spent, attempts(home, job))
+
+
+def cpu_of(yard: RunningYard) -> dict[str, float]:
+    """Return the CPU seconds of each part so far; the worker's runners are not among them."""
+    parts = yard.parts()
+    consumers = [child for child in parts["worker-1"].children() if "celery" in child.cmdline()]
+    found = parts | {"consumer": consumers[0]} if consumers else parts
+    return {name: sum(process.cpu_times()[:2]) for name, process in found.items()}
+
+
+def _ask(home: Path, query: str, job: int) -> tuple[Any, ...]:
+    with sqlite3.connect(f"file:{home / 'trainyard.sqlite3'}?mode=ro", uri=True) as database:
+        row: tuple[Any, ...] = database.execute(query, [job]).fetchone()
+    return row
+
+
+def times(home: Path, job: int) -> tuple[float, float]:
+    """Return the seconds of the whole search and of all its trials together."""
+    seconds = "(julianday(finished) - julianday(started)) * 86400"
+    whole = _ask(home, f"SELECT {seconds} FROM jobs_job WHERE id = ?", job)[0]
+    return float(whole), float(_ask(home, f"SELECT sum({seconds}) FROM jobs_trial WHERE job_id = ?", job)[0])
+
+
+def attempts(home: Path, job: int) -> int:
+    """Return how many attempts held the trials."""
+    return int(_ask(home, "SELECT count(*) FROM jobs_attempt WHERE job_id = ?", job)[0])
+
+
+def plain(trials: int) -> float:
+    """Return the seconds that Keras alone takes for the same trainings, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.trial_bookkeeping", "--plain", str(trials)]
+    environment = os.environ | {"KERAS_BACKEND": "jax", "NPROC": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def fit_all(trials: int) -> float:
+    """Build, compile and fit one network after another; return the seconds after the imports."""
+    import keras
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))
+    train, held = order[: int(0.6 * len(x))], order[int(0.6 * len(x)) : int(0.8 * len(x))]
+    x = x.astype("float32")
+    rates = 10 ** np.random.default_rng(1).uniform(-4, -1, trials)
+    began = time.perf_counter()
+    for number, rate in enumerate(rates):
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(number)
+        normalize = keras.layers.Normalization(mean=x[train].mean(0), variance=x[train].var(0) + 1e-6)
+        layers = [normalize, keras.layers.Dense(UNITS, activation="relu"), keras.layers.Dense(10, "softmax")]
+        model = keras.Sequential([keras.Input((64,)), *layers])
+        model.compile(keras.optimizers.Adam(rate), "sparse_categorical_crossentropy", metrics=["accuracy"])
+        model.fit(
+            x[train], y[train], batch_size=BATCH, epochs=1, validation_data=(x[held], y[held]), verbose=0
+        )
+    return time.perf_counter() - began
+
+
+def report(trials: int, slots: int, found: Measured, theirs: float | None) -> None:
+    """Print seconds and milliseconds a trial."""
+    print(f"{trials} trials of one epoch in {found.attempts} attempts; {slots} slots, {os.cpu_count()} cores")
+    print(f"{'':44}{'ms a trial':>12}")
+    rows = {
+        "wall, the search": found.wall,
+        **({} if theirs is None else {"wall, Keras alone in one process": theirs}),
+        "of the search: trials at work (each slot)": found.trained,
+        "of the search: slots between trials": found.wall * slots - found.trained,
+        **{f"CPU, {part}": seconds for part, seconds in found.cpu.items()},
+        "CPU, all of these": sum(found.cpu.values()),
+    }
+    for name, seconds in rows.items():
+        print(f"{name:44}{seconds / trials * 1e3:12.2f}")
+    if theirs is not None:
+        print(f"{'Keras alone / the search':44}{theirs / found.wall:12.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.trial_bookkeeping", description=__doc__)
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--slots", type=int, default=1)
+    parser.add_argument("--untrained", action="store_true", help="books only: the trials train nothing")
+    parser.add_argument("--plain", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.plain is not None:
+        print(fit_all(given.plain))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        environment = UNTRAINED if given.untrained else {}
+        found = ours(given.trials, given.slots, Path(folder) / "home", **environment)
+    report(given.trials, given.slots, found, None if given.untrained else plain(given.trials))
+
+
+if __name__ == "__main__":
+    main()
