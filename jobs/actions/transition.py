@@ -76,8 +76,8 @@ def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fie
     Raises:
         StaleState: the row's state does not allow it, or the fence is old. Nothing was changed.
     """
-    if to in TRIAL_FINAL:
-        fields = {"finished": clock.now()} | fields
+    if to in TRIAL_FINAL and "finished" not in fields:
+        fields["finished"] = clock.now()
     rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
     if fence is not None:
         rows = rows.filter(attempt=fence)

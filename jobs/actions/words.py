@@ -26,7 +26,7 @@ def take_in(attempt: Attempt, batch: Sequence[said.RunnerEvent], stored: Files) 
     Returns:
         The events as readers see them, in order, to be appended.
     """
-    words = _Words(attempt, _held(attempt, batch), stored)
+    words = _Words(attempt, _held(attempt, batch), stored, clock.now())
     believed = [event if words.may_say(event) else _refused(event) for event in batch]
     metrics.store(attempt, words.held, [event for event in believed if isinstance(event, said.Metric)])
     words.take_checkpoints([event for event in believed if isinstance(event, said.CheckpointCommitted)])
@@ -65,6 +65,7 @@ class _Words:
     attempt: Attempt
     held: Mapping[int, Trial]
     stored: Files
+    now: dt.datetime
 
     def may_say(self, event: said.RunnerEvent) -> bool:
         return event.trial is None or event.trial in self.held
@@ -95,14 +96,14 @@ class _Words:
             return None
 
     def _begin(self, trial: Trial, event: said.TrialBegun) -> Event:
-        started = trial.started or _moment(event)
+        started = trial.started or self._moment(event)
         fence = self.attempt.number
         return shift_trial(trial, TrialState.RUNNING, fence=fence, started=started, error=None)
 
     def _end(self, trial: Trial, event: said.TrialDone) -> Event | None:
         if trial.state != TrialState.RUNNING:
             return None  # only what has begun can end
-        to, fence, finished = TrialState(event.state), self.attempt.number, _moment(event)
+        to, fence, finished = TrialState(event.state), self.attempt.number, self._moment(event)
         if event.error is not None:
             error = event.error.model_dump()
             body = shift_trial(trial, to, fence=fence, finished=finished, error=error)
@@ -190,8 +191,7 @@ class _Words:
                 body["points"] = [list(point) for point in event.points]
         return body | {"job": self.attempt.job_id, "attempt": self.attempt.number}
 
-
-def _moment(event: said.RunnerEvent) -> dt.datetime:
-    """Return when an event was, by the runner's clock; now if that is not in the past."""
-    now = clock.now()
-    return dt.datetime.fromtimestamp(event.time, dt.UTC) if 0 < event.time < now.timestamp() else now
+    def _moment(self, event: said.RunnerEvent) -> dt.datetime:
+        """Return when an event was, by the runner's clock; now if that is not in the past."""
+        past = 0 < event.time < self.now.timestamp()
+        return dt.datetime.fromtimestamp(event.time, dt.UTC) if past else self.now

@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +19,7 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     dataset = getattr(task, "dataset", None)
     return {
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": packages(),
         "machine": platform.machine(),
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
@@ -31,6 +32,13 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     }
 
 
+@cache
+def packages() -> dict[str, str]:
+    """Return the versions of what computes; looked up once a process."""
+    return {name: version(name) for name in PACKAGES}
+
+
+@cache
 def cpu_model() -> str:
     """Return the processor's name as the kernel knows it."""
     try:

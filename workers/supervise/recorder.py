@@ -33,7 +33,7 @@ class Recorder:
         self._vetting = vetting
         self._timing = timing
         self._more = asyncio.Event()
-        self._closed = False
+        self._closing = asyncio.Event()
         self.acknowledged = 0
 
     def add(self, event: RunnerEvent) -> None:
@@ -47,7 +47,7 @@ class Recorder:
 
     def close(self) -> None:
         """Nothing comes any more: `run` returns once everything is in the database."""
-        self._closed = True
+        self._closing.set()
         self._more.set()
 
     async def run(self) -> None:
@@ -62,14 +62,18 @@ class Recorder:
             while await self._wait_for_more():
                 began = time.monotonic()
                 await self._record_next()
-                if not self._closed:
-                    await asyncio.sleep(max(0.0, self._timing.commit - (time.monotonic() - began)))
+                await self._pause(self._timing.commit - (time.monotonic() - began))
         finally:
             syncing.cancel()
 
+    async def _pause(self, seconds: float) -> None:
+        """Let more events gather; what is left at the end waits for nothing."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), max(0.0, seconds))
+
     async def _wait_for_more(self) -> bool:
         while self.acknowledged == self._spool.size:
-            if self._closed:
+            if self._closing.is_set():
                 return False
             self._more.clear()
             await self._more.wait()

@@ -24,7 +24,7 @@ class Timing:
     poll: float = 2.0
     """How often the database is asked for new attempts; messages only make it sooner."""
     commit: float = 0.2
-    """Under load, the time between two commits of one attempt's events: what pages lag behind at most, and what
+    """Under load, the time between two commits of one attempt's events: what pages lag behind at most, what
     several short trials share."""
     sync: float = 1.0
     """How long a spooled event may be missing from the disk."""
