@@ -115,7 +115,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         kind="search" if spec.search is not None else "train",
         trials=trials,
         grid_size=space.grid if space is not None else 1,
-        grid_is_larger=space is not None and space.grid >= extent.COUNTED,
+        grid_is_larger=space is not None and not space.exact,
         distinct=space.distinct if space is not None else None,
         space=str(space or ""),
         executions=executions,
@@ -275,10 +275,10 @@ def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any
 
 def _of_search(search: SearchSpec, space: Extent) -> Iterator[Problem]:
     if search.algorithm == "grid" and search.max_trials < space.grid:
-        size, first = extent.number(space.grid), search.max_trials
+        size, first = space.told(space.grid), search.max_trials
         sentence = f"the grid has {size} configurations; only the first {first} are tried"
         yield Problem("/search/max_trials", sentence)
-    elif space.distinct is not None and search.max_trials > space.distinct:
+    elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
         sentence = f"the space has only {extent.number(space.distinct)} distinct configurations"
         yield Problem("/search/max_trials", sentence)
 

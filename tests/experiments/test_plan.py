@@ -57,7 +57,10 @@ SPREAD = {"name": "units", "kind": "int", "min": 1, "max": 2000, "sampling": "lo
         ([LAYERS, FREE], "continuous in learning_rate; a grid over it would use 30 points"),
         ([{**FREE, "max": 1e-4}, LAYERS], "3 grid points"),
         ([SPREAD], "2\u202f000 configurations; a grid over them would use 10"),
-        ([{**SPREAD, "max": 10**9}], "at least 100\u202f000 configurations; a grid over them would use 10"),
+        (
+            [{**SPREAD, "max": 10**9}],
+            "1\u202f000\u202f000\u202f000 configurations; a grid over them would use 10",
+        ),
         ([LAYERS, {**STEPPED, "when": {"name": "layers", "in": [2, 3]}}], "13 grid points"),
     ],
 )
