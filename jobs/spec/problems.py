@@ -45,7 +45,7 @@ def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
         parts += named
     if item["type"] not in PLAIN:
         message = f"{message} (got {item.get('input')!r})"[:500]
-    return Problem(prefix + "".join("/" + _escaped(part) for part in parts), message)
+    return Problem(prefix + "".join("/" + escaped(part) for part in parts), message)
 
 
 def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple[list[str], Any]:
@@ -88,5 +88,6 @@ def _unknown(parts: list[str]) -> str:
     return f"{name!r} is no field of {'.'.join(above)}" if above else f"{name!r} is no field here"
 
 
-def _escaped(part: str) -> str:
+def escaped(part: str) -> str:
+    """Return a name as a part of a JSON pointer."""
     return part.replace("~", "~0").replace("/", "~1")

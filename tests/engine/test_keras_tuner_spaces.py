@@ -1,12 +1,14 @@
 """Our hyperparameters beside KerasTuner's: the same values, and where not, on purpose."""
 
+import json
 import random
 
 import pytest
 from keras_tuner import HyperParameters
 from pydantic import TypeAdapter
 
-from jobs.spec.search_space import Parameter
+from jobs.spec.formats import importing, keras_tuner
+from jobs.spec.search_space import Parameter, Space
 
 PARAMETERS = TypeAdapter(Parameter)
 
@@ -65,3 +67,33 @@ def test_on_purpose_a_default_must_be_a_value_that_is_tried():
     assert theirs("int", 16, 64, step=16, default=1000).default == 1000
     with pytest.raises(ValueError, match="lies outside"):
         ours("int", 16, 64, step=16, default=1000)
+
+
+def test_keras_tuner_takes_what_is_exported_and_gives_it_back():
+    space = TypeAdapter(Space).validate_python(
+        [
+            {"name": "optimizer", "kind": "choice", "values": ["sgd", "adam"], "default": "adam"},
+            {"name": "block/units", "kind": "int", "min": 8, "max": 64, "step": 2, "sampling": "log"},
+            {"name": "layers", "kind": "int", "min": 1, "max": 3},
+            {"name": "rate", "kind": "float", "min": 1e-4, "max": 0.1, "sampling": "reverse_log"},
+            {"name": "norm", "kind": "boolean", "default": True,
+             "when": [{"name": "optimizer", "in": ["sgd"]}, {"name": "layers", "in": [2, 3]}]},
+            {"name": "momentum", "kind": "float", "min": 0.5, "max": 0.9, "step": 0.1, "default": 0.7,
+             "when": {"name": "norm", "in": [True]}},
+            {"name": "filters", "kind": "choice", "values": [16, 32]},
+            {"name": "scale", "kind": "choice", "values": [0.5, 1.0]},
+            {"name": "bias", "kind": "fixed", "value": True},
+        ]
+    )  # fmt: skip
+    written = keras_tuner.write(space)
+    hp = HyperParameters.from_config(json.loads(json.dumps(written)))
+    assert [one.name for one in hp.space] == [one.name for one in space]
+    back = importing.read(json.dumps(hp.get_config())).search["space"]
+    assert TypeAdapter(Space).validate_python(back) == space
+
+
+def test_a_choice_of_true_and_false_is_exported_as_their_boolean():
+    space = (PARAMETERS.validate_python({"name": "x", "kind": "choice", "values": [True, False]}),)
+    hp = HyperParameters.from_config(keras_tuner.write(space))
+    assert hp.space[0].default is True
+    assert set(hp.space[0].values) == {True, False}

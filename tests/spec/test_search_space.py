@@ -1,4 +1,4 @@
-"""Search spaces on their own: what hyperparameters take, what is refused, how many configurations there are."""
+"""Search spaces on their own: what hyperparameters take, what is refused, how many configurations."""
 
 import random
 import re
@@ -154,7 +154,10 @@ def test_a_huge_space_with_conditions_is_counted_at_once() -> None:
     flags = [flag(f"f{i}") for i in range(100)]
     ring = [
         {
-            **{"name": f"c{i}", "kind": "int", "min": 1, "max": 2**53 - 1},
+            "name": f"c{i}",
+            "kind": "int",
+            "min": 1,
+            "max": 2**53 - 1,
             "when": [when(f"f{i}", True), when(f"f{(i + 1) % 100}", True)],
         }
         for i in range(100)
