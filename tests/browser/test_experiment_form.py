@@ -9,6 +9,7 @@ from playwright.sync_api import Dialog, Page, expect
 
 from jobs.models import DatasetVersion, Job
 from jobs.spec.experiment import ExperimentSpec
+from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.datasets.making import bundle
 from tests.people import People
@@ -191,3 +192,44 @@ def test_every_step_is_readable_in_both_themes_and_widths(form: Page, look: Look
     for name in ("Data", "Search space", "Precision", "Review"):
         step(form, name)
         look(form, f"experiment-form-{name.lower().replace(' ', '-')}")
+
+
+SWEEP = """method: random
+run_cap: 30
+program: train.py
+parameters:
+  dropout: {distribution: %s, min: 0.0, max: 0.5}
+  layers: {min: 1, max: 3}
+"""
+
+
+def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Watch, look: Look) -> None:
+    page = form
+    step(page, "Search space")
+    before = spec(page)["search"]
+    page.get_by_role("button", name="Import", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Import a search space")
+    dialog.get_by_label("Text").fill(SWEEP % "normal")
+    dialog.get_by_role("button", name="Look at it").click()
+    expect(dialog.locator("[data-import-result]")).to_contain_text("/parameters/dropout/distribution")
+    expect(dialog.get_by_role("button", name="Take it")).to_be_disabled()
+    watch.forgive("422")
+    dialog.get_by_label("Text").fill(SWEEP % "uniform")
+    dialog.get_by_role("button", name="Look at it").press("Enter")
+    expect(dialog.locator("[data-import-result]")).to_contain_text("Weights & Biases: 2 hyperparameters")
+    expect(dialog.locator("[data-import-result]")).to_contain_text("program: how runs are launched")
+    dialog.get_by_label("Append its hyperparameters alone").check()
+    expect(dialog.locator("[data-twice]")).to_contain_text("dropout stands here already")
+    dialog.get_by_label("Replace the hyperparameters here").check()
+    look(page, "experiment-form-import")
+    dialog.get_by_role("button", name="Take it").press("Enter")
+    settled(page, "ok")
+    taken = spec(page)["search"]
+    assert [row["name"] for row in taken["space"]] == ["dropout", "layers"]
+    assert (taken["max_trials"], taken["objective"]) == (30, before["objective"])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    written = json.loads(download.value.path().read_text())
+    assert [row["class_name"] for row in written["space"]] == ["Float", "Int"]
+    page.get_by_role("button", name="Undo import").click()
+    assert spec(page)["search"] == before

@@ -27,6 +27,7 @@ RESOURCES = (
     "projects",
     "datasets",
     "experiments",
+    "search_spaces",
     "jobs",
     "artifacts",
     "models",

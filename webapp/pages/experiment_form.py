@@ -11,6 +11,7 @@ from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import Experiment, Project
+from jobs.spec.formats.importing import READERS
 from jobs.spec.problems import Problem
 from webapp.api.media import read_json
 from webapp.api.problems import Malformed
@@ -124,6 +125,7 @@ def _show(
         "layout_fields": rows.LAYOUT,
         "override_fields": rows.OVERRIDES,
         "formats": advice.FORMATS,
+        "import_formats": READERS.items(),
         "known": start.context_for_browser(request.user, project),
         "crumbs": crumbs(*where, "Edit" if experiment else "New"),
     }

@@ -1,5 +1,6 @@
 // The experiment form: one spec object, shown as fields and as JSON, judged by the server as it changes.
 import { Check } from "./experiment-form-check.js";
+import { Exchange } from "./experiment-form-exchange.js";
 import { Fields } from "./experiment-form-fields.js";
 import { JsonPane } from "./experiment-form-json.js";
 import { Mesh } from "./experiment-form-mesh.js";
@@ -28,6 +29,7 @@ const fields = new Fields(form, sheet);
 const rows = new Rows(form, sheet);
 const mesh = new Mesh(form, sheet);
 const json = new JsonPane(form, sheet);
+new Exchange(form, sheet);
 const problems = new Problems(form, steps);
 const plan = new PlanView(form);
 const check = new Check(form, sheet);

@@ -1,0 +1,89 @@
+"""Search spaces of other tools over REST."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import User
+
+SWEEP = "method: random\nparameters: {units: {values: [16, 32]}, rate: {distribution: normal}}"
+UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
+
+
+@pytest.fixture
+def anyone(call: Callable[..., Any]) -> Any:
+    return call(User.objects.create(username="ada"))
+
+
+def test_a_text_is_read_and_its_format_recognized(anyone: Any) -> None:
+    answer = anyone.post("/search-spaces/import", {"text": SWEEP.replace("distribution: normal", "value: 3")})
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "format": "wandb",
+        "search": {
+            "space": [
+                {"name": "units", "kind": "choice", "values": [16, 32]},
+                {"name": "rate", "kind": "fixed", "value": 3},
+            ],
+            "algorithm": "random",
+        },
+        "notes": [],
+    }
+
+
+def test_a_refusal_points_into_the_text(anyone: Any) -> None:
+    answer = anyone.post("/search-spaces/import", {"text": SWEEP, "format": "wandb"})
+    assert answer.status_code == 422
+    assert answer["Content-Type"] == "application/problem+json"
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/text/parameters/rate/distribution"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"text": "x" * 100_001}, "/text"),
+        ({"text": SWEEP, "format": "excel"}, "/format"),
+        ({"text": SWEEP, "project": "p"}, "/project"),
+        ({}, "/text"),
+    ],
+)
+def test_a_body_of_another_shape_is_refused(anyone: Any, body: Any, pointer: str) -> None:
+    answer = anyone.post("/search-spaces/import", body)
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+
+
+def test_a_space_goes_out_as_keras_tuner_takes_it_and_comes_back(anyone: Any) -> None:
+    out = anyone.post("/search-spaces/export", {"space": [UNITS]})
+    assert out.status_code == 200
+    config = out.json()["config"]
+    assert config["space"][0]["class_name"] == "Int"
+    back = anyone.post("/search-spaces/import", {"text": json.dumps(config)})
+    assert back.json()["search"]["space"] == [UNITS]
+
+
+@pytest.mark.parametrize(
+    ("space", "pointer"),
+    [
+        ([{**UNITS, "min": 65}], "/space/0/min"),
+        (
+            [UNITS, {"name": "x", "kind": "boolean", "when": {"name": "units", "in": [17]}}],
+            "/space/1/when/in",
+        ),
+        ("units", "/space"),
+    ],
+)
+def test_a_space_that_does_not_hold_is_not_exported(anyone: Any, space: Any, pointer: str) -> None:
+    answer = anyone.post("/search-spaces/export", {"space": space})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+
+
+@pytest.mark.parametrize("route", ["import", "export"])
+def test_nobody_gets_in_without_credentials_or_the_scope(call: Callable[..., Any], route: str) -> None:
+    reader = call(User.objects.create(username="vera"), "read")
+    assert reader.post(f"/search-spaces/{route}", {}).status_code == 403
+    anonymous = Client().post(f"/api/v1/search-spaces/{route}", {}, content_type="application/json")
+    assert anonymous.status_code == 401
