@@ -1,6 +1,5 @@
 """Judges a spec as sent: what does not hold, and the plan of what would run. Creates nothing."""
 
-from statistics import median
 from typing import Any, NamedTuple
 
 from django.db.models import Max, Sum
@@ -8,19 +7,17 @@ from pydantic import ValidationError
 
 from jobs import clock
 from jobs.errors import BadSpec
-from jobs.models import Attempt, DatasetVersion, Project, Trial, Worker
-from jobs.queries import datasets
+from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
+from jobs.queries import datasets, past
 from jobs.queries.outcomes import dataset_in
 from jobs.spec import checks
 from jobs.spec import plan as planning
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import Plan, Situation
 from jobs.spec.problems import Problem, problems
-from jobs.states import AttemptState, TrialState
+from jobs.states import AttemptState
 
 PREFIX = "/spec"
-HISTORY = 200
-"""From how many of the newest trials on the same data the pace is taken."""
 
 
 class Verdict(NamedTuple):
@@ -36,8 +33,13 @@ class Verdict(NamedTuple):
         return not self.problems
 
 
-def judge(project: Project, body: Any, *, with_plan: bool = True) -> Verdict:
-    """Check `body` as an experiment spec for `project`; pointers start with `/spec`."""
+def judge(
+    project: Project, body: Any, *, with_plan: bool = True, experiment: Experiment | None = None
+) -> Verdict:
+    """Check `body` as an experiment spec for `project`; pointers start with `/spec`.
+
+    `experiment` is the one that the spec revises, if any: its own trainings tell most of how long it takes.
+    """
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
@@ -46,7 +48,8 @@ def judge(project: Project, body: Any, *, with_plan: bool = True) -> Verdict:
     profile = version.profile if version is not None else None
     if profile is not None:
         found += checks.problems(spec, profile)
-    plan = planning.make_plan(spec, profile, situation(project, spec)) if with_plan else None
+    now = situation(project, spec, experiment) if with_plan else None
+    plan = planning.make_plan(spec, profile, now) if now is not None else None
     return Verdict(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
 
 
@@ -76,7 +79,7 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
     return version, []
 
 
-def situation(project: Project, spec: ExperimentSpec) -> Situation:
+def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
     """Return what the plan must know of workers and of earlier runs."""
     workers = Worker.objects.filter(
         pool=spec.resources.pool, state=Worker.State.UP, lease_until__gt=clock.now()
@@ -85,21 +88,5 @@ def situation(project: Project, spec: ExperimentSpec) -> Situation:
     held = Attempt.objects.filter(worker__in=workers).exclude(state=AttemptState.ENDED)
     taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
     total = slots["total"] or 0
-    return Situation(max(total - taken, 0), total, slots["largest"] or 0, seconds_per_epoch(project, spec))
-
-
-def seconds_per_epoch(project: Project, spec: ExperimentSpec) -> float | None:
-    """Return the median wall time of an epoch in the project's newest trials on this data and template."""
-    done = Trial.objects.filter(
-        job__project=project,
-        state=TrialState.COMPLETED,
-        restarts=0,
-        job__revision__spec_json__data__dataset=spec.data.dataset,
-        job__revision__spec_json__model__template=spec.model.template,
-    )
-    paces = [
-        (trial.finished - trial.started).total_seconds() / trained
-        for trial in done.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:HISTORY]
-        if trial.started and trial.finished and (trained := trial.trained)
-    ]
-    return median(paces) if paces else None
+    history = past.history(project, spec, experiment)
+    return Situation(max(total - taken, 0), total, slots["largest"] or 0, history)

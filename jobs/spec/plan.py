@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from jobs.spec import extent
+from jobs.spec import estimate, extent
 from jobs.spec.base import Frozen
 from jobs.spec.checks import extremes, fits, roles_differ, warnings
+from jobs.spec.estimate import History
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.extent import Extent
 from jobs.spec.mesh import MeshSpec
@@ -17,6 +18,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, grid
+from jobs.spec.summary import Line, summary
 from jobs.spec.values import apply_values
 from jobs.spec.variables import (
     DeviceMemory,
@@ -40,7 +42,7 @@ class Situation(NamedTuple):
     free_slots: int
     total_slots: int
     largest_worker: int
-    seconds_per_epoch: float | None = None
+    history: History | None = None
 
 
 class PlannedVariable(Frozen):
@@ -73,8 +75,10 @@ class Plan(Frozen):
     grid_is_larger: bool
     distinct: int | None
     space: str
+    summary: tuple[Line, ...]
     executions: int
     epochs: int
+    epochs_likely: int | None
     retrainings: int
     steps: tuple[str, ...]
     slots: int
@@ -90,6 +94,7 @@ class Plan(Frozen):
     memory: Memory | None
     largest: dict[str, Any]
     device_hours: float | None
+    device_hours_likely: float | None
     estimate: str
     variables: tuple[PlannedVariable, ...]
     suggested_layout: tuple[dict[str, Any], ...]
@@ -110,7 +115,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
     known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
     epochs = _epochs(spec, executions)
-    hours, estimate = _estimate(spec, epochs, now)
+    expected = estimate.of(spec, executions, epochs, now.history)
     return Plan(
         kind="search" if spec.search is not None else "train",
         trials=trials,
@@ -118,8 +123,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         grid_is_larger=space is not None and not space.exact,
         distinct=space.distinct if space is not None else None,
         space=str(space or ""),
+        summary=summary(spec.search.space) if spec.search is not None else (),
         executions=executions,
         epochs=epochs,
+        epochs_likely=expected.likely_epochs,
         retrainings=_retrainings(spec),
         steps=tuple(_steps(spec)),
         slots=spec.resources.slots * _parallel(spec, trials, now),
@@ -134,8 +141,9 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         memory_per_device=memory.total if memory is not None else None,
         memory=Memory(**memory._asdict()) if memory is not None else None,
         largest=values,
-        device_hours=hours,
-        estimate=estimate,
+        device_hours=expected.hours,
+        device_hours_likely=expected.likely_hours,
+        estimate=expected.sentence,
         variables=tuple(_planned(spec, known)) if known is not None else (),
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
         warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]),
@@ -196,15 +204,6 @@ def _device_kind(mesh: MeshSpec | None) -> str:
     if mesh.simulate is not None:
         return "simulated cpu"
     return mesh.devices if isinstance(mesh.devices, str) else "named"
-
-
-def _estimate(spec: ExperimentSpec, epochs: int, now: Situation) -> tuple[float | None, str]:
-    if now.seconds_per_epoch is None:
-        return None, "No estimate yet: nothing like it has run on this data set here."
-    devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
-    hours = epochs * now.seconds_per_epoch * devices / 3600
-    sentence = f"At most, at {now.seconds_per_epoch:.2g} s an epoch as in earlier runs on this data set."
-    return round(hours, 4), sentence
 
 
 def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:

@@ -30,6 +30,10 @@ def test_a_text_is_read_and_its_format_recognized(anyone: Any) -> None:
             ],
             "algorithm": "random",
         },
+        "summary": [
+            {"name": "units", "takes": "16, 32", "when": ""},
+            {"name": "rate", "takes": "always 3", "when": ""},
+        ],
         "notes": [],
     }
 

@@ -217,6 +217,7 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     dialog.get_by_label("Text").fill(SWEEP % "uniform")
     dialog.get_by_role("button", name="Look at it").press("Enter")
     expect(dialog.locator("[data-import-result]")).to_contain_text("Weights & Biases: 2 hyperparameters")
+    expect(dialog.locator("[data-import-result]")).to_contain_text("numbers from 0.0 to 0.5")
     expect(dialog.locator("[data-import-result]")).to_contain_text("program: how runs are launched")
     dialog.get_by_label("Append its hyperparameters alone").check()
     expect(dialog.locator("[data-twice]")).to_contain_text("dropout stands here already")

@@ -11,6 +11,7 @@ from jobs.queries import plan
 from jobs.spec import extent, measures
 from jobs.spec.search_space import FloatParameter
 from tests.experiments.conftest import World
+from tests.factories import make_experiment, make_job, make_trials
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
@@ -237,3 +238,30 @@ def test_nonsense_is_refused_with_reasons(world: World, body: Any) -> None:
     verdict = plan.judge(world.project, body)
     assert not verdict.valid
     assert verdict.plan is None
+
+
+def test_the_plan_says_what_is_likely_by_the_trainings_before(
+    world: World, searching: dict[str, Any]
+) -> None:
+    body = {**searching, "fit": {"epochs": 100, "early_stopping": {"patience": 2}}}
+    experiment = make_experiment(project=world.project, by=world.owner, spec=body)
+    make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
+    found = plan.judge(world.project, body, experiment=experiment).plan
+    assert found is not None
+    assert (found.epochs, found.epochs_likely) == (800, 40), "8 trainings to their best epoch, 3, and 2 more"
+    assert found.device_hours == pytest.approx(800 * 36 / 3600)
+    assert found.device_hours_likely == pytest.approx(40 * 36 / 3600)
+    assert found.estimate.startswith(
+        "Likely, by 8 earlier trainings in this experiment: 5 epochs each at 36 s"
+    )
+
+
+def test_a_space_is_told_in_words(world: World, searching: dict[str, Any]) -> None:
+    rows = [LAYERS, {**STEPPED, "default": 0.2, "when": {"name": "layers", "in": [2, 3]}}, FREE]
+    found = plan.judge(world.project, {**searching, "search": {**searching["search"], "space": rows}}).plan
+    assert found is not None
+    assert [(line.name, line.takes, line.when) for line in found.summary] == [
+        ("layers", "whole numbers from 1 to 3", ""),
+        ("dropout", "numbers from 0.0 to 0.5 in steps of 0.1; default 0.2", "layers is 2 or 3"),
+        ("learning_rate", "numbers from 0.0001 to 0.1, log scale", ""),
+    ]

@@ -61,6 +61,7 @@ class Checked(In):
     project: str
     spec: Spec
     name: str | None = None
+    experiment: Id | None = Field(None, description="the one that is revised: its own runs time the plan")
     draft: bool = False
     tags: list[str] = Field(default_factory=list)
     notes: str = ""
@@ -186,7 +187,8 @@ def create_experiment(
 def validate(request: HttpRequest, body: Checked) -> Json:
     """Judge a spec and plan what it would run: `{valid, errors, plan}`. Creates nothing."""
     project = access.get_project(actor(request), body.project)
-    verdict = plan.judge(project, body.spec)
+    revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
+    verdict = plan.judge(project, body.spec, experiment=revised)
     found = list(verdict.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))

@@ -13,6 +13,7 @@ from jobs.spec.formats.reading import Refused
 from jobs.spec.formats.text import LONGEST
 from jobs.spec.problems import Problem, problems
 from jobs.spec.search_space import Space, faults
+from jobs.spec.summary import Line
 from webapp.api.shapes import In, Json
 
 router = Router()
@@ -29,10 +30,11 @@ class ImportIn(In):
 
 
 class ImportOut(Schema):
-    """Parts of an experiment's `search`; `notes` say what was left out or written differently."""
+    """Parts of an experiment's `search`, its space in words, and what was left out or written differently."""
 
     format: Format
     search: Json
+    summary: list[Line]
     notes: list[str]
 
 

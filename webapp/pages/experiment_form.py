@@ -126,7 +126,10 @@ def _show(
         "override_fields": rows.OVERRIDES,
         "formats": advice.FORMATS,
         "import_formats": READERS.items(),
-        "known": start.context_for_browser(request.user, project),
+        "known": {
+            **start.context_for_browser(request.user, project),
+            "experiment": experiment.pk if experiment is not None else None,
+        },
         "crumbs": crumbs(*where, "Edit" if experiment else "New"),
     }
     return render(request, "experiments/form.html", context, status=status)

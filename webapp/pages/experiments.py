@@ -1,17 +1,20 @@
 """The list of experiments, one experiment, and what is done to it."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from django.http import HttpResponse
 from django.urls import path
+from pydantic import ValidationError
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.errors import NotFound
-from jobs.models import Experiment
+from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries.paging import page_of
+from jobs.spec.summary import Line, summary
 from jobs.states import JobState
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, go_back, page, render, say, url
 
@@ -74,10 +77,12 @@ def _header(name: str, label: str, sort: str) -> Header:
 def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Show one experiment: jobs, best trials, revisions with what changed, notes."""
     experiment = in_project(request, project, id)
+    revisions = queries.revisions(experiment)
     context = {
         "project": experiment.project,
         "experiment": experiment,
-        "revisions": queries.revisions(experiment),
+        "revisions": revisions,
+        "space": _space(revisions[0].revision) if revisions else (),
         "jobs": list(queries.root_jobs(experiment)[:20]),
         "job_count": queries.root_jobs(experiment).count(),
         "best_trials": queries.best_trials(experiment),
@@ -86,6 +91,14 @@ def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A0
         "crumbs": crumbs(("Experiments", url("experiments", experiment.project.slug)), experiment.name),
     }
     return render(request, "experiments/detail.html", context)
+
+
+def _space(revision: Revision) -> tuple[Line, ...]:
+    """Return a revision's search space in words; nothing for one that today's rules would not take."""
+    with suppress(ValidationError):
+        search = revision.spec.search
+        return summary(search.space) if search is not None else ()
+    return ()
 
 
 def in_project(

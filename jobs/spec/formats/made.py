@@ -11,6 +11,7 @@ from jobs.spec.hyperparameters import Parameter, Value
 from jobs.spec.problems import Problem
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import faults
+from jobs.spec.summary import Line, summary
 
 Format = Literal["keras_tuner", "vertex", "katib", "wandb", "optuna"]
 MOST = 200
@@ -25,11 +26,13 @@ class Imported(Frozen):
     Attributes:
         format: whose file it is.
         search: the parts of a search spec that it holds; always `space`, others where the file says so.
+        summary: its hyperparameters in words.
         notes: sentences on what was left out or written differently without changing the search.
     """
 
     format: Format
     search: dict[str, Any]
+    summary: tuple[Line, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -102,7 +105,8 @@ def imported(name: Format, parameters: Sequence[Made], notes: Sequence[str] = ()
     except ValidationError as error:
         places = {key: part.pointer for key, part in parts.items()}
         raise Refused([_placed(item, places) for item in error.errors(include_url=False)]) from None
-    return Imported(format=name, search={"space": rows, **given}, notes=tuple(notes))
+    search = {"space": rows, **given}
+    return Imported(format=name, search=search, summary=summary(space), notes=tuple(notes))
 
 
 def _plain(parameter: Parameter) -> dict[str, Any]:

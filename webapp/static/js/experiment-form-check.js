@@ -23,7 +23,8 @@ export class Check extends EventTarget {
 
   async ask() {
     this.running = new AbortController();
-    const body = JSON.stringify({ project: this.sheet.known.project, name: this.form.elements.name.value, spec: this.sheet.spec });
+    const { project, experiment } = this.sheet.known;
+    const body = JSON.stringify({ project, experiment, name: this.form.elements.name.value, spec: this.sheet.spec });
     const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
     try {
       const answer = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });

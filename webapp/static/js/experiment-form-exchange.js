@@ -3,24 +3,11 @@ import { csrfToken } from "./post.js";
 import { toast } from "./toasts.js";
 
 const ADDRESS = "/api/v1/search-spaces";
-const KINDS = { int: "whole number", float: "number", boolean: "yes or no", choice: "one of", fixed: "always" };
 
 async function send(action, body) {
   const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
   const answer = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
   return { ok: answer.ok, told: await answer.json() };
-}
-
-/** Say in a line what a hyperparameter takes and when it is there. */
-export function describe(row) {
-  const range = row.min === undefined ? [] : [`${row.min} to ${row.max}`];
-  if (row.step !== undefined) range.push(`step ${row.step}`);
-  if (row.sampling && row.sampling !== "linear") range.push(row.sampling.replace("_", " "));
-  if (row.values) range.push(row.values.join(", "));
-  if (row.kind === "fixed") range.push(String(row.value));
-  if (row.default !== undefined) range.push(`default ${row.default}`);
-  const when = [row.when ?? []].flat().map((one) => `${one.name} is ${one.in.join(" or ")}`).join(" and ");
-  return `${KINDS[row.kind]} ${range.join(", ")}${when ? `, when ${when}` : ""}`.trim();
 }
 
 const element = (tag, text, css = "") => Object.assign(document.createElement(tag), { textContent: text, className: css });
@@ -98,10 +85,10 @@ export class Exchange {
     this.result.replaceChildren(note, list);
   }
 
-  preview({ format, search, notes }) {
+  preview({ format, search, summary, notes }) {
     const title = this.dialog.querySelector(`option[value="${format}"]`).textContent;
     const facts = element("dl", "", "ty-facts ef-import-facts");
-    const rows = search.space.map((row) => [row.name, describe(row)]);
+    const rows = summary.map(({ name, takes, when }) => [name, when ? `${takes}, when ${when}` : takes]);
     const { space, objective, ...rest } = search;
     if (objective) rows.push(["Objective", `${objective.metric}, ${objective.direction}`]);
     rows.push(...Object.entries(rest).map(([name, value]) => [name.replaceAll("_", " "), String(value)]));

@@ -13,10 +13,22 @@ export function bytes(size) {
   return power ? `${value.toFixed(1)} ${units[power]}` : `${value} B`;
 }
 
+function deviceTime(hours) {
+  const minutes = hours * 60;
+  return minutes < 90 ? `${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min` : `${hours.toFixed(1)} device-h`;
+}
+
+/** Say what it takes at most and, where earlier trainings tell, what it likely takes. */
 function hours(plan) {
   if (plan.device_hours === null) return "no estimate yet";
-  const minutes = plan.device_hours * 60;
-  return minutes < 90 ? `≤ ${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min` : `≤ ${plan.device_hours.toFixed(1)} device-h`;
+  const most = `≤ ${deviceTime(plan.device_hours)}`;
+  const likely = deviceTime(plan.device_hours_likely);
+  return most === `≤ ${likely}` ? most : `${most}, likely ${likely}`;
+}
+
+function epochs(plan) {
+  const most = `≤ ${count(plan.epochs)}`;
+  return plan.epochs_likely === null || plan.epochs_likely >= plan.epochs ? most : `${most}, likely ${count(plan.epochs_likely)}`;
 }
 
 function figures(plan) {
@@ -24,7 +36,7 @@ function figures(plan) {
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],
-    ["Epochs", `≤ ${count(plan.epochs)}`],
+    ["Epochs", epochs(plan)],
     ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
     ["Memory a device", bytes(plan.memory_per_device)],
@@ -38,6 +50,7 @@ function details(plan) {
   return [
     ["Steps", plan.steps.join(" → ")],
     ["Search space", plan.space || "–"],
+    ...plan.summary.map(({ name, takes, when }) => [name, when ? `${takes}, when ${when}` : takes]),
     ["Executions", count(plan.executions)],
     ["Retrained", count(plan.retrainings)],
     ["Slots per trial", count(plan.slots_per_trial)],
