@@ -5,26 +5,26 @@ a reader wants before pressing the button. Both point into the spec.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 from pydantic import ValidationError
 
-from jobs.spec import measures
+from jobs.spec import fit_checks, measures
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
-from jobs.spec.search_space import Parameter, Value
+from jobs.spec.search_space import Value, Values
+from jobs.spec.tried import LOOKED_AT, configurations
 from jobs.spec.values import apply_values
 from jobs.spec.variables import check_layout, variables
-
-LOOKED_AT = 64
-"""How many values of one hyperparameter are tried against a layout: all of them, in most spaces."""
 
 
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """List what of `spec` cannot run on the data that `profile` describes."""
     found = [*_of_roles(spec, profile), *_of_model(spec, profile), *_of_measures(spec, profile)]
+    if not roles_differ(spec, profile):
+        found += fit_checks.problems(spec, profile)
     return found or [*_of_space(spec), *_of_layout(spec, profile)]
 
 
@@ -76,31 +76,32 @@ def _of_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if spec.search is not None and spec.search.objective.metric not in watched:
         sentence = f"{spec.search.objective.metric!r} is not measured here; take {', '.join(watched)}"
         yield Problem("/search/objective/metric", sentence)
-    stopping = spec.fit.early_stopping
-    if stopping is not None and stopping.monitor not in (*watched, "loss"):
-        sentence = f"{stopping.monitor!r} is not measured here; take {', '.join(watched)}"
-        yield Problem("/fit/early_stopping/monitor", sentence)
-
-
-def extremes(parameter: Parameter) -> Sequence[Value]:
-    """Return the values between which a hyperparameter's effects lie, the largest first."""
-    values = parameter.grid()
-    if parameter.kind in ("int", "float"):
-        return list(dict.fromkeys((values[-1], values[0])))
-    return values[::-1]
+    yield from fit_checks.measured(spec, profile)
 
 
 def _of_space(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Try each hyperparameter's extremes in the place they go to; of batch sizes all, for the mesh."""
-    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
-        tried = parameter.grid() if parameter.name == "batch_size" else extremes(parameter)
-        for value in tried[:LOOKED_AT]:
-            try:
-                apply_values(spec, {parameter.name: value})
-            except ValidationError as error:
-                message = error.errors()[0]["msg"].removeprefix("Value error, ")
-                yield Problem(f"/search/space/{i}", f"{parameter.name} = {value!r}: {message}")
+    """Try each hyperparameter's extremes in the place they go to, under what decides over them."""
+    space = spec.search.space if spec.search is not None else ()
+    for i, parameter in enumerate(space):
+        for values in configurations(space, parameter):
+            if (message := _refusal(spec, values)) is not None:
+                yield Problem(f"/search/space/{i}", f"{_told(parameter.name, values)}: {message}")
                 break
+
+
+def _refusal(spec: ExperimentSpec, values: Values) -> str | None:
+    try:
+        apply_values(spec, values)
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _told(name: str, values: Values) -> str:
+    others = ", ".join(f"{other} = {value!r}" for other, value in values.items() if other != name)
+    return f"{name} = {values[name]!r}" + (f" with {others}" if others else "")
 
 
 def _of_layout(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
@@ -142,7 +143,8 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
     """List what will run but may surprise."""
-    found = [*_about_search(spec), *_about_fit(spec, profile), *_about_after(spec), *_about_devices(spec)]
+    of_fit = fit_checks.warnings(spec, profile)
+    found = [*_about_search(spec), *of_fit, *_about_after(spec), *_about_devices(spec)]
     if profile is not None and roles_differ(spec, profile):
         sentence = "other roles than the data set's own: memory and layout are known only when it runs"
         found.append(Problem("/data", sentence))
@@ -157,34 +159,11 @@ def _about_search(spec: ExperimentSpec) -> Iterator[Problem]:
     if best != search.objective.direction:
         sentence = f"{search.objective.metric} is better the {'higher' if best == 'max' else 'lower'} it is"
         yield Problem("/search/objective/direction", f"{sentence}; this search looks for the worst")
-    if search.executions_per_trial == 1:
+    if search.trainings() == 1:
         sentence = "one execution a trial shows no spread: luck of the seed and quality look alike"
         yield Problem("/search/executions_per_trial", sentence)
     if any(parameter.name == "epochs" for parameter in search.space) and spec.fit.early_stopping is None:
         yield Problem("/search/space", "searching epochs without early stopping compares unequal budgets")
-
-
-def _about_fit(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
-    fit = spec.fit
-    if fit.early_stopping is None and fit.epochs > 50:
-        yield Problem("/fit/early_stopping", f"without it every training runs all {fit.epochs} epochs")
-    if fit.early_stopping is not None and fit.early_stopping.patience >= fit.epochs:
-        yield Problem("/fit/early_stopping/patience", f"never stops a training of {fit.epochs} epochs")
-    if profile is None:
-        return
-    rows = training_rows(spec, profile)
-    if fit.batch_size > rows:
-        sentence = f"more than the about {rows} training rows: every epoch is one step"
-        yield Problem("/fit/batch_size", sentence)
-    steps = math.ceil(rows / fit.batch_size)
-    if fit.steps_per_execution > steps:
-        yield Problem("/fit/steps_per_execution", f"an epoch has only {steps} steps to fuse")
-
-
-def training_rows(spec: ExperimentSpec, profile: Profile) -> int:
-    """Return about how many rows are trained on (a split by column may differ)."""
-    split = spec.data.split
-    return round(profile.rows * (1 - split.validation - split.test))
 
 
 def _about_after(spec: ExperimentSpec) -> Iterator[Problem]:

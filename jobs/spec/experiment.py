@@ -43,20 +43,24 @@ class ExperimentSpec(Frozen):
             top, planned = self.after.retrain.top, self.search.trials_planned()
             if top > planned:
                 raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
+        if self.search is not None and self.search.evaluation.kind == "k_fold" and self.data.split.time:
+            raise ValueError(
+                "search.evaluation: folds mix past and future; with a split over time take holdout"
+            )
         return self
 
     @model_validator(mode="after")
     def _hyperparameters_mean_something(self) -> Self:
         if self.search is None:
             return self
-        from jobs.spec.values import known_names  # values.py applies values to this very class
+        from jobs.spec.values import is_known, known_names  # values.py applies values to this very class
 
-        known = known_names(self.model)
         for i, parameter in enumerate(self.search.space):
-            if parameter.name not in known:
+            if not is_known(parameter.name, self.model):
                 raise ValueError(
                     f"search.space.{i}.name: {parameter.name!r} is neither an argument of "
-                    f"{self.model.template} nor a fit field; it knows {', '.join(sorted(known))}"
+                    f"{self.model.template} nor a fit field; it knows "
+                    f"{', '.join(sorted(known_names(self.model)))}"
                 )
         return self
 

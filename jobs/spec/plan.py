@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jobs.spec import estimate, extent
 from jobs.spec.base import Frozen
-from jobs.spec.checks import extremes, fits, roles_differ, warnings
+from jobs.spec.checks import fits, roles_differ, warnings
 from jobs.spec.estimate import History
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.extent import Extent
@@ -19,6 +19,7 @@ from jobs.spec.profile import Profile
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, grid
 from jobs.spec.summary import Line, summary
+from jobs.spec.tried import extremes
 from jobs.spec.values import apply_values
 from jobs.spec.variables import (
     DeviceMemory,
@@ -32,7 +33,11 @@ from jobs.spec.variables import (
 )
 
 TRIED = 256
-SIZES = frozenset({"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer"})
+SIZES = frozenset(
+    {"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer", "ema/momentum"}
+    | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
+    | {"optimizer_args/gradient_accumulation_steps"}
+)
 """Hyperparameters that change what a device holds."""
 
 
@@ -110,7 +115,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         now: free slots and what earlier runs took.
     """
     trials = spec.search.trials_planned() if spec.search is not None else 1
-    executions = trials * (spec.search.executions_per_trial if spec.search is not None else 1)
+    executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = extent.of(spec.search.space) if spec.search is not None else None
     known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)

@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.evaluation import Evaluation, Holdout, Turn
 from jobs.spec.search_space import Space, check_space, grid_size
 
 Direction = Literal["min", "max"]
@@ -23,13 +24,14 @@ class Objective(Frozen):
 
 
 class SearchSpec(Frozen):
-    """A search over `space`: `max_trials` trials of `executions_per_trial` trainings each."""
+    """A search over `space`: `max_trials` trials of `executions_per_trial` trainings (or rounds of folds)."""
 
     algorithm: Algorithm = "random"
     objective: Objective = Objective()
     max_trials: int = Field(default=20, ge=1, le=100_000)
     executions_per_trial: int = Field(default=1, ge=1, le=100)
     parallel_trials: int | None = Field(default=None, ge=1, le=10_000, description="all free slots if absent")
+    evaluation: Evaluation = Holdout()
     max_consecutive_failures: int = Field(default=3, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     space: Space = Field(min_length=1, max_length=200)
@@ -60,3 +62,11 @@ class SearchSpec(Frozen):
         if self.algorithm == "grid":
             return min(self.max_trials, grid_size(self.space))
         return self.max_trials
+
+    def trainings(self) -> int:
+        """Return how many trainings each trial takes."""
+        return self.executions_per_trial * self.evaluation.trainings()
+
+    def turns(self) -> list[Turn]:
+        """Return what each training of a trial does: the repeat, and the fold that it holds out."""
+        return [self.evaluation.turn(execution) for execution in range(1, self.trainings() + 1)]

@@ -237,5 +237,6 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
 def slots(fit: FitSpec) -> int:
     """Return how many optimizer variables each weight gets."""
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
-    extra = bool(fit.optimizer_args.get("amsgrad")) + bool(fit.optimizer_args.get("centered"))
+    asked = ("amsgrad", "centered", "gradient_accumulation_steps")
+    extra = sum(bool(fit.optimizer_args.get(name)) for name in asked) + (fit.ema is not None)
     return SLOTS[fit.optimizer] + momentum + extra
