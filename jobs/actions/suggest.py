@@ -157,8 +157,8 @@ def _make_trials(
         for number, values in enumerate(checked, last + 1)
     )
     Execution.objects.bulk_create(
-        Execution(trial=trial, number=n, seed=execution_seed(search.seed, trial.number, n))
+        Execution(trial=trial, number=n, seed=execution_seed(search.seed, trial.number, n), **turn._asdict())
         for trial in trials
-        for n in range(1, search.executions_per_trial + 1)
+        for n, turn in enumerate(search.turns(), start=1)
     )
     return trials

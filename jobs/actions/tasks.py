@@ -133,6 +133,8 @@ def _plan(trial: Any, spec: ExperimentSpec) -> tasks.TrialPlan:
             tasks.ExecutionPlan(
                 execution=execution.number,
                 seed=execution.seed,
+                repeat=execution.repeat,
+                fold=execution.fold,
                 checkpoints=_checkpoints(row for row in trial.kept if row.execution == execution.number),
             )
             for execution in trial.todo

@@ -120,6 +120,8 @@ class Execution(models.Model):
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="executions")
     number = models.PositiveIntegerField()
+    repeat = models.PositiveIntegerField(default=1)
+    fold = models.PositiveIntegerField(null=True)  # what a cross-validation holds out here
     state = models.CharField(max_length=10, choices=_choices(TrialState), default=TrialState.QUEUED.value)
     seed = models.PositiveBigIntegerField()
     score = models.FloatField(null=True)

@@ -165,6 +165,8 @@ def trial(row: Trial, *, best: int | None) -> Shown:
 def _execution(row: Execution) -> Shown:
     return {
         "execution": row.number,
+        "repeat": row.repeat,
+        "fold": row.fold,
         "state": row.state,
         "score": row.score,
         "best_epoch": row.best_epoch,

@@ -64,7 +64,7 @@ def _counted(job: Job) -> tuple[float, float, str]:
         search = outcomes.search_of(job)
         extra = job.trials.exclude(source="algorithm").count()
         done = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED).count()
-        return done, (search.trials_planned() + extra) * search.executions_per_trial, "executions"
+        return done, (search.trials_planned() + extra) * search.trainings(), "executions"
     stored = job.progress
     return stored.get("done", 0), stored.get("total", 0), stored.get("unit", "")
 
@@ -107,7 +107,7 @@ def _pace(job: Job) -> _Pace | None:
     # compilation: the latest tell more of those to come.
     latest = durations[-max(LATEST, len(durations) // 2) :]
     per_trial = fmean(_seconds(started, finished) for started, finished in latest)
-    per_execution = per_trial / outcomes.search_of(job).executions_per_trial
+    per_execution = per_trial / outcomes.search_of(job).trainings()
     epochs = fmean(epochs for epochs, _ in rows)
     return _Pace(per_execution, per_execution / epochs, fmean(best or 1 for _, best in rows))
 
@@ -133,7 +133,7 @@ def _search_seconds_left(job: Job, pace: _Pace | None) -> float | None:
 def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
     """Return the seconds of an open execution of a running trial that have passed."""
     trial_seconds = (timezone.now() - started).total_seconds()
-    most = pace.seconds_per_execution * outcomes.search_of(job).executions_per_trial
+    most = pace.seconds_per_execution * outcomes.search_of(job).trainings()
     return min(trial_seconds, most) % pace.seconds_per_execution
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from jobs.spec.after import Ensemble, Quantize, Retrain
 from jobs.spec.base import Frozen
+from jobs.spec.evaluation import Turn
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search import Objective
 from jobs.spec.search_space import Value
@@ -35,7 +36,13 @@ class ExecutionPlan(Frozen):
 
     execution: int = Field(ge=1)
     seed: int
+    repeat: int = Field(default=1, ge=1)
+    fold: int | None = Field(default=None, ge=1, description="of a cross-validation: the one held out")
     checkpoints: tuple[CheckpointFolder, ...] = ()
+
+    def turn(self) -> Turn:
+        """Return its part of the evaluation."""
+        return Turn(self.repeat, self.fold)
 
 
 class _Task(Frozen):

@@ -61,10 +61,10 @@ def test_the_list_is_what_keras_builds(template, args, task):
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion"])
 def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
-    from workers.engine.build import make_optimizer
+    from workers.engine.optimizer import make_optimizer
 
     spec, model = built("mlp", {"units": 4}, image_profile(), fit={"optimizer": optimizer})
-    made = make_optimizer(spec.fit)
+    made = make_optimizer(spec.fit, 1)
     made.build(model.trainable_variables)
     values = sum(math.prod(v.shape) for v in made.variables if len(v.shape))
     assert values == slots(spec.fit) * parameters(spec.model, image_profile())

@@ -7,38 +7,34 @@ import keras
 import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.fit import FitSpec
 from jobs.spec.model import LinearArgs
 from jobs.spec.profile import Profile
 from jobs.spec.signature import Signature, TensorSpec
 from jobs.spec.variables import head_units
+from workers.engine.augment import augmentation
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
 from workers.engine.kernels import as_keras
 from workers.engine.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
+from workers.engine.optimizer import make_optimizer
 from workers.engine.precision import scale_loss
 from workers.engine.templates import TEMPLATES, Site
 
 ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigmoid", "regression": "linear"}
-OPTIMIZERS = {
-    "adam": "Adam",
-    "adamw": "AdamW",
-    "nadam": "Nadam",
-    "rmsprop": "RMSprop",
-    "sgd": "SGD",
-    "adagrad": "Adagrad",
-    "lion": "Lion",
-}
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and variance of the training part, per feature (per channel for images) and target column."""
+    """Mean and variance of the training part, per feature (per channel for images) and target column.
+
+    `x_range` is its smallest and largest value over all features.
+    """
 
     x_mean: Array
     x_variance: Array
     y_mean: Array | None = None
     y_variance: Array | None = None
+    x_range: tuple[float, float] = (0.0, 255.0)
 
     @property
     def y_std(self) -> Array | None:
@@ -53,7 +49,10 @@ def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
     """
     axes = tuple(range(x.ndim - 1))
     of_x = _moments(x, axes)
-    return Scaling(*of_x, *_moments(y, (0,))) if profile.task == "regression" else Scaling(*of_x)
+    span = float(x.min()), float(x.max())
+    if profile.task != "regression":
+        return Scaling(*of_x, x_range=span)
+    return Scaling(*of_x, *_moments(y, (0,)), x_range=span)
 
 
 def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
@@ -62,15 +61,19 @@ def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     return mean, np.where(variance > 1e-12, variance, 1.0)
 
 
-def build(spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int) -> Any:
+def build(
+    spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int, augmented: bool = False
+) -> Any:
     """Return the functional model `m_<name>`, not compiled: raw inputs to final predictions.
+
+    `augmented` models vary their input in training mode, as the spec says; saved ones never do.
 
     Input (rows, *profile.input_shape) float32 as stored. Output float32: class probabilities
     (rows, classes); the probability of the second class (rows, 1) for binary; one probability a
     label; target values in their own unit for regression.
 
     Raises:
-        BadSpec: the template does not fit the data.
+        BadSpec: the template or the augmentation does not fit the data.
     """
     site = Site(seed, spec.precision, profile)
     args = spec.model.resolved()
@@ -78,7 +81,8 @@ def build(spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str
     normalize = keras.layers.Normalization(
         mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **site.named("normalize")
     )
-    x = TEMPLATES[type(args)](site, args, normalize(inputs))
+    varied = _augmented(site, spec, scaling, inputs) if augmented else inputs
+    x = TEMPLATES[type(args)](site, args, normalize(varied))
     penalty = keras.regularizers.L2(args.l2) if isinstance(args, LinearArgs) and args.l2 else None
     outputs = keras.layers.Dense(
         head_units(profile),
@@ -98,35 +102,39 @@ def build(spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str
     return model
 
 
-def compile_model(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling) -> None:
+def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) -> Any:
+    asked = spec.fit.augmentation
+    if asked is None:
+        return inputs
+    if site.profile.kind != "image":
+        raise BadSpec("augmentation varies images; these data are vectors")
+    layer = augmentation(site, asked, scaling.x_range)
+    return inputs if layer is None else layer(inputs)
+
+
+def compile_model(
+    model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, steps: int
+) -> None:
     """Compile for training; the loss is averaged over sample weights, so filled-up rows count nothing.
+
+    Args:
+        model: of `build`.
+        spec: what is asked for.
+        profile: of the data; scaling: of the rows that it trains on.
+        steps: steps an epoch.
 
     Raises:
         BadSpec: a loss or metric does not fit the task, or an optimizer argument is unknown.
     """
     names = metric_names(spec.fit, profile.task)
     model.compile(
-        optimizer=scale_loss(make_optimizer(spec.fit), spec.precision),
+        optimizer=scale_loss(make_optimizer(spec.fit, steps), spec.precision),
         loss=_loss(loss_name(spec.fit, profile.task), scaling),
         weighted_metrics=[_metric(name, profile) for name in names if name in WHILE_TRAINING],
         steps_per_execution=spec.fit.steps_per_execution,
         auto_scale_loss=False,
         jit_compile=True,
     )
-
-
-def make_optimizer(fit: FitSpec) -> Any:
-    """Return the optimizer that `fit` names.
-
-    Raises:
-        BadSpec: an argument that it does not take.
-    """
-    kind = getattr(keras.optimizers, OPTIMIZERS[fit.optimizer])
-    extra = {"clipnorm": fit.clipnorm} if fit.clipnorm is not None else {}
-    try:
-        return kind(learning_rate=fit.learning_rate, **extra, **fit.optimizer_args)
-    except (TypeError, ValueError) as error:
-        raise BadSpec(f"optimizer {fit.optimizer} refuses {fit.optimizer_args}: {error}") from error
 
 
 def _loss(name: str, scaling: Scaling) -> Any:

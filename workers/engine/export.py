@@ -8,6 +8,7 @@ import numpy as np
 
 from jobs.spec.signature import Signature
 from workers.engine.artifacts import summary_of, write_json
+from workers.engine.augment import lasting
 from workers.engine.build import build, signature_of
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
@@ -52,7 +53,7 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
     """
     sample = prepared.dataset.x[: prepared.batches.size]
     expected = predict(prepared.model, sample, prepared.batches.size)
-    weights = values(prepared.model.variables)
+    weights = values(lasting(prepared.model))
     use_mesh(None, [], 1)
     spec, profile = prepared.spec, prepared.dataset.profile
     plain = build(spec, profile, prepared.scaling, name=name, seed=seed)

@@ -1,6 +1,7 @@
 """From a spec and a data set to a compiled model and the batches it trains on."""
 
 import gc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from workers.engine.build import Scaling, build, compile_model, measure_scaling
 from workers.engine.data.batches import Batches, batch_size_for, row_weights
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
+from workers.engine.epochs import EpochHook, hook_for
 from workers.engine.errors import BadSpec
 from workers.engine.loops import FitLoop, Loop, ProgramLoop
 from workers.engine.losses import loss_name, metric_names
@@ -57,6 +59,10 @@ class Prepared:
             batch_size=predict_batch_size(self.spec, len(rows)),
         )
 
+    def hook(self, rates: Sequence[float] = ()) -> EpochHook:
+        """Return what acts between epochs; `rates` as in `epochs.hook_for`."""
+        return hook_for(self.spec.fit, rates)
+
     def figures(self) -> frozenset[str]:
         """Return the names that an epoch's validation figures will have."""
         names = metric_names(self.spec.fit, self.dataset.task)
@@ -76,8 +82,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)
     x, y = dataset.x[rows], dataset.y[rows]
     scaling = measure_scaling(x, y, dataset.profile)
-    model = build(spec, dataset.profile, scaling, name=name, seed=seed)
-    compile_model(model, spec, dataset.profile, scaling)
+    model = build(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = Batches(
         x=x,
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
@@ -86,6 +91,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
         seed=seed,
         shuffle=spec.fit.shuffle,
     )
+    compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
     program = Program(model, next(batches.draw(1))) if spec.mesh is None else None
     return Prepared(model, batches, scaling, spec, dataset, program)
 
@@ -106,7 +112,7 @@ def weights_of(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
     Raises:
         BadSpec: class weights where there are no such classes.
     """
-    rule = spec.fit.class_weights
+    rule = spec.fit.class_weights if spec.fit.class_weights != "none" else None
     if rule is not None and dataset.task not in ("binary", "multiclass"):
         raise BadSpec(f"class_weights need classes; this is a {dataset.task} task")
     labels = dataset.profile.class_labels

@@ -11,11 +11,14 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
+import keras
+
 from jobs.spec.experiment import ExperimentSpec
-from workers.engine.build import make_optimizer
+from workers.engine import augment
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.dials import OF_OPTIMIZERS
+from workers.engine.optimizer import is_scheduled, make_optimizer
 from workers.engine.program import Program
 from workers.engine.setup import Prepared, prepare, weights_of
 from workers.engine.templates import Site, start_anew
@@ -95,7 +98,10 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
     """Return what two trainings must share to share a compiled step: all but seeds, dials and durations."""
     fit = spec.fit.model_dump(mode="json", exclude=set(OF_TRAININGS))
     model = spec.model.resolved().model_dump(mode="json")
-    fit["learning_rate"] = None  # a variable of the optimizer
+    if is_scheduled(spec.fit):
+        fit["epochs"] = spec.fit.epochs  # its curve is a constant of the program
+    else:
+        fit["learning_rate"] = None  # a variable of the optimizer
     for name in OF_OPTIMIZERS:
         if fit["optimizer_args"].get(name):
             fit["optimizer_args"][name] = "dial"
@@ -119,10 +125,12 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
     model = prepared.model
     assign(model.variables, kept.model)
     widths = widths_of(spec, dataset.profile)
-    start_anew(model, Site(seed, spec.precision, dataset.profile), spec.model.resolved(), widths)
+    site = Site(seed, spec.precision, dataset.profile)
+    start_anew(model, site, spec.model.resolved(), widths)
+    augment.start_anew(model, site)
     optimizer = model.optimizer
     assign(optimizer.variables, kept.optimizer)
-    _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit))
+    _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit, prepared.batches.steps))
     batches = replace(
         prepared.batches,
         seed=seed,
@@ -133,7 +141,8 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
 
 
 def _turn(optimizer: Any, wanted: Any) -> None:
-    optimizer.learning_rate.assign(wanted.learning_rate)
+    if isinstance(optimizer.learning_rate, keras.Variable):
+        optimizer.learning_rate.assign(wanted.learning_rate)
     for name in OF_OPTIMIZERS:
         if hasattr(wanted, name):
             setattr(optimizer, name, getattr(wanted, name))

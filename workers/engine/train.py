@@ -42,6 +42,7 @@ class Found:
     steps: int
     score: float
     figures: dict[str, float]
+    rates: tuple[float, ...] = ()
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
@@ -103,6 +104,7 @@ class _Train:
             keeper=self._keeper(),
             report=self._report,
             pace=lambda epochs: self._report.progress(epochs, self._expected(epochs, best, stop), "epochs"),
+            hook=prepared.hook(),
             extra={"phase": FIND},
         )
         outcome = Training(plan).run(snapshot)
@@ -112,7 +114,8 @@ class _Train:
 
     def _found(self, outcome: Outcome) -> Found:
         score = outcome.figures[self._task.objective.metric]
-        return Found(outcome.best_epoch, outcome.epochs, outcome.steps, score, outcome.figures)
+        rates = tuple(epoch["lr"] for epoch in outcome.history)
+        return Found(outcome.best_epoch, outcome.epochs, outcome.steps, score, outcome.figures, rates)
 
     def _watches(self, prepared: Prepared) -> tuple[Watch | None, Watch | None]:
         """Return who chooses the best epoch and who ends the first phase."""
@@ -167,6 +170,7 @@ class _Train:
             pace=lambda done: self._report.progress(before + done, before + epochs, "epochs"),
             first_step=found.steps,
             label="retrain_",
+            hook=prepared.hook(found.rates),
             extra={"phase": AGAIN, "found": asdict(found)},
             extra_arrays={"validation": validation},
         )

@@ -13,6 +13,7 @@ from typing import Any
 from workers.engine.checkpoint import Snapshot
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
+from workers.engine.epochs import EpochHook, inner
 from workers.engine.errors import NanLoss
 from workers.engine.keeper import Keeper
 from workers.engine.killpoint import kill_point
@@ -49,6 +50,7 @@ class Plan:
         best: chooses the best epoch, whose weights the model has in the end; None keeps the last.
         stop: ends the training early; None runs all epochs.
         pace: called with epochs done, a fraction within an epoch.
+        hook: acts between epochs.
         extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
         label: put before metric names, so that two phases of one job draw two curves.
         loop: how epochs are run; Keras' `fit` if None.
@@ -69,6 +71,7 @@ class Plan:
     label: str = ""
     loop: Loop | None = None
     widths: Widths = field(default_factory=Widths)
+    hook: EpochHook = field(default_factory=EpochHook)
     extra: dict[str, Any] = field(default_factory=dict)
     extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
 
@@ -123,6 +126,8 @@ class Training:
         if self._best_weights:
             self._assign(self._model.variables, self._best_weights)
             self._loop.load()
+        else:
+            self._let_hook(plan.hook.before_validation)  # the model shall hold what was measured
         return self._outcome()
 
     def _exhausted(self) -> bool:
@@ -134,9 +139,17 @@ class Training:
             raise NanLoss(
                 f"the loss became {figures['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
             )
+        self._let_hook(self._plan.hook.before_validation)
         figures.update(self._validate())
         figures.update(self._machinery(epoch))
         self._finish_epoch(epoch, figures)
+
+    def _let_hook(self, act: Callable[[Any], None]) -> None:
+        """Let the hook act on the model's variables, of which the loop may hold newer ones."""
+        if self._plan.hook.acts:
+            self._loop.sync()
+            act(self._model)
+            self._loop.load()
 
     def _validate(self) -> dict[str, float]:
         held = self._plan.validation
@@ -151,9 +164,8 @@ class Training:
         if self._optimizer_moves:
             self._loop.sync()
         optimizer = self._model.optimizer
-        inner = getattr(optimizer, "inner_optimizer", optimizer)
         done = epoch * self._plan.batches.steps
-        return {"lr": float(inner.learning_rate), **scaling_metrics(optimizer, done)}
+        return {"lr": float(inner(optimizer).learning_rate), **scaling_metrics(optimizer, done)}
 
     def _finish_epoch(self, epoch: int, figures: dict[str, float]) -> None:
         plan = self._plan
@@ -161,12 +173,17 @@ class Training:
         self._history.append(figures)
         if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
             self._best_weights = plan.widths.narrow(self._model.variables, self._loop.weights())
+        self._let_hook(lambda model: self._leave_epoch(epoch, figures, model))
         if plan.stop is not None:
             plan.stop.update(epoch, figures[plan.stop.metric])
         named = {plan.label + name: value for name, value in figures.items()}
         plan.report.metric(epoch, named, execution=plan.execution)
         kill_point("epoch")
         plan.pace(epoch)
+
+    def _leave_epoch(self, epoch: int, figures: dict[str, float], model: Any) -> None:
+        self._plan.hook.after_validation(model)
+        self._plan.hook.after_epoch(epoch, figures, model)
 
     def batch_done(self, batch: int) -> None:
         """Look at the clock and the requests every few batches in the middle of an epoch."""
@@ -206,6 +223,7 @@ class Training:
                 "history": self._history,
                 "best": None if plan.best is None else plan.best.state(),
                 "stop": None if plan.stop is None else plan.stop.state(),
+                "hook": plan.hook.state(),
                 "seconds": self._seconds(),
                 "seed": plan.batches.seed,
                 "way": self._loop.way,
@@ -228,6 +246,8 @@ class Training:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
+        if state.get("hook"):
+            plan.hook.restore(state["hook"])
 
     def _values(self, variables: Any) -> list[Array]:
         return self._plan.widths.narrow(variables, values(variables))

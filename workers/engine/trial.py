@@ -8,6 +8,8 @@ import numpy as np
 from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import checkpoint
 from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.data.folds import rows_of
+from workers.engine.data.table import Array
 from workers.engine.errors import EngineError, ends_the_task
 from workers.engine.keeper import Keeper
 from workers.engine.losses import direction
@@ -108,13 +110,14 @@ def _execute(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
 ) -> tuple[Outcome, float]:
     report.execution(plan.execution, "running")
-    report.log(f"execution {plan.execution} begins: {trial.values}")
+    report.log(f"execution {plan.execution}{_fold(plan)} begins: {trial.values}")
+    rows = rows_of(plan.turn(), dataset, trial.spec)
     name = f"trial_{trial.number}_{plan.execution}"
-    prepared = STOCK.prepare(trial.spec, dataset, dataset.parts.train, name=name, seed=plan.seed)
+    prepared = STOCK.prepare(trial.spec, dataset, rows.train, name=name, seed=plan.seed)
     folder = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
     parent = folder / f"execution-{plan.execution}"
     keeper = Keeper(parent, report, fence=task.fence, execution=plan.execution)
-    training = Training(_plan(task, trial, plan, prepared, keeper, report, pace))
+    training = Training(_plan(task, trial, plan, prepared, rows.validation, keeper, report, pace))
     found = checkpoint.newest_whole(plan.checkpoints)
     try:
         outcome = training.run(None if found is None else checkpoint.read(Path(found.folder)))
@@ -137,11 +140,16 @@ def _execute(
     return outcome, score
 
 
+def _fold(plan: ExecutionPlan) -> str:
+    return "" if plan.fold is None else f" (fold {plan.fold})"
+
+
 def _plan(
     task: TrialTask,
     trial: TrialPlan,
     plan: ExecutionPlan,
     prepared: Prepared,
+    held: Array,
     keeper: Keeper,
     report: Report,
     pace: _Pace,
@@ -157,7 +165,7 @@ def _plan(
         batches=prepared.batches,
         loop=prepared.loop(),
         widths=prepared.widths,
-        validation=prepared.held(prepared.dataset.parts.validation),
+        validation=prepared.held(held),
         epochs=trial.epochs,
         best=Watch(metric, objective.direction),
         stop=stop,
@@ -165,4 +173,5 @@ def _plan(
         report=report,
         pace=pace,
         execution=plan.execution,
+        hook=prepared.hook(),
     )

@@ -18,6 +18,7 @@ class Dataset:
     """All rows of a dataset version and which part each belongs to.
 
     `x` and `y` are as in `workers.engine.data.encode.Encoded`; `profile` describes these very arrays.
+    `groups` is the column whose equal values stay together, if the split names one.
     """
 
     x: Array
@@ -25,6 +26,7 @@ class Dataset:
     profile: Profile
     parts: Parts
     digest: str
+    groups: Array | None = None
 
     @property
     def task(self) -> Task:
@@ -47,7 +49,9 @@ def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     x, y = arrays["x"], arrays["y"]
     if _roles_differ(profile, spec):
         x, y, profile = _encode_again(raw, profile, spec)
-    return Dataset(x, y, profile, split(y, raw, profile.task, spec.split), file.digest)
+    parts = split(y, raw, profile.task, spec.split)
+    groups = raw[spec.split.group] if spec.split.group is not None else None
+    return Dataset(x, y, profile, parts, file.digest, groups)
 
 
 def _roles_differ(profile: Profile, spec: DataSpec) -> bool:

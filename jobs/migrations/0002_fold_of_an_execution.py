@@ -1,0 +1,20 @@
+"""An execution says which fold of which repeat it is; until now each was a repeat of its own."""
+
+from django.apps.registry import Apps
+from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+
+def number_repeats(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001
+    """Give the executions of earlier searches the repeat that they are."""
+    apps.get_model("jobs", "Execution").objects.update(repeat=models.F("number"))
+
+
+class Migration(migrations.Migration):
+    dependencies = [("jobs", "0001_initial")]
+
+    operations = [
+        migrations.AddField("execution", "repeat", models.PositiveIntegerField(default=1)),
+        migrations.AddField("execution", "fold", models.PositiveIntegerField(null=True)),
+        migrations.RunPython(number_repeats, migrations.RunPython.noop),
+    ]

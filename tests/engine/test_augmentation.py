@@ -1,0 +1,74 @@
+"""Augmentation: random while training, nothing at any other time, and not in the saved model."""
+
+import numpy as np
+import pytest
+
+from tests.engine.helpers import Memory, profiled, spec_of
+from workers.engine.errors import BadSpec
+
+EVERYTHING = {
+    "flip": "both", "rotation": 0.1, "zoom": 0.2, "translation": 0.1, "contrast": 0.2, "brightness": 0.2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    from workers.engine.data.dataset import load_dataset
+
+    file = profiled(tmp_path_factory.mktemp("digits"), bundled="digits")
+    return load_dataset(file, spec_of("digits").data)
+
+
+def prepared_for(dataset, **augmentation):
+    from workers.engine.setup import prepare
+
+    fit = {"epochs": 1, "batch_size": 64, "augmentation": augmentation}
+    spec = spec_of("digits", args={"units": 4, "dropout": 0.5}, fit=fit)
+    return prepare(spec, dataset, dataset.parts.train[:128], name="t", seed=0)
+
+
+def test_a_model_varies_its_images_only_while_it_trains_and_is_saved_without(digits, tmp_path):
+    from workers.engine.export import export
+    from workers.engine.loops import predict
+
+    prepared = prepared_for(digits, flip="horizontal", rotation=0.1, contrast=0.2, brightness=0.2)
+    assert prepared.model.jit_compile
+    prepared.model.fit(prepared.batches.draw(1), steps_per_epoch=2, verbose=0)
+    layer, images = prepared.model.get_layer("augmentation"), digits.x[:16]
+    varied = np.asarray(layer(images, training=True))
+    assert not np.allclose(varied, images)
+    assert varied.min() >= digits.x.min()
+    assert varied.max() <= digits.x.max()
+    np.testing.assert_array_equal(np.asarray(layer(images, training=False)), images)
+
+    exported = export(prepared, Memory(tmp_path), "plain", 0)
+    assert "augmentation" not in {layer.name for layer in exported.model.layers}
+    seen = predict(prepared.model, digits.x[:64], 64)
+    np.testing.assert_allclose(predict(exported.model, digits.x[:64], 64), seen, atol=1e-6)
+
+
+def test_what_is_drawn_depends_on_the_seed_alone(digits):
+    draws = [
+        np.asarray(
+            prepared_for(digits, flip="both").model.get_layer("augmentation")(digits.x[:16], training=True)
+        )
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*draws)
+
+
+def test_all_that_can_be_asked_for_is_one_layer_that_compiles(digits):
+    layer = prepared_for(digits, **EVERYTHING).model.get_layer("augmentation")
+    assert len(layer.layers) == len(EVERYTHING)
+    assert all(one.supports_jit for one in layer.layers)
+
+
+def test_nothing_asked_for_adds_no_layer_and_vectors_are_refused(digits, tmp_path):
+    from workers.engine.build import build
+
+    names = {layer.name for layer in prepared_for(digits).model.layers}
+    assert "augmentation" not in names
+    vectors = digits.profile.model_copy(update={"kind": "vector"})
+    spec = spec_of("digits", fit={"augmentation": {"zoom": 0.1}})
+    with pytest.raises(BadSpec, match="varies images"):
+        build(spec, vectors, prepared_for(digits).scaling, name="t", seed=0, augmented=True)

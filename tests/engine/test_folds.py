@@ -1,0 +1,104 @@
+"""Cross-validation: each row is held out once, test rows never, groups stay whole, classes are even."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.spec.data import Split
+from jobs.spec.evaluation import Turn
+from tests.engine.helpers import Memory, spec_of
+from tests.engine.training import blobs_file
+from workers.engine.data.dataset import Dataset
+from workers.engine.data.folds import folds, rows_of
+from workers.engine.data.split import split
+from workers.engine.errors import BadSpec
+
+SPACE = [{"name": "units", "kind": "fixed", "value": 4}]
+
+
+def k_fold(count: int, **more):
+    return {"evaluation": {"kind": "k_fold", "folds": count}, "space": SPACE, **more}
+
+
+@given(rows=st.integers(10, 200), count=st.integers(2, 5), seed=st.integers(0, 9), stratify=st.booleans())
+def test_each_row_beside_the_test_part_is_held_out_once(rows, count, seed, stratify):
+    y = np.arange(rows) % 3
+    asked = Split(seed=seed, stratify=stratify)
+    parts = split(y, {}, "multiclass", asked)
+    spec = spec_of("d", split=asked.model_dump(), search=k_fold(count))
+    data = Dataset(y[:, None], y, _Profile, parts, "d")
+    cut = [rows_of(Turn(1, fold), data, spec) for fold in range(1, count + 1)]
+    np.testing.assert_array_equal(np.sort(np.concatenate([f.validation for f in cut])), parts.both())
+    for fold in cut:
+        np.testing.assert_array_equal(np.sort(np.concatenate(fold)), parts.both())
+    sizes = [len(fold.validation) for fold in cut]
+    assert max(sizes) - min(sizes) <= 1
+
+
+class _Profile:
+    task = "multiclass"
+
+
+def test_each_fold_has_the_classes_in_the_proportions_of_the_whole():
+    y = np.repeat([0, 1, 2], [60, 30, 10])
+    owners = folds(y, None, "multiclass", Split(), count=5)
+    for fold in range(5):
+        np.testing.assert_array_equal(np.bincount(y[owners == fold]), [12, 6, 2])
+
+
+def test_a_group_is_held_out_as_a_whole_and_folds_are_about_even():
+    groups = np.repeat(np.arange(20), np.arange(1, 21))
+    owners = folds(groups % 2, groups, "binary", Split(group="patient"), count=4)
+    assert all(len(set(owners[groups == group])) == 1 for group in range(20))
+    assert np.ptp(np.bincount(owners)) <= 20
+
+
+def test_a_repeat_cuts_anew_and_alike_for_every_trial():
+    first, again, other = (
+        folds(np.zeros(50), None, "regression", Split(), count=5, repeat=r) for r in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("groups", [None, np.array([1, 1, 2])])
+def test_too_few_rows_or_groups_for_the_folds_are_told(groups):
+    with pytest.raises(BadSpec, match="folds need as many"):
+        folds(np.zeros(3), groups, "regression", Split(group="g" if groups is not None else None), count=4)
+
+
+def test_executions_count_through_the_folds_of_each_repeat():
+    search = spec_of(search=k_fold(3, executions_per_trial=2)).search
+    assert search.turns() == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert spec_of(search={"executions_per_trial": 2, "space": SPACE}).search.turns() == [
+        (1, None),
+        (2, None),
+    ]
+
+
+def test_a_trial_trains_once_a_fold_and_its_score_is_their_mean(tmp_path):
+    from jobs.spec.task import ExecutionPlan, TrialTask
+    from workers.engine import trial
+    from workers.engine.data.dataset import load_dataset
+
+    file = blobs_file(tmp_path)
+    spec = spec_of(
+        "blobs", "linear", fit={"epochs": 1, "batch_size": 64}, search={**k_fold(2), "space": [LEARNING]}
+    )
+    plans = tuple(ExecutionPlan(execution=n, seed=1, fold=n) for n in (1, 2))
+    task = TrialTask(
+        folder=str(tmp_path), trial=1, values={}, spec=spec, objective=spec.search.objective,
+        dataset=file, executions=plans,
+    )  # fmt: skip
+    result = trial.run(task, Memory(tmp_path))
+    scores = [execution["score"] for execution in result["executions"]]
+    assert scores[0] != scores[1], "both measured the same rows"
+    assert result["score"] == pytest.approx(np.mean(scores))
+    assert result["std"] == pytest.approx(np.std(scores))
+    data = load_dataset(file, spec.data)
+    held = np.concatenate([rows_of(plan.turn(), data, spec).validation for plan in plans])
+    assert not set(held) & set(data.parts.test)
+
+
+LEARNING = {"name": "learning_rate", "kind": "float", "min": 0.01, "max": 0.1}

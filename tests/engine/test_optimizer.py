@@ -1,0 +1,91 @@
+"""Optimizers and their learning rates: what the spec says is what Keras is given."""
+
+import inspect
+import math
+
+import pytest
+
+from jobs.spec.fit import FitSpec
+from jobs.spec.optimizers import ARGUMENTS
+
+EPOCHS, STEPS, RATE = 10, 4, 0.5
+
+
+def rates_at(steps, **schedule):
+    import jax
+    import numpy as np
+
+    from workers.engine.optimizer import learning_rate
+
+    fit = FitSpec.model_validate({"epochs": EPOCHS, "learning_rate": RATE, "schedule": schedule})
+    return jax.jit(jax.vmap(learning_rate(fit, STEPS)))(np.asarray(steps)).tolist()
+
+
+def cosine(t, alpha=0.0):
+    return alpha + (1 - alpha) * (1 + math.cos(math.pi * min(t, 1.0))) / 2
+
+
+CURVES = [
+    ({"kind": "cosine"}, lambda epoch: cosine(epoch / 10)),
+    ({"kind": "cosine", "epochs": 5, "alpha": 0.2}, lambda epoch: cosine(epoch / 5, 0.2)),
+    (
+        {"kind": "warmup_cosine", "warmup_epochs": 2.5},
+        lambda epoch: epoch / 2.5 if epoch < 2.5 else cosine((epoch - 2.5) / 7.5),
+    ),
+    (
+        {"kind": "cosine_restarts", "first_epochs": 2, "t_mul": 2, "m_mul": 0.5},
+        lambda epoch: cosine(epoch / 2) if epoch < 2 else 0.5 * cosine((epoch - 2) / 4),
+    ),
+    ({"kind": "exponential", "factor": 0.5, "every": 2}, lambda epoch: 0.5 ** (epoch / 2)),
+    ({"kind": "step", "factor": 0.1, "every": 3}, lambda epoch: 0.1 ** (epoch // 3)),
+    ({"kind": "polynomial", "power": 2, "alpha": 0.1}, lambda epoch: 0.1 + 0.9 * (1 - epoch / 10) ** 2),
+    ({"kind": "piecewise", "at": [2, 4], "factor": 0.5}, lambda epoch: 0.5 ** ((epoch >= 2) + (epoch >= 4))),
+]
+
+
+@pytest.mark.parametrize(("schedule", "expected"), CURVES, ids=lambda c: c["kind"] if type(c) is dict else "")
+def test_a_schedule_follows_its_formula_over_the_steps(schedule, expected):
+    steps = range(6 * STEPS)
+    wanted = [RATE * expected(step / STEPS) for step in steps]
+    assert rates_at(steps, **schedule) == pytest.approx(wanted, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("schedule", [None, {"kind": "constant"}, {"kind": "reduce_on_plateau"}])
+def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule):
+    from workers.engine.optimizer import make_optimizer
+
+    made = make_optimizer(FitSpec.model_validate({"learning_rate": RATE, "schedule": schedule}), STEPS)
+    made.learning_rate = 0.25
+    assert float(made.learning_rate) == 0.25
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name):
+    import keras
+
+    from workers.engine.optimizer import OPTIMIZERS
+
+    taken = inspect.signature(getattr(keras.optimizers, OPTIMIZERS[name]).__init__).parameters
+    elsewhere = {"self", "kwargs", "name", "learning_rate", "loss_scale_factor", "use_ema", "ema_momentum"}
+    elsewhere |= {"ema_overwrite_frequency", "clipnorm", "clipvalue", "global_clipnorm"}
+    told = {field: about.default for field, about in ARGUMENTS[name].model_fields.items()}
+    assert told == {field: about.default for field, about in taken.items() if field not in elsewhere}
+
+
+def test_an_optimizer_gets_its_arguments_clipping_and_averages():
+    from workers.engine.optimizer import make_optimizer
+
+    made = make_optimizer(
+        FitSpec.model_validate(
+            {
+                "optimizer": "sgd",
+                "optimizer_args": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+                "global_clipnorm": 2.0,
+                "ema": {"momentum": 0.95, "overwrite_frequency": 7},
+            }
+        ),
+        STEPS,
+    ).get_config()
+    wanted = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "global_clipnorm": 2.0}
+    wanted |= {"use_ema": True, "ema_momentum": 0.95, "ema_overwrite_frequency": 7}
+    assert {name: made[name] for name in wanted} == wanted

@@ -1,0 +1,49 @@
+"""One small training, as a trial does it: for tests of what happens in and between epochs."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jobs.spec.task import DatasetFile
+from tests.engine.helpers import Memory, blobs, profiled, spec_of
+
+BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}
+
+
+class Trained(NamedTuple):
+    training: Any
+    outcome: Any
+    report: Memory
+
+
+def blobs_file(folder: Path) -> DatasetFile:
+    """Store and profile three well separated classes."""
+    x, y = blobs()
+    np.savez(folder / "blobs.npz", x=x, y=y)
+    return profiled(folder / "profile", source="npz", path=str(folder / "blobs.npz"))
+
+
+def train_on(file: DatasetFile, folder: Path, *, wants=(), resume=None, patience=None, **parts) -> Trained:
+    """Train on `file`; checkpoints go to `folder`."""
+    from workers.engine import trainer
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.keeper import Keeper
+    from workers.engine.setup import prepare
+    from workers.engine.stopping import Watch
+
+    spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
+    dataset = load_dataset(file, spec.data)
+    prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=spec.fit.seed)
+    report = Memory(folder.parent)
+    report.wants = list(wants)
+    stop = Watch("val_loss", "min", patience) if patience is not None else None
+    plan = trainer.Plan(
+        model=prepared.model, batches=prepared.batches, loop=prepared.loop(),
+        validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
+        best=Watch("val_loss", "min"), stop=stop,
+        keeper=Keeper(folder, report, fence=1, interval=1e9),
+        report=report, pace=lambda done: report.progress(done), hook=prepared.hook(),
+    )  # fmt: skip
+    training = trainer.Training(plan)
+    return Trained(training, training.run(resume), report)
