@@ -10,7 +10,7 @@ from jobs.spec.values import SEARCHABLE_FIT_FIELDS
 from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiment.advice import FORMATS
 from webapp.forms.experiment.rows import BEGINNINGS
-from webapp.forms.experiment.schema import leaves
+from webapp.forms.experiment.schema import VARIANTS, leaves
 from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
 from webapp.forms.experiment.start import starting_spec
 
@@ -28,13 +28,23 @@ def test_no_field_stands_twice() -> None:
     assert len(covered()) == len(set(covered()))
 
 
-def test_an_argument_is_offered_for_exactly_the_templates_that_take_it() -> None:
+def test_an_argument_is_offered_for_exactly_the_kinds_that_take_it() -> None:
     fields = [
         field for section in SECTIONS for group in section.groups for field in group.fields if field.only
     ]
     for field in fields:
         name = field.pointer.rsplit("/", 1)[-1]
-        assert set(field.only) == {t for t, arguments in TEMPLATES.items() if name in arguments.model_fields}
+        kinds = VARIANTS[field.of].kinds
+        assert set(field.only) == {kind for kind, takes in kinds.items() if name in takes.model_fields}
+
+
+@pytest.mark.parametrize("pointer", VARIANTS)
+def test_what_several_kinds_take_means_the_same_to_each(pointer: str) -> None:
+    seen: dict[str, object] = {}
+    for takes in VARIANTS[pointer].kinds.values():
+        for name, field in takes.model_fields.items():
+            if name != "kind":
+                assert str(field.annotation) == seen.setdefault(name, str(field.annotation)), name
 
 
 def test_every_searchable_name_has_a_range_to_begin_with() -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webapp.forms.experiment.schema import Leaf, leaves
+from webapp.forms.experiment.schema import VARIANTS, Leaf, leaves
 
 WORTH_SAYING = 1000
 
@@ -28,7 +28,8 @@ class Field:
             `column` offer what the chosen data set has, `measure` what is measured for its task, `value`
             and `values` take numbers, texts or yes/no, `axis` names an axis of the mesh.
         options: entries of a select; the spec's own if empty.
-        only: templates whose argument it is.
+        only: kinds whose argument it is; empty for all.
+        of: pointer of the choice between kinds: by default the template.
         spec: the pointer in the spec, where it differs from `pointer`.
         wide: takes a whole line.
     """
@@ -39,6 +40,7 @@ class Field:
     kind: str = ""
     options: tuple[Option, ...] = ()
     only: tuple[str, ...] = ()
+    of: str = "/model/template"
     spec: str = ""
     wide: bool = False
 
@@ -88,6 +90,13 @@ class Field:
 
 def _words(name: Any) -> str:
     return str(name).replace("_", " ") if str(name).islower() else str(name)
+
+
+def argument(of: str, name: str, label: str, says: str = "", **more: Any) -> Field:
+    """Return the field of an argument that some kinds of the choice at `of` take."""
+    variant = VARIANTS[of]
+    only = tuple(kind for kind, takes in variant.kinds.items() if name in takes.model_fields)
+    return Field(f"{variant.arguments}/{name}", label, says, only=only, of=of, **more)
 
 
 @dataclass(frozen=True)

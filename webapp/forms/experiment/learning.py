@@ -1,4 +1,4 @@
-"""The steps of the form that say what is learned: data, model, training."""
+"""The steps of the form that say what is learned: data and model."""
 
 from webapp.forms.experiment.description import Field, Group, Section
 
@@ -80,55 +80,4 @@ MODEL = Section(
         ),
     ),
     ("/model",),
-)
-
-TRAINING = Section(
-    "training",
-    "Training",
-    "trending-down",
-    "How one model is fitted.",
-    (
-        Group(
-            "Fit",
-            (
-                F("/fit/epochs", "Epochs", "Far above need, with early stopping."),
-                F("/fit/batch_size", "Batch size"),
-                F("/fit/optimizer", "Optimizer"),
-                F("/fit/learning_rate", "Learning rate"),
-                F("/fit/seed", "Seed"),
-                F("/fit/shuffle", "Shuffle rows each epoch"),
-            ),
-        ),
-        Group(
-            "Early stopping",
-            (
-                F("/fit/early_stopping/monitor", "Watch", kind="measure"),
-                F("/fit/early_stopping/patience", "Patience", "Epochs without improvement."),
-                F("/fit/early_stopping/min_delta", "Least improvement"),
-                F("/fit/early_stopping/restore_best", "Keep the best epoch's weights"),
-            ),
-            toggle="/fit/early_stopping",
-            initial={"monitor": "val_loss", "patience": 5},
-        ),
-        Group(
-            "Loss and metrics",
-            (
-                F("/fit/loss", "Loss", "From the task if left open.", kind="loss"),
-                F("/fit/class_weights", "Class weights"),
-                F("/fit/metrics", "Metrics", "From the task if none is chosen.", kind="metrics", wide=True),
-            ),
-        ),
-        Group(
-            "Steps",
-            (
-                F("/fit/clipnorm", "Clip gradients to norm"),
-                F(
-                    "/fit/steps_per_execution",
-                    "Steps per execution",
-                    "Several steps in one compiled call: faster on small models, coarser to stop.",
-                ),
-            ),
-        ),
-    ),
-    ("/fit",),
 )

@@ -1,10 +1,12 @@
 """Lists every field of the experiment spec by its JSON pointer, with type, bounds and default.
 
 Rows of lists stand under `/*`, those of a tagged union under `/*:kind`, such as `/search/space/*:int/min`.
+What the kinds of a single object take stands together, such as `/fit/schedule/alpha`; `variants` says which
+kind takes what.
 """
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -12,10 +14,27 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from jobs.spec.evaluation import Holdout, KFold
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.model import TEMPLATES
+from jobs.spec.optimizers import ARGUMENTS
+from jobs.spec.schedules import KINDS
 
-ARGS = "/model/args"
+
+class Variant(NamedTuple):
+    """A choice that decides which arguments there are, and where they stand."""
+
+    arguments: str
+    kinds: Mapping[Any, type[BaseModel]]
+
+
+VARIANTS: dict[str, Variant] = {
+    "/model/template": Variant("/model/args", TEMPLATES),
+    "/fit/optimizer": Variant("/fit/optimizer_args", ARGUMENTS),
+    "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
+    "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
+}
+"""By the pointer of the choice."""
 
 
 class Leaf(NamedTuple):
@@ -32,12 +51,15 @@ class Leaf(NamedTuple):
 
 @cache
 def leaves() -> dict[str, Leaf]:
-    """Return every leaf of the spec by pointer; arguments of all templates stand under `/model/args`."""
-    found = {leaf.pointer: leaf for leaf in _of_model(ExperimentSpec, "")}
-    del found[ARGS]
-    for arguments in TEMPLATES.values():
-        for leaf in _of_model(arguments, ARGS):
-            found.setdefault(leaf.pointer, leaf)
+    """Return every leaf of the spec by pointer; what several kinds take is told as the first tells it."""
+    found: dict[str, Leaf] = {}
+    for leaf in _of_model(ExperimentSpec, ""):
+        found.setdefault(leaf.pointer, leaf)
+    for variant in VARIANTS.values():
+        found.pop(variant.arguments, None)
+        for kind in variant.kinds.values():
+            for leaf in _of_model(kind, variant.arguments):
+                found.setdefault(leaf.pointer, leaf)
     return found
 
 
@@ -50,11 +72,19 @@ def _of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
     members = _members(field.annotation)
     if len(members) == 1 and _is_model(members[0]):
         yield from _of_model(members[0], pointer)
+    elif len(members) > 1 and all(_is_model(member) for member in members):
+        yield _of_tag(field, members, f"{pointer}/kind")
     elif len(members) == 1 and (rows := _row_models(members[0])):
         for tag, model in rows.items():
             yield from _of_model(model, f"{pointer}/*{tag}")
     else:
         yield _leaf(field, members, pointer)
+
+
+def _of_tag(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
+    """Return the leaf that says which kind of object stands here; `VARIANTS` lists what each kind takes."""
+    tags = tuple(get_args(member.model_fields["kind"].annotation)[0] for member in members)
+    return Leaf(pointer, "select", getattr(field.default, "kind", None), field.default is None, options=tags)
 
 
 def _members(annotation: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webapp.forms.experiment.description import Field, Group, Option, Section
+from webapp.forms.experiment.description import Field, Group, Option, Section, argument
 from webapp.forms.experiment.rows import SPACE, SPACE_COVERS
 
 F = Field
@@ -42,6 +42,20 @@ SEARCH = Section(
                 ),
                 F("/search/max_trials", "Trials, at most"),
                 F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
+                F(
+                    "/search/evaluation/kind",
+                    "Measured on",
+                    options=(
+                        Option('"holdout"', "the validation part"),
+                        Option('"k_fold"', "each fold in turn"),
+                    ),
+                ),
+                argument(
+                    "/search/evaluation/kind",
+                    "folds",
+                    "Folds",
+                    "Of training and validation rows; each execution trains once a fold.",
+                ),
                 F("/search/parallel_trials", "Trials at once", "All free slots if left open."),
                 F("/search/max_consecutive_failures", "Give up after", "Failed trials in a row."),
                 F("/search/seed", "Seed"),

@@ -1,14 +1,14 @@
 """The steps of the form, in order, and how much of the spec they cover. Each field is named once."""
 
 from webapp.forms.experiment.description import Group, Section
-from webapp.forms.experiment.learning import DATA, MODEL, TRAINING
+from webapp.forms.experiment.learning import DATA, MODEL
 from webapp.forms.experiment.running import MESH, PRECISION, RESOURCES
 from webapp.forms.experiment.searching import AFTER, SEARCH
+from webapp.forms.experiment.training import TRAINING
 
 EXEMPT: dict[str, str] = {
     "/version": "always 1",
     "/model/kind": "templates are the only kind so far",
-    "/fit/optimizer_args": "free names and values: written in the JSON pane",
     "/resources/hosts": "always 1 until jobs run over several hosts",
     "/after/ensemble/weights": "Nelder–Mead is the only method so far",
 }

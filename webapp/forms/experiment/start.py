@@ -11,6 +11,7 @@ from jobs.spec.model import TEMPLATES
 from jobs.spec.profile import Profile
 from jobs.spec.values import SEARCHABLE_FIT_FIELDS
 from webapp.forms.experiment.rows import BEGINNINGS
+from webapp.forms.experiment.schema import VARIANTS, Variant
 
 SMALL_IMAGE = 16 * 16
 Json = dict[str, Any]
@@ -76,17 +77,28 @@ def _searched(template: str) -> list[str]:
 
 
 def context_for_browser(user: User, project: Project) -> Json:
-    """Return the catalogue of data sets, templates and measures, as JSON for the form's module."""
+    """Return the catalogue of data sets, kinds and measures, as JSON for the form's module."""
     return {
         "project": project.slug,
         "datasets": [
             _dataset(dataset) for dataset in datasets.listed(user, project, profiles=True).order_by("slug")
         ],
-        "templates": {name: arguments().model_dump(mode="json") for name, arguments in TEMPLATES.items()},
+        "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
         "beginnings": BEGINNINGS,
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
     }
+
+
+def _variant(variant: Variant) -> Json:
+    kinds = {
+        name: {
+            argument: None if about.is_required() else about.default
+            for argument, about in kind.model_fields.items()
+        }
+        for name, kind in variant.kinds.items()
+    }
+    return {"arguments": variant.arguments, "kinds": kinds}
 
 
 def _measures(task: Task) -> Json:

@@ -1,5 +1,6 @@
 // The fields outside of rows: they show the spec and write into it; what they offer follows the data set.
 import { offer, read, show } from "./experiment-form-inputs.js";
+import { get, put } from "./experiment-form-pointer.js";
 
 const label = { version: (one) => `${one.number}${one.state === "ready" ? "" : ` (${one.state})`}` };
 
@@ -25,7 +26,7 @@ export class Fields {
     if (!input || input.closest("[data-row-of]")) return undefined;
     const pointer = input.dataset.pointer;
     if (pointer === "/data/dataset") return this.onDataset(read(input));
-    if (pointer === "/model/template") return this.onTemplate(read(input));
+    if (pointer in this.sheet.known.variants) return this.onKind(pointer, read(input));
     if (pointer === "/search/objective/metric") this.matchDirection(read(input));
     return this.sheet.put(pointer, read(input));
   }
@@ -74,18 +75,21 @@ export class Fields {
       if (spec.search && !this.sheet.watched.includes(spec.search.objective?.metric)) spec.search.objective = this.objective();
       const stopping = spec.fit?.early_stopping;
       if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) stopping.monitor = "val_loss";
-      if (this.sheet.version?.kind === "vector" && spec.model?.template === "cnn") this.setTemplate(spec, "mlp");
+      if (this.sheet.version?.kind === "vector" && spec.model?.template === "cnn") this.setKind(spec, "/model/template", "mlp");
     });
   }
 
-  onTemplate(name) {
-    this.sheet.edit((spec) => this.setTemplate(spec, name));
+  onKind(pointer, name) {
+    this.sheet.edit((spec) => this.setKind(spec, pointer, name));
   }
 
-  setTemplate(spec, name) {
-    const takes = Object.keys(this.sheet.known.templates[name] ?? {});
-    const args = Object.fromEntries(Object.entries(spec.model?.args ?? {}).filter(([argument]) => takes.includes(argument)));
-    spec.model = { ...spec.model, template: name, args };
+  /** Another template, optimizer, schedule … keeps of its arguments those that it takes too. */
+  setKind(spec, pointer, name) {
+    const { arguments: place, kinds } = this.sheet.known.variants[pointer];
+    const takes = Object.keys(kinds[name] ?? {});
+    const held = get(spec, place);
+    if (held && typeof held === "object") put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
+    put(spec, pointer, name);
   }
 
   follow(from) {
@@ -101,14 +105,15 @@ export class Fields {
     return (this.sheet.get(pointer) ?? null) !== null;
   }
 
+  /** Show the arguments of the chosen template, optimizer, schedule …, with its own defaults. */
   showArguments() {
-    const template = this.sheet.get("/model/template");
-    const defaults = this.sheet.known.templates[template] ?? {};
     for (const field of this.form.querySelectorAll("[data-only]")) {
-      field.hidden = !field.dataset.only.split(" ").includes(template);
+      const chosen = this.form.querySelector(`[data-pointer="${field.dataset.of}"]`);
+      const kind = this.sheet.get(field.dataset.of) ?? JSON.parse(chosen.dataset.default || "null");
+      field.hidden = !field.dataset.only.split(" ").includes(kind);
       const input = field.querySelector("[data-pointer]");
-      const own = defaults[input.dataset.pointer.split("/").at(-1)];
-      if (input.placeholder !== undefined && own !== undefined) input.placeholder = String(own);
+      const own = this.sheet.known.variants[field.dataset.of].kinds[kind]?.[input.dataset.pointer.split("/").at(-1)];
+      if (input.placeholder !== undefined && own !== undefined) input.placeholder = own === null ? "" : String(own);
     }
   }
 

@@ -56,7 +56,7 @@ export class Sheet extends EventTarget {
 
   /** Names that a hyperparameter may have. */
   get names() {
-    return [...Object.keys(this.known.templates[this.get("/model/template")] ?? {}), ...this.known.fitFields];
+    return [...Object.keys(this.known.variants["/model/template"].kinds[this.get("/model/template")] ?? {}), ...this.known.fitFields];
   }
 
   get space() {
