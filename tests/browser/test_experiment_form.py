@@ -234,3 +234,31 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     assert [row["class_name"] for row in written["space"]] == ["Float", "Int"]
     page.get_by_role("button", name="Undo import").click()
     assert spec(page)["search"] == before
+
+
+def test_only_what_the_chosen_schedule_and_optimizer_take_is_shown_and_kept(form: Page) -> None:
+    page = form
+    step(page, "Training")
+    expect(at(page, "/fit/schedule/kind")).to_be_hidden()
+    at(page, "/fit/schedule").check()
+    at(page, "/fit/schedule/alpha").fill("0.1")
+    expect(at(page, "/fit/schedule/patience")).to_be_hidden()
+    at(page, "/fit/schedule/kind").select_option(label="on a plateau")
+    expect(at(page, "/fit/schedule/alpha")).to_be_hidden()
+    expect(at(page, "/fit/schedule/factor")).to_have_attribute("placeholder", "0.5")
+    at(page, "/fit/schedule/patience").fill("2")
+    at(page, "/fit/optimizer").select_option(label="adamw")
+    at(page, "/fit/optimizer_args/weight_decay").fill("0.01")
+    at(page, "/fit/optimizer_args/amsgrad").check()
+    at(page, "/fit/optimizer").select_option(label="sgd")
+    at(page, "/fit/optimizer_args/momentum").fill("0.9")
+    settled(page, "ok")
+    fit = spec(page)["fit"]
+    assert fit["schedule"] == {"kind": "reduce_on_plateau", "patience": 2}
+    assert fit["optimizer_args"] == {"weight_decay": 0.01, "momentum": 0.9}
+    step(page, "Search space")
+    expect(at(page, "/search/evaluation/folds")).to_be_hidden()
+    at(page, "/search/evaluation/kind").select_option(label="each fold in turn")
+    at(page, "/search/evaluation/folds").fill("3")
+    settled(page, "ok")
+    expect(page.locator("[data-plan]")).to_contain_text("12 trials × 6")

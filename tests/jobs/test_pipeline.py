@@ -27,6 +27,17 @@ def test_a_trials_score_is_the_mean_over_its_executions(yard: Yard, worker: Pret
     assert trial.std == pytest.approx(0.005)
 
 
+def test_a_cross_validation_trains_each_trial_once_a_fold_of_each_repeat(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    search = {**SEARCH, "max_trials": 1, "evaluation": {"kind": "k_fold", "folds": 3}}
+    job = until_final(worker, yard.submit(search=search))
+    executions = job.trials.get().executions.order_by("number")
+    turns = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert list(executions.values_list("repeat", "fold")) == turns
+    assert len(set(executions.values_list("seed", flat=True))) == len(turns)
+
+
 def test_what_follows_a_search_runs_step_by_step(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit(search=SEARCH, after=AFTER)
     order: list[str] = []

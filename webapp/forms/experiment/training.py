@@ -122,7 +122,7 @@ AVERAGES = Group(
     initial={"momentum": 0.99},
 )
 STEPS = Group(
-    "Steps",
+    "Clipping and steps",
     (
         F("/fit/clipnorm", "Clip each gradient to norm", "Choose at most one way to clip."),
         F("/fit/global_clipnorm", "Clip all together to norm"),

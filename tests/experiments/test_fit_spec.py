@@ -1,0 +1,173 @@
+"""What can be said of a fit, searched by path, and how what does not fit is told."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from jobs.spec import checks, plan
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import Situation
+from jobs.spec.problems import problems
+from jobs.spec.profile import Profile
+from jobs.spec.search_space import Value
+from jobs.spec.values import apply_values
+from tests.datasets.making import DIABETES, DIGITS
+
+DIGITS_PROFILE, DIABETES_PROFILE = Profile.model_validate(DIGITS), Profile.model_validate(DIABETES)
+BASE: dict[str, Any] = {
+    "data": {"dataset": "digits"},
+    "model": {"kind": "template", "template": "mlp"},
+}
+
+
+def body(fit: dict[str, Any] | None = None, *space: dict[str, Any], **search: Any) -> dict[str, Any]:
+    searching = {"search": {"executions_per_trial": 2, "space": list(space), **search}} if space else {}
+    return {**BASE, "fit": fit or {}, **searching}
+
+
+def spec(fit: dict[str, Any] | None = None, *space: dict[str, Any], **search: Any) -> ExperimentSpec:
+    return ExperimentSpec.model_validate(body(fit, *space, **search))
+
+
+def choice(name: str, *values: Any, **when: list[Any]) -> dict[str, Any]:
+    conditions = [{"name": parent, "in": allowed} for parent, allowed in when.items()]
+    return {"name": name, "kind": "choice", "values": list(values), **({"when": conditions} if when else {})}
+
+
+def when(parent: str, *allowed: Any, **row: Any) -> dict[str, Any]:
+    return {**row, "when": {"name": parent, "in": list(allowed)}}
+
+
+UNITS = choice("units", 8, 16)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pointer", "words"),
+    [
+        (body({"optimizer_args": {"momentum": 0.9}}), "/fit/optimizer_args/momentum", "adam takes amsgrad"),
+        (
+            body({"optimizer": "sgd", "optimizer_args": {"momentum": 2}}),
+            "/fit/optimizer_args/momentum",
+            "less than 1 (got 2)",
+        ),
+        (body({"clipnorm": 1, "clipvalue": 1}), "/fit/clipvalue", "choose one of clipnorm and clipvalue"),
+        (body({"schedule": {"kind": "cosine", "power": 2}}), "/fit/schedule/power", "no field"),
+        (body({"schedule": {"kind": "sawtooth"}}), "/fit/schedule", "sawtooth"),
+        (body({"schedule": {"kind": "piecewise", "at": [4, 2]}}), "/fit/schedule/at", "must ascend"),
+        (
+            body({"epochs": 5, "schedule": {"kind": "warmup_cosine", "warmup_epochs": 5}}),
+            "/fit/schedule/warmup_epochs",
+            "leave nothing of 5 epochs",
+        ),
+        (body({"ema": {"momentum": 1.0}}), "/fit/ema/momentum", "less than 1"),
+        (body({"augmentation": {"rotation": 0.7}}), "/fit/augmentation/rotation", "0.5"),
+        (body({}, choice("schedule/size", 1)), "/search/space/0/name", "neither an argument"),
+        (
+            body({}, UNITS, evaluation={"kind": "k_fold", "folds": 1}),
+            "/search/evaluation/folds",
+            "greater than or equal to 2",
+        ),
+        (
+            {
+                **body({}, UNITS, evaluation={"kind": "k_fold"}),
+                "data": {"dataset": "d", "split": {"time": "day"}},
+            },
+            "/search/evaluation",
+            "folds mix past and future",
+        ),
+    ],
+)
+def test_what_no_fit_can_be_stands_at_its_field(wrong: dict[str, Any], pointer: str, words: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ExperimentSpec.model_validate(wrong)
+    found = {problem.pointer: problem.message for problem in problems(refused.value, wrong)}
+    assert words in found[pointer]
+
+
+@pytest.mark.parametrize(
+    ("asked", "profile", "pointer", "words"),
+    [
+        (spec({"augmentation": {"zoom": 0.1}}), DIABETES_PROFILE, "/fit/augmentation", "vectors"),
+        (spec({}, choice("augmentation/zoom", 0.1)), DIABETES_PROFILE, "/search/space/0/name", "vectors"),
+        (spec({"class_weights": {"x": 2}}), DIGITS_PROFILE, "/fit/class_weights/x", "no class 'x'"),
+        (spec({"class_weights": "balanced"}), DIABETES_PROFILE, "/fit/class_weights", "regression"),
+        (spec({}, choice("class_weights/x", 2.0)), DIGITS_PROFILE, "/search/space/0/name", "no class 'x'"),
+        (
+            spec({"schedule": {"kind": "reduce_on_plateau", "monitor": "val_r2"}}),
+            DIGITS_PROFILE,
+            "/fit/schedule/monitor",
+            "not measured",
+        ),
+        (spec({}, choice("schedule/alpha", 0.1)), DIGITS_PROFILE, "/search/space/0", "needs a schedule"),
+        (
+            spec({"clipnorm": 1.0}, choice("clipvalue", 0.1)),
+            DIGITS_PROFILE,
+            "/search/space/0",
+            "choose one of clipnorm and clipvalue",
+        ),
+        (
+            spec({}, choice("optimizer", "sgd", "adam"), choice("optimizer_args/momentum", 0.9)),
+            DIGITS_PROFILE,
+            "/search/space/1",
+            "with optimizer = 'adam'",
+        ),
+        (
+            spec({}, choice("schedule/kind", "cosine", "step"), choice("schedule/every", 5)),
+            DIGITS_PROFILE,
+            "/search/space/1",
+            "with schedule/kind = 'cosine'",
+        ),
+    ],
+)
+def test_what_these_data_or_a_trial_cannot_have_is_said_before_anything_runs(
+    asked: ExperimentSpec, profile: Profile, pointer: str, words: str
+) -> None:
+    found = {problem.pointer: problem.message for problem in checks.problems(asked, profile)}
+    assert words in found[pointer]
+
+
+def test_arguments_behind_the_choice_that_takes_them_are_fine() -> None:
+    asked = spec(
+        {"optimizer_args": {"beta_1": 0.8}},
+        choice("optimizer", "sgd", "adam"),
+        when("optimizer", "sgd", **choice("optimizer_args/momentum", 0.0, 0.9)),
+        choice("schedule/kind", "constant", "warmup_cosine"),
+        when("schedule/kind", "warmup_cosine", **choice("schedule/warmup_epochs", 1, 5)),
+        choice("augmentation/rotation", 0.0, 0.1),
+        choice("class_weights", "none", "balanced"),
+    )
+    assert checks.problems(asked, DIGITS_PROFILE) == []
+
+
+def test_values_go_to_their_paths_and_leave_out_what_another_choice_took() -> None:
+    asked = spec(
+        {
+            "optimizer_args": {"amsgrad": True, "weight_decay": 0.1},
+            "schedule": {"kind": "cosine", "alpha": 0.2},
+        },
+        choice("optimizer", "sgd", "adam"),
+    )
+    values: dict[str, Value] = {
+        "optimizer": "sgd",
+        "optimizer_args/momentum": 0.9,
+        "schedule/kind": "step",
+        "schedule/every": 4,
+        "ema/momentum": 0.9,
+        "class_weights/3": 2.0,
+    }
+    fit = apply_values(asked, values).fit
+    assert fit.optimizer_arguments() == {"weight_decay": 0.1, "momentum": 0.9}
+    assert fit.schedule is not None
+    assert fit.schedule.model_dump() == {"kind": "step", "every": 4.0, "factor": 0.1}
+    assert fit.ema is not None
+    assert fit.ema.momentum == 0.9
+    assert fit.class_weights == {"3": 2.0}
+
+
+def test_folds_multiply_the_executions_that_are_planned() -> None:
+    asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
+    found = plan.make_plan(asked, DIGITS_PROFILE, Situation(free_slots=1, total_slots=1, largest_worker=1))
+    assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
+    pointers = {warning["pointer"] for warning in found.warnings}
+    assert "/search/executions_per_trial" not in pointers
