@@ -63,6 +63,19 @@ def test_all_that_can_be_asked_for_is_one_layer_that_compiles(digits):
     assert all(one.supports_jit for one in layer.layers)
 
 
+def test_a_kept_model_draws_anew_from_another_seed(digits):
+    from workers.engine.augment import start_anew
+    from workers.engine.templates import Site
+
+    prepared = prepared_for(digits, flip="both", zoom=0.1)
+    layer = prepared.model.get_layer("augmentation")
+    before = [np.asarray(one.generator.state) for one in layer.layers]
+    for seed, same in ((1, False), (0, True)):
+        start_anew(prepared.model, Site(seed, prepared.spec.precision, digits.profile))
+        after = [np.asarray(one.generator.state) for one in layer.layers]
+        assert np.array_equal(after, before) == same
+
+
 def test_nothing_asked_for_adds_no_layer_and_vectors_are_refused(digits, tmp_path):
     from workers.engine.build import build
 

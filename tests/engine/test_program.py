@@ -106,6 +106,19 @@ def test_another_shape_gets_a_program_of_its_own(data):
     assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.both())
 
 
+def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
+    from workers.engine.stock import program_key
+
+    def key(**fit):
+        return program_key(spec("mlp", {"units": 8}, fit), data, data.parts.train)
+
+    cosine, plateau = {"kind": "cosine"}, {"kind": "reduce_on_plateau"}
+    assert key(epochs=3, learning_rate=0.1) == key(epochs=4, learning_rate=0.2)
+    assert key(schedule=plateau, learning_rate=0.1) == key(schedule=plateau, learning_rate=0.2)
+    keys = {key(schedule=cosine), key(schedule=cosine, learning_rate=0.1), key(schedule=cosine, epochs=4)}
+    assert len({key(), *keys, key(ema={"momentum": 0.9}), key(ema={"momentum": 0.8})}) == 6
+
+
 def test_the_longest_unused_model_leaves_the_stock_first(data, monkeypatch):
     from workers.engine import stock
 
