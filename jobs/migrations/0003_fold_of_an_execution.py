@@ -11,7 +11,7 @@ def number_repeats(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0001_initial")]
+    dependencies = [("jobs", "0002_attempts_of_many_trials")]
 
     operations = [
         migrations.AddField("execution", "repeat", models.PositiveIntegerField(default=1)),
