@@ -78,4 +78,10 @@ class DatabaseLedger:
 
 
 def _assignment(row: Attempt) -> Assignment:
-    return Assignment(attempt=row.pk, job=row.job_id, root=row.job.root_id_or_self, slots=row.slots)
+    return Assignment(
+        attempt=row.pk,
+        job=row.job_id,
+        root=row.job.root_id_or_self,
+        slots=row.slots,
+        project=row.job.project_id,
+    )

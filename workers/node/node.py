@@ -3,16 +3,13 @@
 import asyncio
 import contextlib
 import logging
-import shutil
 import signal
-import time
 from functools import partial
-from pathlib import Path
 
 from jobs.actions import endings
 from jobs.errors import StaleState
 from jobs.states import Outcome
-from workers.node import hints
+from workers.node import compilecache, hints
 from workers.node.folders import NodeFolder, sweep_dead
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Fixtures, Membership
@@ -27,7 +24,6 @@ from workers.supervise.pool import RunnerPool
 log = logging.getLogger(__name__)
 
 KILL_SECONDS = 5.0
-CACHE_DAYS = 3
 WORKER_DIED = {
     "code": "worker_died",
     "message": "The worker was ended from outside; it has been started again.",
@@ -150,7 +146,7 @@ class Node:
             try:
                 await self._pool.sweep()
                 await self._fixtures.oracle.end_if_idle(self._timing.idle_runner)
-                await asyncio.to_thread(_remove_old, self._settings.home / "compile-cache")
+                await asyncio.to_thread(compilecache.bound, self._fixtures.caches, compilecache.limit())
             except Exception:
                 log.exception("something could not be cleared up; it is tried again")
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
@@ -159,14 +155,6 @@ class Node:
 def _give_back(attempt: int) -> None:
     with contextlib.suppress(StaleState):  # it had ended, or another node has it
         endings.finish(attempt, Outcome.LOST, error=WORKER_DIED)
-
-
-def _remove_old(caches: Path) -> None:
-    """Remove compiled programs of searches that nobody has touched for days."""
-    oldest = time.time() - CACHE_DAYS * 86_400
-    for cache in caches.glob("*"):
-        if cache.stat().st_mtime < oldest:
-            shutil.rmtree(cache, ignore_errors=True)
 
 
 async def run_node(settings: NodeSettings, *, secrets: set[str]) -> None:

@@ -9,9 +9,9 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
 
     jax.config.update("jax_default_matmul_precision", None if matmul == "default" else matmul)
     if compile_cache is not None:
-        jax.config.update("jax_compilation_cache_dir", compile_cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        from workers.runner import compilecache
+
+        compilecache.use(compile_cache)
 
 
 def import_keras() -> None:

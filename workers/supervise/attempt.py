@@ -113,9 +113,8 @@ class Supervision:
         task = await self._patiently(
             lambda: self._place.ledger.task_for(self.assignment.attempt, folder=folder, threads=threads)
         )
-        if task.compile_cache is None:  # shared by the runners of one root job and by nobody else
-            cache = self._place.compile_caches / str(self.assignment.root)
-            cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if task.compile_cache is None:
+            cache = self._place.compile_caches / self.assignment.cache
             task = task.model_copy(update={"compile_cache": str(cache)})
         (folder / "spec.json").write_text(task.model_dump_json())
         return task

@@ -35,6 +35,12 @@ class Assignment:
     job: int
     root: int
     slots: int = 1
+    project: int | None = None
+
+    @property
+    def cache(self) -> str:
+        """The cache of compiled programs, a project's own: whoever writes one can run code in its readers."""
+        return f"job-{self.root}" if self.project is None else f"project-{self.project}"
 
 
 class Ledger(Protocol):

@@ -1,0 +1,68 @@
+"""Compiled programs: whole or absent, and bounded, the longest unused first."""
+
+import os
+import time
+from pathlib import Path
+
+from workers.node.compilecache import UNFINISHED_SECONDS, UNUSED_DAYS, bound
+from workers.supervise.ledger import Assignment
+
+DAY = 86_400
+
+
+def program(caches: Path, name: str, *, size: int = 10, age: float = 0.0) -> Path:
+    path = caches / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    moment = time.time() - age
+    os.utime(path, (moment, moment))
+    return path
+
+
+def names(caches: Path) -> set[str]:
+    return {str(path.relative_to(caches)) for path in caches.rglob("*") if path.is_file()}
+
+
+def test_what_is_too_much_goes_longest_unused_first_across_projects(tmp_path: Path) -> None:
+    for age, name in enumerate(("project-1/new", "project-2/older", "project-1/oldest")):
+        program(tmp_path, name, age=age)
+    bound(tmp_path, 25)
+    assert names(tmp_path) == {"project-1/new", "project-2/older"}
+
+
+def test_what_nobody_uses_and_what_a_killed_runner_left_goes(tmp_path: Path) -> None:
+    program(tmp_path, "project-1/stale", age=(UNUSED_DAYS + 1) * DAY)
+    program(tmp_path, "project-1/.broken", age=2 * UNFINISHED_SECONDS)
+    program(tmp_path, "project-1/.being-written")
+    program(tmp_path, "project-1/used")
+    bound(tmp_path, 1000)
+    assert names(tmp_path) == {"project-1/.being-written", "project-1/used"}
+
+
+def test_a_project_has_a_cache_of_its_own_and_a_job_without_one_too() -> None:
+    caches = [
+        Assignment(1, 1, root=1, project=5).cache,
+        Assignment(2, 2, root=2, project=5).cache,
+        Assignment(3, 3, root=3, project=6).cache,
+        Assignment(4, 5, root=5).cache,
+    ]
+    assert caches == ["project-5", "project-5", "project-6", "job-5"]
+
+
+def test_a_program_that_could_not_be_read_is_replaced_whole(tmp_path: Path) -> None:
+    from workers.runner.compilecache import FileCache
+
+    cache = FileCache(tmp_path)
+    assert cache.get("key") is None
+    cache.put("key", b"broken")
+    cache.put("key", b"whole")
+    assert cache.get("key") == b"whole"
+    assert names(tmp_path) == {"key"}
+
+
+def test_reading_a_program_marks_it_as_used(tmp_path: Path) -> None:
+    from workers.runner.compilecache import FileCache
+
+    path = program(tmp_path, "key", age=DAY)
+    FileCache(tmp_path).get("key")
+    assert path.stat().st_mtime > time.time() - 60
