@@ -1,7 +1,8 @@
 """What a runner may be told: one JSON object a line on its standard input.
 
 A runner starts idle, takes one task, and after its final event is idle again: a warm runner serves
-one trial after another of the same search. End of file on standard input ends it.
+one trial after another of the same search. End of file on standard input ends it. A standby is asked to
+rehearse first, before anybody has a task for it.
 """
 
 from typing import Annotated, Literal
@@ -18,6 +19,17 @@ class Start(Frozen):
     task: str
 
 
+class Rehearse(Frozen):
+    """Start JAX, train something made up, say `ready`, be idle: a standby's first order."""
+
+    op: Literal["rehearse"] = "rehearse"
+    folder: str = Field(description="what it writes goes below it")
+    compile_cache: str = Field(description="a cache of rehearsals alone: nothing of a project is in it")
+    threads: int = Field(ge=1)
+    platform: str | None = None
+    simulated_devices: int = 1
+
+
 class Yield(Frozen):
     """Write a checkpoint at the next safe point, say `yielded`, be idle again."""
 
@@ -31,5 +43,5 @@ class Checkpoint(Frozen):
     op: Literal["checkpoint"] = "checkpoint"
 
 
-Control = Annotated[Start | Yield | Checkpoint, Field(discriminator="op")]
+Control = Annotated[Start | Rehearse | Yield | Checkpoint, Field(discriminator="op")]
 CONTROL: TypeAdapter[Control] = TypeAdapter(Control)

@@ -153,6 +153,12 @@ class Yielded(_Event):
     why: Literal["pause", "stop"]
 
 
+class Ready(_Event):
+    """A standby has rehearsed. Said before any task, so it is part of no attempt and never recorded."""
+
+    type: Literal["ready"] = "ready"
+
+
 RunnerEvent = Annotated[
     Started
     | Progress

@@ -21,6 +21,8 @@ from workers.runner.leash import tie_to_parent
 EPOCH = 0.02
 LONG_EPOCH = 0.25
 MANY = 1000
+BROKEN, SLOW = 97, 99
+"""With so many threads, a rehearsal fails, or never ends."""
 
 
 class Fake:
@@ -39,6 +41,9 @@ class Fake:
                 self.why = None
                 self.starts.append(order["task"])
                 self.more.set()
+            elif order["op"] == "rehearse":
+                if order["threads"] < SLOW:
+                    self.say("ready" if order["threads"] < BROKEN else "failed", message="as told")
             elif order["op"] == "yield":
                 self.why = order["why"]
         os._exit(0)

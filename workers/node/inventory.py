@@ -84,6 +84,21 @@ def memory_total() -> int:
     return min(total, int(allowed)) if allowed.isdigit() else total
 
 
+def memory_left() -> int:
+    """Return the bytes that may still be used before this machine, or its container, runs short."""
+    left = int(psutil.virtual_memory().available)
+    try:
+        folder = Path("/sys/fs/cgroup")
+        allowed = (folder / "memory.max").read_text().strip()
+        used = int((folder / "memory.current").read_text())
+        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return left  # no cgroup v2 here, or the root of all
+    if not allowed.isdigit():
+        return left
+    return min(left, int(allowed) - used + int(statistics.get("inactive_file", 0)))
+
+
 def _cores() -> list[dict[str, Any]]:
     memory = psutil.virtual_memory()
     loads = psutil.cpu_percent(percpu=True)[: cores()]

@@ -21,12 +21,15 @@ from workers.node.disk import shortage
 from workers.node.folders import NodeFolder
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
+from workers.node.kept import kept_warm, measured
 from workers.node.lanes import Lane
 from workers.node.ledger import DatabaseLedger
 from workers.node.oracle import Oracle
 from workers.node.roster import Roster
 from workers.node.settings import NodeSettings
 from workers.node.suggestions import Suggestions
+from workers.node.warmth import Habits, Warmth
+from workers.runner.environment import Environment
 from workers.supervise.attempt import Workplace
 from workers.supervise.devices import Devices
 from workers.supervise.ledger import LedgerAway
@@ -47,6 +50,20 @@ class Fixtures:
         self.devices = Devices(self.inventory.accelerators)
         self.oracle = Oracle(folder.root / "oracle", patience=settings.timing.suggestion)
         self.lane = Lane("member")
+        self.caches = settings.home / "compile-cache"
+        self.warmth = Warmth(
+            pool,
+            Habits(folder.root / "habits.json", Environment(self.threads_per_slot)),
+            self.devices,
+            self.caches / "rehearsals",
+            settings.standbys,
+            settings.timing,
+        )
+
+    @property
+    def threads_per_slot(self) -> int:
+        """The cores of one slot."""
+        return max(1, cores() // self.slots)
 
     def workplace(self, worker_id: int) -> Workplace:
         """Return what attempts need."""
@@ -57,8 +74,8 @@ class Fixtures:
             timing=self.settings.timing,
             attempts=self.folder.attempts,
             checkpoints=store().checkpoint_root,
-            compile_caches=self.settings.home / "compile-cache",
-            threads_per_slot=max(1, cores() // self.slots),
+            compile_caches=self.caches,
+            threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
         )
 
@@ -116,6 +133,7 @@ class Membership:
             loops.create_task(self._repeat("renew", self.roster.renew, self._timing.renew, self._renew_now))
             loops.create_task(self._repeat("heartbeat", self._beat, self._timing.renew))
             loops.create_task(self._watch_leases())
+            loops.create_task(self._fixtures.warmth.run(leaving=lambda: self.roster.leaving), name="warmth")
 
     async def leave(self) -> None:
         """Say goodbye; a database that is away finds out by our lease."""
@@ -149,6 +167,8 @@ class Membership:
 
     async def _beat(self) -> None:
         devices, info = self._fixtures.inventory.devices(), self._info()
+        warm = await asyncio.to_thread(measured, kept_warm(self._fixtures.pool))
+        info["warm"] = [process.model_dump() for process in warm]
         known = await self._fixtures.lane.call(
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),
             patience=self._timing.renew_patience,

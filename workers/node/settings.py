@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.node.disk import least_free
+from workers.runner.environment import Environment
 from workers.supervise.forkserver import can_fork
 from workers.supervise.launch import RUNNER
 from workers.supervise.timing import Timing
@@ -16,6 +17,10 @@ MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
 """Tests put a runner here that imports nothing large, or one that dies on order."""
 FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
 """`0`: each runner imports everything itself, should a library not stand being forked."""
+
+
+STANDBY_VARIABLE = "TRAINYARD_STANDBY"
+"""How many runners are kept warm ahead of need, for as many environments; `0` for none."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class NodeSettings:
     least_free: int = field(default_factory=least_free)
     runner: str = RUNNER
     forks: bool = False
+    standbys: int = 0
 
     @property
     def host(self) -> str:
@@ -46,14 +52,23 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     )
     parser.add_argument("--name", help="how people know it; by default the host's name")
     options = parser.parse_args(arguments)
+    forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     return NodeSettings(
         home=home,
         pool=options.pool,
         slots=options.slots,
         name=options.name,
         runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
-        forks=can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0",
+        forks=forks,
+        standbys=_standbys() if forks else 0,
     )
+
+
+def _standbys() -> int:
+    """Return how many runners are kept warm: none where JAX was told to take a whole GPU when it starts."""
+    if not Environment.grows_on_demand(os.environ):
+        return 0
+    return int(os.environ.get(STANDBY_VARIABLE) or 1)
 
 
 def _positive(text: str) -> int:

@@ -10,9 +10,12 @@ runners would otherwise choose alike. The OMP and OpenBLAS variables size NumPy'
 """
 
 import os
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from jobs.spec.task import TASK, Task
+
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 class Environment(NamedTuple):
@@ -47,9 +50,14 @@ class Environment(NamedTuple):
             TF_CPP_MIN_LOG_LEVEL="2",
             XLA_FLAGS=" ".join(self.xla_flags()),
         )
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        os.environ.setdefault(PREALLOCATE, "false")
         if self.platform is not None:
             os.environ["JAX_PLATFORMS"] = self.platform
+
+    @staticmethod
+    def grows_on_demand(variables: Mapping[str, str]) -> bool:
+        """Say whether JAX takes GPU memory as it needs it; else it takes most of a GPU when it starts."""
+        return variables.get(PREALLOCATE, "false").lower() in ("false", "0")
 
     def xla_flags(self) -> list[str]:
         """Return the operator's own flags followed by ours."""

@@ -24,6 +24,7 @@ from typing import NoReturn
 from jobs.spec.fork import LARGEST, STREAMS, ForkRequest
 from workers.runner.environment import Environment
 from workers.runner.leash import name_process, tie_to_parent
+from workers.runner.record import cpu_model, versions
 from workers.runner.registry import ENGINE, WITHOUT_JAX
 
 
@@ -155,6 +156,10 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for kind in ENGINE.keys() - WITHOUT_JAX:
         importlib.import_module(ENGINE[kind])
+    for module in ("workers.runner.standby", "workers.runner.compilecache", "workers.engine.rehearsal"):
+        importlib.import_module(module)
+    versions()
+    cpu_model()
     from jax._src.xla_bridge import backends_are_initialized
 
     if backends_are_initialized():

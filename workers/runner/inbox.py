@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from jobs.spec.control import CONTROL, Checkpoint, Start, Yield
+from jobs.spec.control import CONTROL, Checkpoint, Rehearse, Start, Yield
 from workers.engine.report import Request, Why
 
 CLOSED_WHILE_BUSY = 4
@@ -21,7 +21,7 @@ class Inbox:
     """Keeps what was asked until the main thread looks."""
 
     def __init__(self) -> None:
-        self._starts: queue.SimpleQueue[Start | None] = queue.SimpleQueue()
+        self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
         self._why: Why | None = None
         self._wants_checkpoint = False
         self._busy = False
@@ -32,8 +32,8 @@ class Inbox:
         signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._read, args=(stream,), name="control", daemon=True).start()
 
-    def next_start(self) -> Start | None:
-        """Wait for the next task; None when there will be no more."""
+    def next_start(self) -> Start | Rehearse | None:
+        """Wait for the next task, or for the wish to rehearse; None when there will be no more."""
         if self.ended:
             return None
         start = self._starts.get()
@@ -72,7 +72,7 @@ class Inbox:
 
     def _take(self, line: bytes) -> None:
         match CONTROL.validate_json(line):
-            case Start() as start:
+            case (Start() | Rehearse()) as start:
                 self._starts.put(start)
             case Yield(why=why):
                 self._why = why

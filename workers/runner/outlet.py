@@ -4,7 +4,7 @@ import os
 import queue
 import threading
 
-from jobs.spec.events import RunnerEvent
+from jobs.spec.events import Ready, RunnerEvent
 
 CLOSED = 3
 """Exit status when nobody reads our events any more."""
@@ -15,10 +15,10 @@ class Outlet:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._waiting: queue.SimpleQueue[RunnerEvent | threading.Event] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[RunnerEvent | Ready | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._write_all, name="events", daemon=True).start()
 
-    def send(self, event: RunnerEvent) -> None:
+    def send(self, event: RunnerEvent | Ready) -> None:
         """Queue an event; returns at once."""
         self._waiting.put(event)
 

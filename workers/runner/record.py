@@ -1,9 +1,9 @@
 """The reproducibility record: what a result depends on beside its spec."""
 
+import functools
 import os
 import platform
 import sys
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -19,7 +19,7 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     dataset = getattr(task, "dataset", None)
     return {
         "python": platform.python_version(),
-        "packages": packages(),
+        "packages": versions(),
         "machine": platform.machine(),
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
@@ -32,13 +32,13 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     }
 
 
-@cache
-def packages() -> dict[str, str]:
-    """Return the versions of what computes; looked up once a process."""
+@functools.cache  # it looks through every folder of sys.path, and forks have it from their server
+def versions() -> dict[str, str]:
+    """Return the installed versions of what a result depends on."""
     return {name: version(name) for name in PACKAGES}
 
 
-@cache
+@functools.cache
 def cpu_model() -> str:
     """Return the processor's name as the kernel knows it."""
     try:

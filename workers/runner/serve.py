@@ -4,13 +4,14 @@ import gc
 import os
 import time
 
-from jobs.spec.control import Start
-from jobs.spec.events import Failed, Result, RunnerEvent, Started, Yielded
+from jobs.spec.control import Rehearse, Start
+from jobs.spec.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.spec.task import Task
 from workers.engine.report import Yielding
 from workers.runner.environment import Environment, read_task
 from workers.runner.failures import describe
 from workers.runner.inbox import Inbox
+from workers.runner.leash import name_process
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.outlet import Outlet
 from workers.runner.record import make_record
@@ -33,13 +34,24 @@ class Runner:
 
     def serve(self) -> None:
         """Run one task after another."""
-        while (start := self._inbox.next_start()) is not None:
+        while (order := self._inbox.next_start()) is not None:
             self._inbox.begin()
-            final = self._final_event(start)
+            final = self._rehearse(order) if isinstance(order, Rehearse) else self._final_event(order)
             self._outlet.flush()
             self._inbox.be_idle()
             self._outlet.send(final)
             self._outlet.flush()
+
+    def _rehearse(self, order: Rehearse) -> Ready | Failed:
+        """Get warm for a task that nobody has given yet."""
+        from workers.runner import standby
+
+        self._environment = standby.environment_of(order)
+        try:
+            standby.rehearse(order)
+        except Exception as error:  # noqa: BLE001  as with a task: whatever it was, the supervisor must hear of it
+            return describe(error, time.time())
+        return Ready(time=time.time())
 
     def _final_event(self, start: Start) -> RunnerEvent:
         """Run the task and say how it ended: the one handler round every run."""
@@ -75,5 +87,6 @@ class Runner:
         run = load(task)
         gc.freeze()  # Keras collects garbage for each model: without the libraries in 0.02 s instead of 0.3
         record = make_record(task, environment)
+        name_process("ty-runner")
         self._outlet.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
         return run(task, Speaker(self._outlet, self._inbox, task.folder))

@@ -10,9 +10,13 @@ class Devices:
         self._names = list(names)
         self._taken: set[str] = set()
 
+    def next_free(self, count: int) -> tuple[str, ...]:
+        """Return what `take` would; they stay free."""
+        return tuple([name for name in self._names if name not in self._taken][:count])
+
     def take(self, count: int) -> tuple[str, ...]:
         """Return `count` free devices, or as many as there are; none on a machine without any."""
-        chosen = tuple([name for name in self._names if name not in self._taken][:count])
+        chosen = self.next_free(count)
         self._taken.update(chosen)
         return chosen
 

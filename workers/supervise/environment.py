@@ -18,7 +18,16 @@ ALLOWED = frozenset(
         "TRAINYARD_CHECKPOINT_SECONDS",
     }
 )
-ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "XLA_PYTHON_CLIENT_", "JAX_", "COVERAGE_")
+ALLOWED_PREFIXES = (
+    "LC_",
+    "CUDA_",
+    "NVIDIA_",
+    "NCCL_",
+    "XLA_PYTHON_CLIENT_",
+    "XLA_CLIENT_",
+    "JAX_",
+    "COVERAGE_",
+)
 SECRET_WORDS = ("SECRET", "TOKEN", "PASSWORD", "PASSWD", "KEY", "URL")
 CODE = Path(__file__).resolve().parents[2]
 """The folder that holds our packages."""

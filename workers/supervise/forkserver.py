@@ -47,6 +47,7 @@ class ForkServer:
     ) -> None:
         self.folder = folder
         self.used = time.monotonic()
+        self.born = time.time()
         self._process = process
         self._connection = connection
         self._module = module
@@ -98,6 +99,11 @@ class ForkServer:
     def alive(self) -> bool:
         """Whether it can fork."""
         return self._process.returncode is None and self._connected
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
 
     @property
     def childless(self) -> bool:

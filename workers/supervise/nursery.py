@@ -46,6 +46,10 @@ class Nursery:
         await asyncio.wait({start})  # whoever waits may be cancelled; the start goes on for the others
         return _result(start)
 
+    def servers(self) -> dict[Environment, ForkServer | None]:
+        """Return those there are; None for one that still imports, or could not be had."""
+        return {environment: _result(start) for environment, start in self._starts.items()}
+
     async def sweep(self) -> None:
         """End those that have no runner and were not used for long; forget the dead and the failed."""
         too_old = time.monotonic() - self.idle_seconds

@@ -41,6 +41,10 @@ class Timing:
     """Silence allowed before the first progress: imports, data, compilation."""
     stack_dump: float = 1.0
     idle_runner: float = 60.0
+    standby_quiet: float = 1.0
+    """Without a new task for so long, a standby is made if cores are idle."""
+    standby_patience: float = 30.0
+    """Without a new task for so long, it is made on a busy machine too: a free slot is ours."""
     idle_forkserver: float = 900.0
     """It holds some 250 MB, and saves every further start 2 to 3 seconds."""
     retry_first: float = 0.1

@@ -32,6 +32,18 @@ class Usage:
         )
 
 
+def share_of(pid: int) -> int:
+    """Return the bytes of memory that are a process' own, with its part of what it shares; 0 once it is gone.
+
+    On Linux that is the proportional set size. A fork's resident size counts all that it has from its parent.
+    """
+    try:
+        memory = psutil.Process(pid).memory_full_info()
+    except psutil.Error:
+        return 0
+    return int(getattr(memory, "pss", memory.uss))
+
+
 class ProcessTree:
     """Measures one process with its descendants."""
 

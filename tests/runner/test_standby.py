@@ -1,0 +1,66 @@
+"""A real standby: forked, rehearsed, then the runner of a job."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jobs.spec.control import Start
+from jobs.spec.events import RUNNER_EVENT, Failed, Result
+from tests.runner.tasks import profiled, trial_task
+from workers.runner.environment import Environment
+from workers.supervise.launch import RUNNER
+from workers.supervise.masking import Masker
+from workers.supervise.nursery import Nursery
+from workers.supervise.pool import Key, RunnerPool
+from workers.supervise.process import RunnerProcess
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
+KEY = Key(1, Environment(threads=1))
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
+    folder = tmp_path / "runners"
+    made = RunnerPool(folder, 1, 60.0, 2**30, Masker(), RUNNER, Nursery(folder, 60.0, RUNNER))
+    yield made
+    await made.close()
+
+
+async def trained(runner: RunnerProcess, folder: Path) -> Result | Failed:
+    """Run a small trial and return its last word."""
+    folder.mkdir()
+    dataset = await asyncio.to_thread(profiled, folder / "iris", bundled="iris")
+    task = folder / "task.json"
+    task.write_text(trial_task(folder / "attempt", dataset, threads=1).model_dump_json(by_alias=True))
+    said: asyncio.Future[Result | Failed] = asyncio.get_running_loop().create_future()
+
+    def hear(line: bytes) -> None:
+        event = RUNNER_EVENT.validate_json(line)
+        if isinstance(event, Result | Failed):
+            said.set_result(event)
+
+    runner.listen(hear)
+    runner.tell(Start(task=str(task)))
+    return await asyncio.wait_for(said, 120)
+
+
+async def test_a_standby_trains_for_a_job_and_keeps_its_programs_apart(
+    pool: RunnerPool, tmp_path: Path
+) -> None:
+    rehearsals = tmp_path / "rehearsals"
+    assert await pool.standbys.add(KEY.role, cache=rehearsals)
+    standby = pool.standbys.all[0].runner
+    assert psutil.Process(standby.pid).name() == "ty-standby"
+    assert not (standby.folder / "rehearsal").exists()
+    rehearsed = {path.name for path in rehearsals.iterdir()}
+    assert rehearsed
+    runner = await pool.take(KEY)
+    assert isinstance(await trained(runner, tmp_path / "job"), Result)
+    assert runner is standby
+    assert psutil.Process(runner.pid).name() == "ty-runner"
+    assert {path.name for path in rehearsals.iterdir()} == rehearsed
+    assert list((tmp_path / "job" / "compiled").iterdir())
