@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from django.db.models import Prefetch
+from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.sight import in_sight
+from jobs.spec.warm import Warm
 from jobs.states import AttemptState, TrialState
 
 SlotState = Literal["free", "busy", "draining", "lost"]
+_WARM = TypeAdapter(list[Warm])
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,16 @@ class WorkerView:
         return str(self.worker.state) if self.alive else "lost"
 
     @property
+    def warm(self) -> list[Warm]:
+        """Return the processes that it keeps warm, as its last heartbeat told."""
+        return kept_warm(self.worker) if self.alive else []
+
+    @property
+    def warm_bytes(self) -> int:
+        """Return the memory that they take."""
+        return sum(process.memory_bytes for process in self.warm)
+
+    @property
     def busy(self) -> int:
         """Return how many slots are held."""
         return sum(slot.job is not None or slot.state == "busy" for slot in self.slots)
@@ -58,6 +71,14 @@ class Pool:
     def busy(self) -> int:
         """Return how many slots are held."""
         return sum(view.busy for view in self.workers)
+
+
+def kept_warm(worker: Worker) -> list[Warm]:
+    """Return what a worker said that it keeps warm; nothing where another release of it says it otherwise."""
+    try:
+        return _WARM.validate_python(worker.info.get("warm", []))
+    except ValidationError:
+        return []
 
 
 def pools(user: User) -> list[Pool]:

@@ -1,5 +1,6 @@
 """The pages of people, projects, tokens, workers and queue in use; the whole flow looks at them filled."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.sync_api import Page, expect
 from jobs.actions import audit, tokens
 from jobs.actions import people as actions
 from jobs.models import Worker
+from jobs.spec.warm import Warm
 from jobs.states import JobState
 from tests import factories
 from tests.browser.conftest import Watch
@@ -121,6 +123,15 @@ def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     assert tokens.authenticate(raw)
     page.get_by_role("link", name="Done").click()
     assert raw not in page.content()
+
+
+def test_what_a_worker_keeps_warm_is_shown(busy_yard: People, open_as: Open, look: Look) -> None:
+    warm = [
+        Warm(kind=kind, state=state, threads=1, pid=pid, since=time.time() - 40, memory_bytes=150_000_000)
+        for kind, state, pid in (("fork server", "ready", 41), ("standby", "preparing", 42))
+    ]
+    worker = factories.make_worker("box-c", info={"warm": [process.model_dump() for process in warm]})
+    look(open_as(busy_yard.member, f"/workers/{worker.pk}"), "worker")
 
 
 def test_draining_can_be_undone(busy_yard: People, open_as: Open) -> None:

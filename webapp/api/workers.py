@@ -11,12 +11,26 @@ from jobs import access
 from jobs.actions import workers
 from jobs.errors import NotFound
 from jobs.models import Attempt, Worker
+from jobs.queries.workers import kept_warm
+from jobs.spec.warm import Warm
 from jobs.states import AttemptState
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, Json, OneOf, Time
 
 router = Router()
+
+
+class WarmOut(Schema):
+    """A process that a worker keeps warm ahead of need: a fork server, or a standby runner."""
+
+    kind: str
+    state: str
+    environment: str
+    devices: str | None
+    pid: int
+    since: Time
+    memory_bytes: int
 
 
 class WorkerOut(Schema):
@@ -30,6 +44,7 @@ class WorkerOut(Schema):
     slots: int
     slots_busy: int
     devices: list[Any]
+    warm: list[WarmOut]
     info: Json
     started: Time
     seen_until: Time
@@ -53,10 +68,18 @@ def _shown(worker: Worker) -> Json:
         "slots": worker.slots,
         "slots_busy": busy.aggregate(total=Sum("slots"))["total"] or 0,
         "devices": worker.devices,
-        "info": worker.info,
+        "warm": [
+            process.model_dump() | {"environment": process.environment, "since": process.started}
+            for process in kept_warm(worker)
+        ],
+        "info": {name: fact for name, fact in worker.info.items() if name != "warm"},
         "started": worker.started,
         "seen_until": worker.lease_until,
     }
+
+
+def _warm(process: Warm) -> Json:
+    return process.model_dump() | {"environment": process.environment, "since": process.started}
 
 
 @router.get("/workers", response=Page[WorkerOut], auth=needs("read", "admin"))

@@ -1,0 +1,52 @@
+"""What a worker keeps warm, as people and programs see it."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from jobs.models import Worker
+from jobs.queries.workers import kept_warm
+from jobs.spec.warm import Warm
+from tests import factories
+from tests.people import People, browser_of
+
+pytestmark = pytest.mark.django_db
+STANDBY = Warm(
+    kind="standby", state="ready", threads=2, devices="0", pid=77, since=time.time(), memory_bytes=150_000_000
+)
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    return browser_of(people.member)
+
+
+def worker(*rows: Any, **fields: Any) -> Worker:
+    return factories.make_worker(info={"warm": list(rows)}, **fields)
+
+
+def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -> None:
+    row = worker(STANDBY.model_dump())
+    shown = browser.get(f"/workers/{row.pk}").content.decode()
+    for words in ("standby", "2 threads · device 0", "ready", "150"):
+        assert words in shown
+    assert "1 process," in browser.get("/workers").content.decode()
+    told = browser.get(f"/api/v1/workers/{row.pk}").json()
+    assert told["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
+    assert "warm" not in told["info"]
+
+
+@pytest.mark.parametrize("rows", [[], ["nonsense"], [{"kind": "oven"}]])
+def test_where_nothing_is_kept_warm_the_page_says_why(browser: Client, rows: list[Any]) -> None:
+    row = worker(*rows)
+    assert kept_warm(row) == []
+    assert "Nothing is kept warm" in browser.get(f"/workers/{row.pk}").content.decode()
+
+
+def test_a_lost_worker_keeps_nothing_warm(browser: Client) -> None:
+    row = worker(STANDBY.model_dump(), lease_until=timezone.now() - timedelta(minutes=1))
+    assert "Nothing is kept warm" in browser.get(f"/workers/{row.pk}").content.decode()
