@@ -1,0 +1,272 @@
+"""Metric points from a runner to a REST reader: through the real pipe, validation, fence and commit.
+
+Run `python -m benchmarks.event_path [--points 300000]`. It starts a whole installation (embedded broker,
+SQLite). A runner emits through the engine's `Report`: as fast as it goes, then paced; beside it the naive
+form, one event a point; then single points into an idle system, whose delay is taken at a reader of the
+database and at a WebSocket; then what a search's short trials say. At last a real training runs with and
+without 50,000 points a second beside it, in alternating windows. Every flood is read back by REST and
+compared point by point, from the curves and from the events.
+"""
+
+import argparse
+import contextlib
+import json
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+from websockets.sync.client import connect
+
+from benchmarks.flooding_runner import SEED, names_of
+from tests.flow.specs import spec
+from tests.flow.yard import RunningYard, open_yard
+
+PACE = 50_000
+SERIES = 10
+WINDOW = 4.0
+
+
+class Bench:
+    """A yard with one runner that floods on order."""
+
+    def __init__(self, yard: RunningYard) -> None:
+        self.yard = yard
+        self._number = 0
+        self.job = yard.submit(spec(fit={"epochs": 1, "batch_size": 16, "seed": SEED}))
+        self.pid = self.order("singles", tag="hello", calls=1, pause=0.0)["pid"]
+
+    def begin(self, do: str, **order: Any) -> None:
+        """Give an order."""
+        self._number += 1
+        path = self.yard.home / "flood.tmp"
+        path.write_text(json.dumps({"number": self._number, "do": do, "series": SERIES, **order}))
+        path.replace(self.yard.home / "flood.json")
+
+    def done(self) -> dict[str, Any]:
+        """Wait until the newest order is followed: everything is in the pipe."""
+        path = self.yard.home / "flooded.json"
+        while True:
+            if path.exists() and (answer := json.loads(path.read_text()))["number"] == self._number:
+                return dict(answer)
+            time.sleep(0.01)
+
+    def order(self, do: str, **order: Any) -> dict[str, Any]:
+        """Give an order and wait until it is followed."""
+        self.begin(do, **order)
+        return self.done()
+
+    def look(self, query: str, *values: object) -> Any:
+        """Return the first column of the first row."""
+        with closing(self.open()) as database:
+            return database.execute(query, values).fetchone()[0]
+
+    def open(self) -> sqlite3.Connection:
+        """Open the yard's database for reading."""
+        return sqlite3.connect(f"{self.yard.home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)
+
+    def until_readable(self, tag: str, points: int) -> float:
+        """Wait until so many points are committed; return when that was."""
+        query = "SELECT coalesce(sum(count), 0) FROM jobs_metricseries WHERE job_id = ? AND name LIKE ?"
+        while self.look(query, self.job, f"{tag}%") < points:
+            time.sleep(0.005)
+        return time.time()
+
+    def cpu(self) -> dict[str, float]:
+        """Return the CPU seconds of each process of the path so far."""
+        processes = {**self.yard.parts(), "runner": psutil.Process(self.pid)}
+        spent = {name: process.cpu_times() for name, process in processes.items()}
+        return {name.partition("-")[0]: times.user + times.system for name, times in spent.items()}
+
+    def pages(self) -> int:
+        """Return the size of the database in bytes."""
+        return int(self.look("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))
+
+
+def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label: str) -> None:
+    """Let it flood, read everything back, print the row."""
+    order = {"tag": tag, "calls": points // SERIES, "rate": rate, "naive": naive, "series": SERIES}
+    cursor = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+    size, before = bench.pages(), bench.cpu()
+    answer = bench.order("flood", **order)
+    readable = bench.until_readable(tag, points)
+    after = bench.cpu()
+    grown = bench.pages() - size
+    spent = {name: (after[name] - before[name]) / points * 1e6 for name in after}
+    columns = "".join(f"{spent.get(name, 0.0):9.2f}" for name in ("runner", "worker", "web", "broker"))
+    seconds = readable - answer["began"]
+    emit = answer["thread"] / points * 1e6
+    print(f"{label:22}{points / seconds:12,.0f}{emit:9.2f}{columns}{grown / points:9.0f}", flush=True)
+    check(bench, order, cursor)
+
+
+def check(bench: Bench, order: dict[str, Any], cursor: int) -> None:
+    """Compare what REST tells with what was emitted, point by point, from the curves and the events."""
+    names, calls = names_of(order), order["calls"]
+    want = {name: [(c, (c * len(names) + i) / 7) for c in range(calls)] for i, name in enumerate(names)}
+    began = time.perf_counter()
+    for name in names:
+        for start in range(0, calls, 100_000):
+            query = {"names": name, "max_points": 100_000, "from": start, "to": start + 99_999}
+            (series,) = bench.yard.ada.get(f"/jobs/{bench.job}/metrics", **query)["series"]
+            assert series["total_points"] == calls, (name, series["total_points"])
+            told = [(point[0], point[1]) for point in series["points"]]
+            assert told == want[name][start : start + 100_000], name
+    curves = time.perf_counter() - began
+    heard: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    last = cursor
+    for event in events_after(bench, cursor):
+        assert event["cursor"] == last + 1, (last, event["cursor"])
+        last = event["cursor"]
+        for name, x, value, _ in event["points"] if event["type"] == "metric" else ():
+            heard[name].append((x, value))
+    assert {name: heard[name] for name in names} == want
+    print(f"{'':22}every point once and in order; curves read in {curves:.1f} s", flush=True)
+
+
+def events_after(bench: Bench, cursor: int) -> Iterator[dict[str, Any]]:
+    """Yield all events after a cursor, page after page."""
+    while (page := bench.yard.ada.get(f"/jobs/{bench.job}/events", after=cursor, limit=5000))["items"]:
+        yield from page["items"]
+        cursor = page["cursor"]
+
+
+def delays(bench: Bench, count: int) -> None:
+    """Print the delays of single points, to a reader of the database and to a WebSocket."""
+    framed: list[float] = []
+    ready, over = threading.Event(), threading.Event()
+    listener = threading.Thread(target=listen, args=(bench, framed, ready, over))
+    listener.start()
+    ready.wait()
+    before = bench.cpu()
+    bench.begin("singles", tag="single", calls=count, pause=0.25)
+    committed: list[float] = []
+    seen = None
+    with closing(bench.open()) as database:
+        query = "SELECT last_value FROM jobs_metricseries WHERE job_id = ? AND name = 'single'"
+        while len(committed) < count:
+            row = database.execute(query, (bench.job,)).fetchone()
+            if row is not None and row[0] != seen:
+                seen = row[0]
+                committed.append((time.time() - seen) * 1000)
+            time.sleep(0.0002)
+    time.sleep(1.0)
+    after = bench.cpu()
+    over.set()
+    listener.join()
+    for label, found in (("to a committed row", committed), ("to a WebSocket frame", framed)):
+        p50, p95 = statistics.median(found), sorted(found)[int(len(found) * 0.95)]
+        print(f"single points, {label:22} p50 {p50:6.2f} ms   p95 {p95:6.2f} ms   n {len(found)}")
+    spent = ", ".join(f"{name} {(after[name] - before[name]) / count * 1e3:.1f}" for name in after)
+    print(f"CPU ms a single point: {spent}", flush=True)
+
+
+def listen(bench: Bench, framed: list[float], ready: threading.Event, over: threading.Event) -> None:
+    """Follow the job by WebSocket and note how late each single point is."""
+    address = bench.yard.urls["web"].replace("http", "ws", 1) + "/ws/v1/token"
+    with connect(address, additional_headers=bench.yard.bearer("ada")) as socket:
+        after = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+        socket.send(json.dumps({"op": "subscribe", "job": bench.job, "after": after}))
+        time.sleep(1.0)
+        ready.set()
+        while not over.is_set():
+            with contextlib.suppress(TimeoutError):
+                frame = json.loads(socket.recv(timeout=0.5))
+                now = time.time()
+                for event in frame.get("items", ()):
+                    points = event.get("points", ())
+                    framed += [(now - point[2]) * 1000 for point in points if point[0] == "single"]
+
+
+def bookkeeping(bench: Bench, count: int) -> None:
+    """Print what recording a short trial costs: ten series of a hundred epochs within 0.3 s."""
+    before, cursor = bench.cpu(), bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+    answer = bench.order("trials", tag="trial", trials=count, calls=100)
+    bench.until_readable("trial", count * SERIES * 100)
+    after = bench.cpu()
+    events = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job) - cursor
+    spent = {name: (after[name] - before[name]) / count * 1e3 for name in after}
+    emit = answer["thread"] / count * 1e3
+    print(
+        f"a trial of 1,000 points in 0.3 s: CPU ms runner {spent['runner']:.1f} (its own thread {emit:.1f}), "
+        f"worker {spent['worker']:.1f}, web {spent['web']:.1f}; {events / count:.0f} events",
+        flush=True,
+    )
+
+
+def slowdown(bench: Bench, pairs: int) -> None:
+    """Print how much slower a real training's epochs are while points flood beside it."""
+    wish = spec("digits", fit={"epochs": 10_000, "batch_size": 128, "learning_rate": 0.001, "seed": 3})
+    training = bench.yard.submit(wish)
+    bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
+    windows: list[tuple[bool, float, float]] = []
+    for pair in range(pairs):
+        for loud in (True, False) if pair % 2 else (False, True):
+            began = time.time()
+            if loud:
+                calls = int(WINDOW * PACE) // SERIES
+                bench.order("flood", tag=f"beside{pair}-", calls=calls, rate=PACE, naive=False)
+                bench.until_readable(f"beside{pair}-", calls * SERIES)
+            else:
+                time.sleep(WINDOW)
+            windows.append((loud, began, time.time()))
+    (series,) = bench.yard.ada.get(f"/jobs/{training}/metrics", names="loss", max_points=100_000)["series"]
+    bench.yard.ada.post(f"/jobs/{training}/kill")
+    times = [point[4] for point in series["points"]]
+    ratios = []
+    for first, second in zip(windows[::2], windows[1::2], strict=True):
+        paces = {loud: pace(times, begin, end) for loud, begin, end in (first, second)}
+        ratios.append(paces[False] / paces[True])
+    slower = [(ratio - 1) * 100 for ratio in ratios]
+    print(f"training beside {PACE:,} points/s, slower by %: median {statistics.median(slower):.1f}; "
+          f"pairs {', '.join(f'{each:.1f}' for each in slower)}")  # fmt: skip
+
+
+def pace(times: Sequence[float], begin: float, end: float) -> float:
+    """Return the epochs a second within a window."""
+    inside = [moment for moment in times if begin <= moment <= end]
+    return (len(inside) - 1) / (inside[-1] - inside[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.event_path", description=__doc__)
+    parser.add_argument("--points", type=int, default=300_000)
+    parser.add_argument("--naive", type=int, default=20_000, help="points of the naive form")
+    parser.add_argument("--singles", type=int, default=60)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--pairs", type=int, default=6)
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        with open_yard(home, TRAINYARD_RUNNER_MODULE="benchmarks.flooding_runner") as yard:
+            yard.open()
+            yard.until_ready("digits")
+            bench = Bench(yard)
+            print(f"{'':36}CPU us a point", flush=True)
+            columns = ("points/s", "emitting", "runner", "worker", "web", "broker", "bytes")
+            print(f"{'':22}{columns[0]:>12}" + "".join(f"{name:>9}" for name in columns[1:]), flush=True)
+            run(bench, wanted)
+
+
+def run(bench: Bench, wanted: argparse.Namespace) -> None:
+    """Measure everything."""
+    flood(bench, "warm", 10_000, rate=0, naive=False, label="(warm-up)")
+    flood(bench, "full", wanted.points, rate=0, naive=False, label="as fast as it goes")
+    flood(bench, "paced", wanted.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
+    flood(bench, "naive", wanted.naive, rate=0, naive=True, label="naive: event a point")
+    delays(bench, wanted.singles)
+    bookkeeping(bench, wanted.trials)
+    slowdown(bench, wanted.pairs)
+    bench.begin("end")
+    bench.yard.until_completed(bench.job)
+
+
+if __name__ == "__main__":
+    main()
