@@ -101,7 +101,7 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
     )
     began = time.perf_counter()
     runner = await pool.take(KEY)
-    await told(runner, task, "metric")
+    await told(runner, task, "points")
     wall = time.perf_counter() - began
     process = psutil.Process(runner.pid)
     times, memory = process.cpu_times(), process.memory_full_info()

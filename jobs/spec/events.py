@@ -5,9 +5,9 @@ cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `trial` i
 the event is about, None where there is none; `execution` counts from 1.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from jobs.spec.base import Frozen
 
@@ -26,6 +26,9 @@ Role = Literal[
 ]
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
+POINTS_AN_EVENT = 20_000
+"""An event is read and sent whole, so none may be larger than a page can draw."""
+LONGEST_NAME = 200
 
 
 class _Event(Frozen):
@@ -56,7 +59,32 @@ class Metric(_Event):
 
     type: Literal["metric"] = "metric"
     x: Axis = "epoch"
-    points: tuple[Point, ...]
+    points: tuple[Point, ...] = Field(max_length=POINTS_AN_EVENT)
+
+
+class Points(_Event):
+    """A table of points, in columns: `values[i][j]` is the series `names[i]` at `at[j]`, said at `times[j]`.
+
+    The same as a `Metric` with one point for each value, at a tenth of its cost; readers see it as one.
+    """
+
+    type: Literal["points"] = "points"
+    x: Axis = "epoch"
+    names: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)], ...]
+    at: tuple[float, ...]
+    times: tuple[float, ...]
+    values: tuple[tuple[float | None, ...], ...] = Field(description="a column for each name")
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> Self:
+        rows = len(self.at)
+        if len(self.times) != rows or any(len(column) != rows for column in self.values):
+            raise ValueError(f"columns of different lengths; `at` has {rows}")
+        if len(self.values) != len(self.names) or len(set(self.names)) != len(self.names):
+            raise ValueError("not one column for each name")
+        if not 0 < rows * len(self.names) <= POINTS_AN_EVENT:
+            raise ValueError(f"{rows * len(self.names)} points; 1 to {POINTS_AN_EVENT} fit in an event")
+        return self
 
 
 class Log(_Event):
@@ -163,6 +191,7 @@ RunnerEvent = Annotated[
     Started
     | Progress
     | Metric
+    | Points
     | Log
     | TrialBegun
     | TrialDone

@@ -84,9 +84,9 @@ def test_a_trial_of_a_classifier_scores_each_execution_at_its_best_epoch(warm, b
     assert result["std"] == pytest.approx(np.std([e.score for e in done]))
     for execution in done:
         losses = {
-            point[1]: point[2]
-            for metric in of(events, "metric") if metric.execution == execution.execution
-            for point in metric.points if point[0] == "val_loss"
+            x: value
+            for table in of(events, "points") if table.execution == execution.execution
+            for x, value in zip(table.at, table.values[table.names.index("val_loss")], strict=True)
         }  # fmt: skip
         assert list(losses) == list(range(1, execution.epochs + 1))
         assert losses[execution.best_epoch] == execution.score == min(losses.values())
@@ -194,29 +194,29 @@ def test_a_pause_writes_a_checkpoint_and_the_next_attempt_goes_on_from_it(warm, 
     task = trial_task(base / "pause", iris, **LONG)
     before = len(warm.events)
     warm.start(task)
-    warm.wait_for(lambda events: len(of(events[before:], "metric")) > 3)
+    warm.wait_for(lambda events: len(of(events[before:], "points")) > 3)
     warm.yield_("pause")
     warm.wait_for(lambda events: events[-1].type == "yielded")
     events = warm.events[before:]
     last = of(events, "checkpoint")[-1]
     assert events[-1].why == "pause"
-    assert last.epoch == len(of(events, "metric"))
+    assert last.epoch == sum(len(table.at) for table in of(events, "points"))
 
     kept = {"folder": last.folder, "manifest": last.manifest, "step": last.step}
     before = len(warm.events)
     warm.start(trial_task(base / "pause", iris, fence=2, resume=(kept,), **LONG))
-    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.wait_for(lambda events: of(events[before:], "points"))
     warm.yield_("stop")
     warm.wait_for(lambda events: events[-1].type == "yielded")
     events = warm.events[before:]
     assert of(events, "started")[0].resumed_from == last.step
-    assert of(events, "metric")[0].points[0][1] == last.epoch + 1
+    assert of(events, "points")[0].at[0] == last.epoch + 1
 
 
 def test_a_checkpoint_is_written_when_asked_for(warm, base, iris):
     before = len(warm.events)
     warm.start(trial_task(base / "asked", iris, **LONG))
-    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.wait_for(lambda events: of(events[before:], "points"))
     warm.checkpoint()
     warm.wait_for(lambda events: of(events[before:], "checkpoint"))
     warm.yield_("stop")
@@ -226,7 +226,7 @@ def test_a_checkpoint_is_written_when_asked_for(warm, base, iris):
 def test_sigterm_is_a_stop_with_a_checkpoint_and_then_the_end(base, iris):
     with runner(base / "sigterm") as process:
         process.start(trial_task(base / "stopped", iris, **LONG))
-        process.wait_for(lambda events: of(events, "metric"))
+        process.wait_for(lambda events: of(events, "points"))
         process.process.send_signal(signal.SIGTERM)
         process.wait_for(lambda events: events[-1].type == "yielded")
         assert process.process.wait(20) == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.spec.events import Log, Metric, RunnerEvent
+from jobs.spec.events import Log, Metric, Points, RunnerEvent
 from jobs.spec.task import ProfileTask, Task
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
@@ -111,8 +111,13 @@ class ListLedger:
 
     def losses(self, attempt: int = 1) -> list[float]:
         """The x of every point of the runner's own series, in order."""
-        metrics = [event for event in self.events.get(attempt, []) if isinstance(event, Metric)]
-        return [x for event in metrics for name, x, _, _ in event.points if name == "loss"]
+        found: list[float] = []
+        for event in self.events.get(attempt, []):
+            if isinstance(event, Points):
+                found += event.at
+            elif isinstance(event, Metric):
+                found += [x for name, x, _, _ in event.points if name == "loss"]
+        return found
 
     def lines(self, attempt: int = 1) -> list[Log]:
         return [event for event in self.events.get(attempt, []) if isinstance(event, Log)]

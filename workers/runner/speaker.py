@@ -11,7 +11,6 @@ from jobs.spec.events import (
     ExecutionDone,
     Level,
     Log,
-    Metric,
     Progress,
     Role,
     TrialBegun,
@@ -21,6 +20,7 @@ from jobs.spec.events import (
 )
 from workers.engine.report import Request, finite
 from workers.runner.failures import describe
+from workers.runner.gathering import Call, Series
 from workers.runner.inbox import Inbox
 from workers.runner.outlet import Outlet
 
@@ -69,9 +69,9 @@ class Speaker:
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
     ) -> None:
         """See `Report.metric`."""
-        now = time.time()
-        points = tuple((name, float(x), finite(value), now) for name, value in values.items())
-        self._outlet.send(Metric(trial=self._trial, time=now, x=axis, points=points, execution=execution))
+        names, figures = tuple(values), tuple(map(float, values.values()))
+        series = Series(axis, self._trial, execution)
+        self._outlet.gather(Call(series, float(x), time.time(), names, figures))
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
         """See `Report.log`."""

@@ -17,6 +17,7 @@ from jobs.spec.events import (
     Failed,
     Log,
     Metric,
+    Points,
     Progress,
     Result,
     RunnerEvent,
@@ -34,7 +35,7 @@ from workers.supervise.timing import Timing
 from workers.supervise.usage import ProcessTree, Usage
 
 # A line of the log is no progress: a loop that hangs may still print.
-PROGRESS = (Progress, Metric, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
+PROGRESS = (Progress, Metric, Points, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
 MOST_COMPLAINTS = 20
 LOOKS_A_SAMPLE = 4
 """Memory grows faster than charts need points: look more often than there are samples."""
