@@ -6,8 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import clock, store
-from jobs.actions import events, words
-from jobs.errors import StaleFence
+from jobs.actions import events, fence, words
 from jobs.models import Attempt
 from jobs.queries.outcomes import FAILING
 from jobs.spec.events import RunnerEvent
@@ -68,16 +67,6 @@ def record(
         StaleFence: the attempt is no longer running; nothing was written.
     """
     with transaction.atomic():
-        attempt = _fenced(attempt_id)
-        if attempt.spool_acked >= spool_position:
-            return  # written by an earlier call whose answer was lost
-        Attempt.objects.filter(pk=attempt.pk).update(spool_acked=spool_position)
-        events.append(attempt.job.root_id_or_self, words.take_in(attempt, batch, stored))
-
-
-def _fenced(attempt_id: int) -> Attempt:
-    rows = Attempt.objects.select_for_update(of=("self",)).select_related("job", "job__root")
-    attempt = rows.filter(pk=attempt_id, state=AttemptState.RUNNING).first()
-    if attempt is None:
-        raise StaleFence(f"attempt {attempt_id} is not running any more")
-    return attempt
+        attempt = fence.acknowledge(attempt_id, spool_position)
+        if attempt is not None:  # else an earlier call has written it, whose answer was lost
+            events.append(attempt.job.root_id_or_self, words.take_in(attempt, batch, stored))

@@ -11,7 +11,7 @@ from jobs.actions.transition import move, shift_trial
 from jobs.errors import StaleState
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries import outcomes
-from jobs.queries.chunks import Event
+from jobs.queries.chunks import Event, as_metric
 from jobs.spec import events as said
 from jobs.states import JobKind, JobState, TrialState
 
@@ -28,7 +28,9 @@ def take_in(attempt: Attempt, batch: Sequence[said.RunnerEvent], stored: Files) 
     """
     words = _Words(attempt, _held(attempt, batch), stored, clock.now())
     believed = [event if words.may_say(event) else _refused(event) for event in batch]
-    metrics.store(attempt, words.held, [event for event in believed if isinstance(event, said.Metric)])
+    points = [event for event in believed if isinstance(event, said.Metric | said.Points)]
+    if refused := metrics.store(attempt, words.held, points):
+        believed.append(metrics.too_many(refused))
     words.take_checkpoints([event for event in believed if isinstance(event, said.CheckpointCommitted)])
     last = {
         (event.trial, event.execution): event for event in believed if isinstance(event, said.ExecutionDone)
@@ -174,6 +176,9 @@ class _Words:
         """Return the event as readers see it, None for what another event tells."""
         if isinstance(event, said.Result | said.Failed | said.Yielded):
             return None
+        who: Event = {"job": self.attempt.job_id, "attempt": self.attempt.number}
+        if isinstance(event, said.Points):
+            return as_metric(event) | who
         body: Event = event.model_dump(mode="json", exclude_none=True)
         match event:
             case said.Started():
@@ -189,7 +194,7 @@ class _Words:
                 body["score"] = event.score
             case said.Metric():
                 body["points"] = [list(point) for point in event.points]
-        return body | {"job": self.attempt.job_id, "attempt": self.attempt.number}
+        return body | who
 
     def _moment(self, event: said.RunnerEvent) -> dt.datetime:
         """Return when an event was, by the runner's clock; now if that is not in the past."""

@@ -31,6 +31,7 @@ class MetricSeries(models.Model):
     count = models.PositiveBigIntegerField(default=0)
     last_x = models.FloatField(null=True)
     last_value = models.FloatField(null=True)
+    loose = models.PositiveIntegerField(default=0, help_text="its newest chunks, still to be packed together")
 
     class Meta:
         constraints = [

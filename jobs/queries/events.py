@@ -1,9 +1,13 @@
 """Reads a job's events and logs: one list, one order, from any cursor on."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobs.models import EventChunk, Job
-from jobs.queries.chunks import Event, unpack_events
+from jobs.queries.chunks import Event, unpack_events, weight
+
+POINTS_A_SLICE = 20_000
+"""A slice ends after about as many metric points: what is read at once must fit into an answer."""
 
 
 class Slice(NamedTuple):
@@ -24,21 +28,29 @@ def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = Non
     Args:
         root_id: the root job.
         after: a cursor that an earlier slice gave, 0 for the beginning.
-        limit: the bound; with `job_id` it bounds the events looked at.
+        limit: the bound; a slice also ends after `POINTS_A_SLICE` metric points. With `job_id` it bounds the
+            events looked at.
         job_id: only this job's events (a child's); the cursor still counts the root's.
     """
-    items: list[Event] = []
-    cursor = after
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after).order_by("last")
-    for data in chunks.values_list("data", flat=True)[:limit].iterator(chunk_size=50):
-        fresh = [event for event in unpack_events(data) if event["cursor"] > after][: limit - len(items)]
-        items += fresh
-        cursor = fresh[-1]["cursor"] if fresh else cursor
-        if len(items) >= limit:
-            break
+    stored = chunks.values_list("data", flat=True)[:limit].iterator(chunk_size=50)
+    items = bounded((e for data in stored for e in unpack_events(data) if e["cursor"] > after), limit)
+    cursor = items[-1]["cursor"] if items else after
     if job_id is not None and job_id != root_id:
         items = [event for event in items if event.get("job") == job_id]
     return Slice(items, cursor)
+
+
+def bounded(events: Iterable[Event], limit: int) -> list[Event]:
+    """Return the first events: `limit` at most, and none after the first `POINTS_A_SLICE` points."""
+    found: list[Event] = []
+    points = 0
+    for event in events:
+        found.append(event)
+        points += weight(event)
+        if len(found) >= limit or points >= POINTS_A_SLICE:
+            break
+    return found
 
 
 def logs(

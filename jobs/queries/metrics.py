@@ -1,8 +1,9 @@
 """Reads metric series: attempts merged, cut to a range, bucketed to the number of points asked for."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,9 @@ def read(
     for row in rows.select_related("trial").order_by("attempt"):
         key = _Key(row.job_id, row.trial.number if row.trial else None, row.execution, row.name, row.x)
         merged[key] += chunks[row.pk]
-    return [_series(key, parts, max_points, start, end) for key, parts in sorted(merged.items(), key=str)]
+    return [
+        _series(key, parts, max_points, start, end) for key, parts in sorted(merged.items(), key=_by_name)
+    ]
 
 
 def _chunks(series: list[int]) -> dict[int, list[Columns]]:
@@ -96,18 +99,24 @@ def newest_at_each_x(columns: Columns) -> Columns:
     return backwards[:, first]
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _by_name(found: tuple[_Key, list[Columns]]) -> str:
+    return str(found[0])
+
+
+def _numbers(column: Floats) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
 def _plain(columns: Columns) -> list[list[float | None]]:
-    return [[float(x), _number(v), _number(v), _number(v), float(t)] for x, v, t in columns.T]
+    values = _numbers(columns[1])
+    return [[x, v, v, v, t] for x, v, t in zip(columns[0].tolist(), values, columns[2].tolist(), strict=True)]
 
 
 def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
-    points = []
-    for part in np.array_split(columns, count, axis=1):
-        finite = part[1][np.isfinite(part[1])]
-        low, high = (_number(finite.min()), _number(finite.max())) if finite.size else (None, None)
-        points.append([float(part[0, -1]), _number(part[1, -1]), low, high, float(part[2, -1])])
-    return points
+    """Return one point for each of `count` parts of about the same length: its last, and its extremes."""
+    first = np.arange(count) * columns.shape[1] // count
+    last = np.append(first[1:], columns.shape[1]) - 1
+    low, high = np.fmin.reduceat(columns[1], first), np.fmax.reduceat(columns[1], first)
+    x, value, time = columns[:, last]
+    shown = zip(x.tolist(), _numbers(value), _numbers(low), _numbers(high), time.tolist(), strict=True)
+    return [list(point) for point in shown]

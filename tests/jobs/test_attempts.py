@@ -6,7 +6,7 @@ from jobs import clock
 from jobs.actions import attempts, control, endings, pipeline, schedule
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries
-from jobs.queries.chunks import unpack_columns, unpack_events
+from jobs.queries.chunks import unpack_events
 from jobs.spec import events as said
 from jobs.states import Outcome
 from jobs.store import StoredFile
@@ -74,19 +74,6 @@ def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> N
     for _ in range(2):
         attempts.record(attempt.pk, batch, spool_position=100, stored={})
     assert MetricSeries.objects.get().count == 1
-
-
-def test_points_of_a_series_are_kept_in_one_growing_chunk(job: Job, worker: PretendWorker) -> None:
-    attempt = placed(worker)
-    for epoch in range(1, 6):
-        point = ("loss", epoch, None if epoch == 3 else 1 / epoch, 10.0 + epoch)
-        worker.say(attempt, said.Metric(time=1.0, points=(point,)))
-    series = MetricSeries.objects.get()
-    (chunk,) = series.chunks.all()
-    columns = unpack_columns(chunk.data)
-    assert columns[0].tolist() == [1, 2, 3, 4, 5]
-    assert columns[1].tolist()[:2] == [1.0, 0.5]
-    assert columns[1, 2] != columns[1, 2], "what was not finite reads back as NaN"
 
 
 def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker: PretendWorker) -> None:

@@ -38,7 +38,7 @@ def heard(pipe: tuple[int, int], outlet: Outlet) -> list[dict]:
 
 
 def call(x: float, execution: int | None = None, **values: float) -> Call:
-    return Call(Series("epoch", execution), x, 100.0 + x, tuple(values), tuple(values.values()))
+    return Call(Series("epoch", None, execution), x, 100.0 + x, tuple(values), tuple(values.values()))
 
 
 def said(*calls: Call) -> list[Points]:

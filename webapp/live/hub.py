@@ -21,12 +21,14 @@ from redis.exceptions import RedisError
 
 from jobs import hints
 from jobs.queries import events
-from jobs.queries.chunks import Event
+from jobs.queries.chunks import Event, weight
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 RING_EVENTS = 2000
+RING_POINTS = 50_000
+"""A metric event may hold thousands of points; so many take some 10 MB."""
 READ_LIMIT = 1000
 
 
@@ -37,6 +39,7 @@ class Watch:
     start: int
     readers: int = 0
     ring: deque[Event] = field(default_factory=deque)
+    points: int = 0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @property
@@ -47,14 +50,17 @@ class Watch:
     def add(self, items: list[Event]) -> None:
         """Append fresh events; the oldest fall out."""
         self.ring.extend(items)
-        while len(self.ring) > RING_EVENTS:
-            self.start = int(self.ring.popleft()["cursor"])
+        self.points += sum(map(weight, items))
+        while len(self.ring) > RING_EVENTS or self.points > RING_POINTS:
+            oldest = self.ring.popleft()
+            self.start = int(oldest["cursor"])
+            self.points -= weight(oldest)
 
     def after(self, cursor: int, limit: int) -> list[Event] | None:
         """Return the events after `cursor`, None where the ring does not reach back that far."""
         if cursor < self.start:
             return None
-        return [event for event in self.ring if event["cursor"] > cursor][:limit]
+        return events.bounded((event for event in self.ring if event["cursor"] > cursor), limit)
 
 
 class Hub:
