@@ -55,12 +55,12 @@ def singles(report: Speaker, order: Order) -> None:
 
 
 def trials(report: Speaker, order: Order) -> None:
-    """Say what a search's short trials say: all epochs of ten series within 0.3 s, then the execution's end."""
+    """Say what a search's short trials say: all epochs of ten series within 0.3 s."""
     names = names_of(order)
     for trial in range(1, order["trials"] + 1):
         for epoch in range(1, order["calls"] + 1):
             time.sleep(0.3 / order["calls"])
-            report.metric(epoch, {name: 1.0 / (epoch + trial) for name in names}, execution=trial)
+            report.metric(epoch, dict.fromkeys(names, 1.0 / (epoch + trial)), execution=trial)
             report.progress(epoch, order["calls"], "epochs")
 
 
