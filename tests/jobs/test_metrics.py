@@ -91,11 +91,12 @@ def test_many_small_commits_become_few_chunks_with_every_point_in_order(
 
 
 def test_of_an_x_reached_twice_the_later_value_stands_after_packing(
-    job: Job, attempt: Attempt, worker: PretendWorker
+    job: Job, attempt: Attempt, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for value in range(2 * metrics.LOOSE):
+    monkeypatch.setattr(metrics, "LOOSE", 4)
+    for value in range(12):
         worker.say(attempt, said.Metric(time=1.0, points=(("loss", 1.0, float(value), 1.0),)))
-    assert points_of(job, "loss") == [(1, 2 * metrics.LOOSE - 1)]
+        assert points_of(job, "loss") == [(1, value)]
 
 
 def test_a_commit_costs_as_many_statements_however_long_its_series_are(
