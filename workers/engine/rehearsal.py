@@ -7,7 +7,7 @@ every trial.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from jobs.spec.events import Axis, Level, Role
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.profile import Profile
 from jobs.spec.search import Objective
-from jobs.spec.task import DatasetFile, ExecutionPlan, TrialTask
+from jobs.spec.task import DatasetFile, ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import trial
 from workers.engine.data.store import write_npz
 from workers.engine.report import Request
@@ -39,6 +39,18 @@ class Unheard:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+
+    def of_trial(self, number: int) -> Self:  # noqa: ARG002
+        """See `Report.of_trial`."""
+        return self
+
+    def trial_begins(self) -> None:
+        """See `Report.trial_begins`."""
+
+    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:  # noqa: ARG002
+        """See `Report.trial_ends`."""
+        if error is not None:
+            raise error
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """See `Report.progress`."""
@@ -116,10 +128,8 @@ def _task(folder: Path, dataset: DatasetFile, threads: int) -> TrialTask:
         folder=str(folder),
         checkpoints=str(folder / "checkpoints"),
         threads=threads,
-        trial=1,
-        values={},
         spec=spec,
         objective=Objective(metric="val_loss", direction="min"),
         dataset=dataset,
-        executions=(ExecutionPlan(execution=1, seed=0),),
+        trials=(TrialPlan(number=1, values={}, spec=spec, executions=(ExecutionPlan(execution=1, seed=0),)),),
     )
