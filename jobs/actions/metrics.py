@@ -23,10 +23,10 @@ LOOSE = 32
 MOST_SERIES = 2000
 """Of one execution; a runner that makes a name a step would fill the database. Its events have them all."""
 
-_OF_TRIAL = """SELECT id, name, loose FROM jobs_metricseries
-    WHERE trial_id = %s AND execution = %s AND attempt = %s"""
-_OF_JOB = """SELECT id, name, loose FROM jobs_metricseries
-    WHERE trial_id IS NULL AND job_id = %s AND execution = %s AND attempt = %s"""
+_OF_TRIALS = """SELECT id, trial_id, execution, name, loose FROM jobs_metricseries
+    WHERE attempt = %s AND trial_id IN ({})"""
+_OF_JOB = """SELECT id, execution, name, loose FROM jobs_metricseries
+    WHERE trial_id IS NULL AND job_id = %s AND attempt = %s"""
 _ADD = """INSERT INTO jobs_metricchunk (series_id, first_x, last_x, count, data)
     VALUES (%s, %s, %s, %s, %s)"""
 _GROW = """UPDATE jobs_metricseries
@@ -69,14 +69,20 @@ def store(attempt: Attempt, held: Mapping[int, Trial], said: Iterable[Metric | P
     Returns:
         How many series were refused for the first time, because their execution had the most it may have.
     """
+    found = _gather(held, said)
+    known = _known(attempt, found)
     refused = 0
-    for place, series in _gather(held, said).items():
-        known = _known(attempt, place)
-        new = [name for name in series if name not in known]
-        room = max(0, MOST_SERIES - len(known))
-        begun = _begin(attempt, place, {name: series[name].axis for name in new[:room]})
-        refused += len(new[room:]) if room else 0
-        _append({row: series[name].columns() for name, row in (known | begun).items() if name in series})
+    new: dict[tuple[_Place, str], _Gathered] = {}
+    grown: dict[_Row, Columns] = {}
+    for place, series in found.items():
+        there = known[place]
+        begun = [name for name in series if name not in there]
+        room = max(0, MOST_SERIES - len(there))
+        refused += len(begun[room:]) if room else 0
+        new |= {(place, name): series[name] for name in begun[:room]}
+        grown |= {there[name]: series[name].columns() for name in series if name in there}
+    _begin(attempt, new)
+    _append(grown)
     return refused
 
 
@@ -111,17 +117,25 @@ def _gather(
     return found
 
 
-def _known(attempt: Attempt, place: _Place) -> dict[str, _Row]:
-    """Return the series that there are, by name."""
-    trial, execution = place
-    of = attempt.job_id if trial is None else trial
+def _known(attempt: Attempt, places: Iterable[_Place]) -> Mapping[_Place, dict[str, _Row]]:
+    """Return the series that there are at these places, by name: one statement for all trials together."""
+    known: dict[_Place, dict[str, _Row]] = defaultdict(dict)
+    trials = sorted({place.trial for place in places if place.trial is not None})
     with connection.cursor() as cursor:
-        cursor.execute(_OF_JOB if trial is None else _OF_TRIAL, [of, execution, attempt.number])
-        return {name: _Row(pk, loose) for pk, name, loose in cursor.fetchall()}
+        if trials:
+            cursor.execute(_OF_TRIALS.format(", ".join(["%s"] * len(trials))), [attempt.number, *trials])
+            for pk, trial, execution, name, loose in cursor.fetchall():
+                known[_Place(trial, execution)][name] = _Row(pk, loose)
+        if any(place.trial is None for place in places):
+            cursor.execute(_OF_JOB, [attempt.job_id, attempt.number])
+            for pk, execution, name, loose in cursor.fetchall():
+                known[_Place(None, execution)][name] = _Row(pk, loose)
+    return known
 
 
-def _begin(attempt: Attempt, place: _Place, axes: Mapping[str, str]) -> dict[str, _Row]:
-    """Make new series; each keeps the axis that it began with."""
+def _begin(attempt: Attempt, new: Mapping[tuple[_Place, str], _Gathered]) -> None:
+    """Make new series with their first chunks; each keeps the axis that it began with."""
+    columns = [series.columns() for series in new.values()]
     made = MetricSeries.objects.bulk_create(
         MetricSeries(
             job_id=attempt.job_id,
@@ -129,18 +143,24 @@ def _begin(attempt: Attempt, place: _Place, axes: Mapping[str, str]) -> dict[str
             execution=place.execution,
             attempt=attempt.number,
             name=name,
-            x=axis,
+            x=series.axis,
+            count=points.shape[1],
+            last_x=float(points[0, -1]),
+            last_value=_last_value(points),
+            loose=1,
         )
-        for name, axis in axes.items()
+        for ((place, name), series), points in zip(new.items(), columns, strict=True)
     )
-    return {series.name: _Row(series.pk, 0) for series in made}
-
-
-def _append(points: Mapping[_Row, Columns]) -> None:
     with connection.cursor() as cursor:
-        cursor.executemany(_ADD, [_chunk(row.id, columns) for row, columns in points.items()])
-        cursor.executemany(_GROW, [_growth(row.id, columns) for row, columns in points.items()])
-    for row in points:
+        chunks = [_chunk(row.pk, points) for row, points in zip(made, columns, strict=True)]
+        cursor.executemany(_ADD, chunks)
+
+
+def _append(grown: Mapping[_Row, Columns]) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(_ADD, [_chunk(row.id, columns) for row, columns in grown.items()])
+        cursor.executemany(_GROW, [_growth(row.id, columns) for row, columns in grown.items()])
+    for row in grown:
         if row.loose + 1 >= LOOSE:
             _settle(row.id, row.loose + 1)
 
@@ -151,8 +171,12 @@ def _chunk(series: int, columns: Columns) -> tuple[int, float, float, int, bytes
 
 
 def _growth(series: int, columns: Columns) -> tuple[int, float, float | None, int]:
+    return columns.shape[1], float(columns[0, -1]), _last_value(columns), series
+
+
+def _last_value(columns: Columns) -> float | None:
     last = float(columns[1, -1])
-    return columns.shape[1], float(columns[0, -1]), last if math.isfinite(last) else None, series
+    return last if math.isfinite(last) else None
 
 
 def _settle(series: int, loose: int) -> None:
