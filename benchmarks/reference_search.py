@@ -1,0 +1,207 @@
+"""One search, by Trainyard and by the libraries that people use: the time from submitting to the best trial.
+
+Run `python -m benchmarks.reference_search [--space digits|breast_cancer|cnn] [--seeds 5] [--peers keras_tuner
+optuna] [--algorithm bayesian]`. A round is one search of each with the same seed, one after another: ours on
+an installation without compiled programs and without standby runners ("cold"), ours on one that has both
+("warm"), and each peer as `python script.py`. All sides train on the same rows, with the same stopping rule,
+as many trainings: repeated configurations are trained again. Our checkpoints and events are on. Printed are
+medians, the medians of paired ratios, and the best validation scores.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.submit_to_first_step import standby_is_ready
+from tests.flow.yard import PROJECT, RunningYard, open_yard
+
+PEERS = Path(__file__).parent / "peers"
+UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
+DEPTH = {"name": "layers", "kind": "int", "min": 1, "max": 3}
+SEARCHES: dict[str, dict[str, Any]] = {
+    "digits": {
+        "dataset": "digits",
+        "template": "mlp",
+        "space": [UNITS, {"name": "optimizer", "kind": "choice", "values": ["rmsprop", "adam"]}],
+        "fixed": {"layers": 1, "dropout": 0.0, "learning_rate": 0.001},
+        "epochs": 100,
+    },
+    "breast_cancer": {
+        "dataset": "breast_cancer",
+        "template": "mlp",
+        "space": [
+            DEPTH,
+            UNITS,
+            {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5, "step": 0.1},
+            {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-2, "sampling": "log"},
+        ],
+        "fixed": {"optimizer": "adam"},
+        "epochs": 100,
+    },
+    "cnn": {
+        "dataset": "digits",
+        "template": "cnn",
+        "space": [DEPTH, {"name": "filters", "kind": "int", "min": 8, "max": 24, "step": 8}],
+        "fixed": {"units": 64, "dropout": 0.0, "optimizer": "adam", "learning_rate": 0.001},
+        "epochs": 10,
+    },
+}
+COMMON = {"batch_size": 128, "patience": 5, "max_trials": 20, "executions": 2}
+
+
+class Found(NamedTuple):
+    """What one search took and found."""
+
+    seconds: float
+    score: float
+    trainings: int
+    epochs: int
+    distinct: int
+
+
+def spec_of(search: dict[str, Any], algorithm: str, seed: int) -> dict[str, Any]:
+    """Return the search as an experiment."""
+    fixed = dict(search["fixed"])
+    fit = {name: fixed.pop(name) for name in ("optimizer", "learning_rate") if name in fixed}
+    return {
+        "version": 1,
+        "data": {"dataset": search["dataset"], "split": {"validation": 0.2, "test": 0.2, "seed": 0}},
+        "model": {"kind": "template", "template": search["template"], "args": fixed},
+        "fit": {
+            **fit,
+            "epochs": search["epochs"],
+            "batch_size": search["batch_size"],
+            "early_stopping": {"monitor": "val_loss", "patience": search["patience"]},
+        },
+        "search": {
+            "algorithm": algorithm,
+            "objective": {"metric": "val_accuracy", "direction": "max"},
+            "max_trials": search["max_trials"],
+            "executions_per_trial": search["executions"],
+            "seed": seed,
+            "space": search["space"],
+        },
+    }
+
+
+def ours(yard: RunningYard, spec: dict[str, Any], name: str) -> Found:
+    """Search once on a yard that is up."""
+    experiment = yard.ada.post("/experiments", {"project": PROJECT, "name": name, "spec": spec})
+    began = time.perf_counter()
+    job = int(yard.ada.post(f"/experiments/{experiment['id']}/submit")["job"])
+    while yard.job(job)["state"] not in ("completed", "failed", "stopped"):
+        time.sleep(0.05)
+    seconds = time.perf_counter() - began
+    yard.until_completed(job)
+    trials = yard.ada.get(f"/jobs/{job}/trials", limit="200")["items"]
+    executions = [execution for trial in trials for execution in trial["executions"]]
+    distinct = len({json.dumps(trial["values"], sort_keys=True) for trial in trials})
+    epochs = sum(execution["epochs"] for execution in executions)
+    return Found(seconds, max(trial["score"] for trial in trials), len(executions), epochs, distinct)
+
+
+def peer(script: str, rows: Path, search: Path, seed: int, folder: Path) -> Found:
+    """Search once with a script, in a process of its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    began = time.perf_counter()
+    command = [
+        sys.executable,
+        str(PEERS / f"{script}_search.py"),
+        str(rows),
+        str(search),
+        str(seed),
+        str(folder),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        raise SystemExit(f"{script} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    said = json.loads(done.stdout.splitlines()[-1])
+    return Found(seconds, said["score"], said["trainings"], said["epochs"], said["distinct"])
+
+
+def write_rows(search: dict[str, Any], path: Path) -> None:
+    """Write the rows that our trials train and are measured on, as scikit-learn has them."""
+    command = [sys.executable, "-m", "benchmarks.peers.rows", search["dataset"], str(path)]
+    subprocess.run(command, check=True)
+
+
+def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]:
+    """Run the rounds; return what each side found, round by round."""
+    search = {**COMMON, **SEARCHES[options.space]}
+    rows, plan = folder / "rows.npz", folder / "search.json"
+    write_rows(search, rows)
+    plan.write_text(json.dumps(search))
+    found: dict[str, list[Found]] = defaultdict(list)
+    poll = {"TRAINYARD_NODE_POLL": "2"}  # as users have it
+    with (
+        open_yard(folder / "cold", TRAINYARD_STANDBY="0", **poll) as cold,
+        open_yard(folder / "warm", TRAINYARD_NODE_STANDBY_PATIENCE="1", **poll) as warm,
+    ):
+        for yard in (cold, warm):
+            yard.open()
+            yard.until_ready(search["dataset"])
+        ours(warm, spec_of(search, options.algorithm, 1000), "fills the compile cache")
+        for seed in range(options.seeds):
+            spec = spec_of(search, options.algorithm, seed)
+            shutil.rmtree(folder / "cold" / "compile-cache", ignore_errors=True)
+            found["ours, cold"].append(ours(cold, spec, f"seed {seed}"))
+            standby_is_ready(warm)
+            found["ours, warm"].append(ours(warm, spec, f"seed {seed}"))
+            for script in options.peers:
+                found[script].append(peer(script, rows, plan, seed, folder / script))
+            print(
+                f"seed {seed}: "
+                + ", ".join(f"{name} {all_[-1].seconds:.1f} s" for name, all_ in found.items())
+            )
+    return found
+
+
+def report(found: dict[str, list[Found]], peers: list[str]) -> None:
+    """Print what the rounds say."""
+    heads = ["median, s", "score, mean ± s.e.", "trainings", "epochs", "distinct"]
+    print("\n" + " | ".join(["", *heads, *(f"{peer} / it" for peer in peers)]))
+    for name, rounds in found.items():
+        scores = np.array([one.score for one in rounds])
+        error = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else float("nan")
+        seconds, _, trainings, epochs, distinct = (
+            statistics.median(column) for column in zip(*rounds, strict=True)
+        )
+        cells = [name, f"{seconds:.1f}", f"{scores.mean():.4f} ± {error:.4f}"]
+        cells += [f"{figure:.0f}" for figure in (trainings, epochs, distinct)]
+        print(" | ".join([*cells, *(f"{_ratio(found[peer], rounds):.1f}" for peer in peers)]))
+
+
+def _ratio(theirs: list[Found], rounds: list[Found]) -> float:
+    return statistics.median(a.seconds / b.seconds for a, b in zip(theirs, rounds, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.reference_search", description=__doc__)
+    parser.add_argument("--space", choices=SEARCHES, default="digits")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--peers", nargs="*", choices=("keras_tuner", "optuna"), default=["keras_tuner", "optuna"]
+    )
+    parser.add_argument("--algorithm", default="bayesian")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = compare(options, Path(folder))
+    load = os.getloadavg()[0]
+    print(f"{options.space}, {options.seeds} seeds, {os.cpu_count()} cores, load {load:.1f} at the end")
+    report(found, options.peers)
+
+
+if __name__ == "__main__":
+    main()
