@@ -106,7 +106,8 @@ TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
     # A task that cannot even begin fails the trial that it would have begun with.
     T.QUEUED: frozenset({T.RUNNING, T.PAUSED, T.STOPPED, T.FAILED}),
     T.RUNNING: frozenset({T.QUEUED, T.PAUSED, T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED}),
-    T.PAUSED: frozenset({T.QUEUED, T.STOPPED}),
+    # One that waits at a rung is pruned when it cannot be promoted any more.
+    T.PAUSED: frozenset({T.QUEUED, T.STOPPED, T.PRUNED}),
     T.PRUNED: frozenset({T.QUEUED}),
     T.COMPLETED: frozenset({T.QUEUED}),
     T.FAILED: frozenset({T.QUEUED}),

@@ -104,6 +104,8 @@ def resume(job: Job, *, by: User) -> Job:
 def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], **fields: Any) -> int:
     count = 0
     for trial in job.trials.filter(state__in=trials):
+        if trial.waits_at_rung:
+            continue  # not paused by anybody: only a promotion takes it further
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, finished=None, **({"restarts": 0} if fields else {}))
         count += 1

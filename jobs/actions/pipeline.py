@@ -93,9 +93,8 @@ def _search_is_over(root: Job) -> bool:
     if _keeps_failing(root, search.max_consecutive_failures):
         _give_up(root)
         return False
-    made = root.trials.filter(source="algorithm").count()
-    if made < search.trials_planned() and not root.payload.get("exhausted"):
-        suggest.ask(root, search, made)
+    if not suggest.is_over(root, search):
+        suggest.ask(root, search)
         return False
     return not root.trials.exclude(state__in=TRIAL_FINAL).exists()
 

@@ -9,11 +9,13 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from jobs import clock, hints, queue
+from jobs.actions import events, rungs
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.queries import batches, outcomes
-from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import Value, Values, check_values
+from jobs.queries import batches, earlier, outcomes
+from jobs.spec.search import RUNGS, SearchSpec
+from jobs.spec.search_space import Values, check_values
+from jobs.spec.suggest import Answer, Suggestion
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Desired, JobKind, TrialState
 
 LEASE_SECONDS = 60.0
@@ -22,6 +24,10 @@ MOST_AT_ONCE = 1000
 
 WITHOUT_RESULTS = frozenset({"random", "grid"})
 """Algorithms whose next trials do not hang on what became of the others: these can be made ahead."""
+
+
+COPIED = ("state", "score", "best_epoch", "epochs", "metrics")
+"""What a trial that is answered takes over from the executions of the one that answers."""
 
 
 class Ticket(NamedTuple):
@@ -52,7 +58,8 @@ def _room(root: Job, search: SearchSpec) -> int:
     if search.algorithm in WITHOUT_RESULTS and (each := batches.fill(root)) is not None:
         ahead, waiting = lanes * each, batches.waiting(root.trials.all()).count()
         return ahead - waiting if 2 * waiting <= ahead else 0
-    return lanes - root.trials.exclude(state__in=TRIAL_FINAL).count()
+    # While a search runs, what is paused waits at a rung and takes no slot.
+    return lanes - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
 
 def _lanes(root: Job, search: SearchSpec) -> int:
@@ -64,9 +71,25 @@ def _lanes(root: Job, search: SearchSpec) -> int:
     return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
 
 
-def ask(root: Job, search: SearchSpec, made: int) -> None:
+def _wanted(root: Job, search: SearchSpec) -> int:
+    """Return how many suggestions could be taken now. With rungs, trials go on after all are made."""
+    room = _room(root, search)
+    if search.algorithm in RUNGS:
+        return room
+    return min(room, outcomes.trials_planned(root) - root.trials.filter(source="algorithm").count())
+
+
+def is_over(root: Job, search: SearchSpec) -> bool:
+    """Say whether no further suggestion will ever come."""
+    if root.payload.get("exhausted"):
+        return True
+    made = root.trials.filter(source="algorithm").count()
+    return search.algorithm not in RUNGS and made >= outcomes.trials_planned(root)
+
+
+def ask(root: Job, search: SearchSpec) -> None:
     """Send a wake-up for suggestions if some are wanted and nobody works on it."""
-    if min(_room(root, search), search.trials_planned() - made) <= 0:
+    if _wanted(root, search) <= 0:
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
         return
@@ -86,8 +109,7 @@ def claim(job_id: int) -> Ticket | None:
         if root.kind != JobKind.SEARCH:
             return None
         search = outcomes.search_of(root)
-        made = root.trials.filter(source="algorithm").count()
-        wanted = min(_room(root, search), search.trials_planned() - made, MOST_AT_ONCE)
+        wanted = 0 if is_over(root, search) else min(_wanted(root, search), MOST_AT_ONCE)
         claimed = wanted > 0 and Job.objects.filter(pk=job_id, suggest_fence=root.suggest_fence).filter(
             Q(suggest_until=None) | Q(suggest_until__lt=clock.seconds_from_now(3.5))
         ).update(suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS))
@@ -96,26 +118,46 @@ def claim(job_id: int) -> Ticket | None:
         return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted))
 
 
+COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "rungs")
+
+
 def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
-    trials = root.trials.order_by("number").values("number", "state", "values", "score", "source")
-    body = search.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"search": body, "count": wanted, "trials": list(trials)}
+    trials = list(root.trials.order_by("number").values("pk", *COLUMNS))
+    if search.objectives is not None:
+        scores = outcomes.scores_of(root.trials.all(), search.objectives)
+        trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
+    return {
+        "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
+        "count": wanted,
+        "trials": [*earlier.trials(root, search), *(_without_key(trial) for trial in trials)],
+    }
 
 
-def add(ticket: Ticket, values: list[dict[str, Value]]) -> None:
-    """Make trials of the suggestions. An empty list says that the space is used up.
+def _without_key(trial: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in trial.items() if name != "pk"}
+
+
+def add(ticket: Ticket, answer: Answer) -> None:
+    """Make trials of the suggestions, let others go on or end, and note when no more will come.
 
     Raises:
         StaleFence: the right was given to another worker meanwhile; nothing was written.
+        ValueError: a configuration does not fit the space; nothing was written.
     """
     with transaction.atomic():
         root = _release(ticket)
         if root.state in FINAL:
             return  # stopped while somebody was still thinking: nothing would ever end these trials
-        if not values:
+        if answer.exhausted:
             root.payload = root.payload | {"exhausted": True}
             root.save(update_fields=["payload"])
-        _make_trials(root, values, source="algorithm")
+        _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
+        for suggestion in answer.suggestions:
+            if suggestion.promotes is not None:
+                rungs.promote(root, suggestion)
+        for dropped in answer.dropped:
+            rungs.drop(root, dropped)
         hints.send("schedule", job=root.pk)
 
 
@@ -135,14 +177,14 @@ def _release(ticket: Ticket) -> Job:
 
 def make_trial(root: Job, values: Values, *, source: str, by: User | None = None) -> Trial:
     """Make a queued trial with its executions, inside the caller's transaction."""
-    return _make_trials(root, [values], source=source, by=by)[0]
+    return _make_trials(root, [Suggestion(values=dict(values))], source=source, by=by)[0]
 
 
 def _make_trials(
-    root: Job, configurations: Sequence[Values], *, source: str, by: User | None = None
+    root: Job, suggestions: Sequence[Suggestion], *, source: str, by: User | None = None
 ) -> list[Trial]:
     search = outcomes.search_of(root)
-    checked = [check_values(search.space, values) for values in configurations]
+    checked = [check_values(search.space, suggestion.values) for suggestion in suggestions]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0
     trials = Trial.objects.bulk_create(
         Trial(
@@ -151,14 +193,36 @@ def _make_trials(
             values=values,
             values_digest=values_digest(values),
             source=source,
-            state=TrialState.QUEUED,
+            bracket=suggestion.bracket,
+            rung=suggestion.rung,
+            epochs=suggestion.epochs,
             created_by=by,
         )
-        for number, values in enumerate(checked, last + 1)
+        for number, (values, suggestion) in enumerate(zip(checked, suggestions, strict=True), last + 1)
     )
     Execution.objects.bulk_create(
         Execution(trial=trial, number=n, seed=execution_seed(search.seed, trial.number, n), **turn._asdict())
         for trial in trials
         for n, turn in enumerate(search.turns(), start=1)
     )
+    for trial, suggestion in zip(trials, suggestions, strict=True):
+        if suggestion.answered_by is not None:
+            _answer(root, trial, suggestion.answered_by)
     return trials
+
+
+def _answer(root: Job, trial: Trial, number: int) -> None:
+    """Give a trial the scores of a completed one with the same values; nothing is trained."""
+    first = root.trials.get(number=number)
+    if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
+        raise ValueError(f"trial {number} cannot answer for {trial.values}")
+    measured = {execution.number: execution for execution in first.executions.all()}
+    for execution in trial.executions.all():
+        for name in COPIED:
+            setattr(execution, name, getattr(measured[execution.number], name))
+        execution.save(update_fields=COPIED)
+    trial.state, trial.score, trial.std = TrialState.COMPLETED, first.score, first.std
+    trial.answered_by, trial.finished = first, clock.now()
+    trial.save(update_fields=["state", "score", "std", "answered_by", "finished"])
+    body = events.event("trial", root, trial=trial.number, state=str(TrialState.COMPLETED))
+    events.append(root.root_id_or_self, [body | {"score": trial.score, "std": trial.std}])

@@ -4,7 +4,7 @@ from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
 from jobs.models.data import Dataset, DatasetVersion
 from jobs.models.experiment import Experiment, Revision
-from jobs.models.job import Attempt, Execution, Job, Lease, Trial, Worker
+from jobs.models.job import Attempt, Execution, Job, Lease, Trial, TrialDecision, Worker
 from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
 from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
 from jobs.models.registry import (
@@ -50,6 +50,7 @@ __all__ = [
     "Revision",
     "Role",
     "Trial",
+    "TrialDecision",
     "User",
     "Worker",
 ]

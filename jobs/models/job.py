@@ -101,6 +101,17 @@ class Trial(models.Model):
     restarts = models.PositiveIntegerField(default=0)
     score = models.FloatField(null=True)
     std = models.FloatField(null=True)
+    bracket = models.PositiveIntegerField(default=0, help_text="which bracket of Hyperband it belongs to")
+    rung = models.PositiveIntegerField(default=0, help_text="how often it was promoted")
+    epochs = models.PositiveIntegerField(null=True, help_text="where its rung ends; null: trains to the end")
+    rungs = models.JSONField(default=list, help_text="its score at the end of each rung, oldest first")
+    answered_by = models.ForeignKey(
+        "self",
+        on_delete=models.RESTRICT,  # PROTECT would keep a whole search from being deleted
+        null=True,
+        related_name="answers",
+        help_text="the trial of the same values whose scores it has; it was not trained",
+    )
     error = models.JSONField(null=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
@@ -113,6 +124,31 @@ class Trial(models.Model):
 
     def __str__(self) -> str:
         return f"trial {self.number} of {self.job_id}"
+
+    @property
+    def waits_at_rung(self) -> bool:
+        """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
+        return self.state == TrialState.PAUSED and len(self.rungs) > self.rung
+
+
+class TrialDecision(models.Model):
+    """Why a trial went on from a rung or did not, in the numbers that were seen. Written once."""
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="decisions")
+    rule = models.CharField(max_length=30, help_text="what decided: the search's algorithm, say")
+    rung = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField(null=True)
+    value = models.FloatField(null=True)
+    saw = models.JSONField(default=dict, help_text="promoted, cutoff, of (how many trials)")
+    time = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["trial", "rule", "rung"], name="one_decision_of_a_rule_and_rung")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule} at rung {self.rung} of {self.trial}"
 
 
 class Execution(models.Model):

@@ -1,12 +1,15 @@
 """What came out of a search or a family of jobs: best trials, candidates, results."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
 from jobs.errors import Conflict
-from jobs.models import Dataset, Job, Project, Trial
+from jobs.models import Dataset, Execution, Job, Project, Trial
+from jobs.spec.pareto import fronts
 from jobs.spec.search import Objective, SearchSpec
 from jobs.states import JobKind, JobState, TrialState
 
@@ -39,11 +42,23 @@ def score_of(trial: Trial) -> tuple[float | None, float | None]:
     return (fmean(scores), pstdev(scores)) if scores else (None, None)
 
 
+def trials_planned(root: Job) -> int:
+    """Return how many trials the algorithm of a search will make, if nothing ends it before."""
+    search = search_of(root)
+    return search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
+
+
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
-    """List the completed trials of distinct values with the best scores, best first."""
+    """List the completed trials of distinct values with the best scores, best first.
+
+    Under several objectives those come first that no other trial beats in all of them.
+    """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
     rows = root.trials.filter(state=TrialState.COMPLETED, score__isnull=False).order_by(order, "number")
+    several = _several_objectives(root)
+    if several is not None:
+        rows = _by_dominance(rows, several, limit)
     chosen: list[int] = []
     seen: set[str] = set()
     for pk, digest in rows.values_list("pk", "values_digest"):
@@ -53,6 +68,35 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
         if len(chosen) == limit:
             break
     return rows.filter(pk__in=chosen)
+
+
+def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
+    spec = root.revision.spec if root.revision is not None else None
+    return spec.search.objectives if spec is not None and spec.search is not None else None
+
+
+def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit: int) -> QuerySet[Trial]:
+    """Order trials by their front; more than `limit` of them, since values repeat."""
+    scores = scores_of(rows, objectives)
+    keys = sorted(scores)
+    costs = [tuple(o.cost(x) for o, x in zip(objectives, scores[pk], strict=True)) for pk in keys]
+    ordered = [keys[i] for front in fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
+    place = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
+    return rows.filter(pk__in=ordered).order_by(place) if ordered else rows.none()
+
+
+def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[int, tuple[float, ...]]:
+    """Return, by trial, one score an objective: the mean over its executions, of those that measured it."""
+    done = Execution.objects.filter(trial__in=rows, trial__state=TrialState.COMPLETED)
+    measured: dict[int, list[list[float]]] = defaultdict(list)
+    for trial, metrics in done.values_list("trial_id", "metrics"):
+        figures = [metrics.get(objective.metric) for objective in objectives]
+        if all(isinstance(figure, int | float) for figure in figures):
+            measured[trial].append(figures)
+    return {
+        trial: tuple(fmean(column) for column in zip(*found, strict=True))
+        for trial, found in measured.items()
+    }
 
 
 def validation_score(job: Job, objective: Objective) -> float | None:

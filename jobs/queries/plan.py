@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from jobs import clock
 from jobs.errors import BadSpec
 from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
-from jobs.queries import datasets, past
+from jobs.queries import datasets, earlier, past
 from jobs.queries.outcomes import dataset_in
 from jobs.spec import checks
 from jobs.spec import plan as planning
@@ -45,6 +45,7 @@ def judge(
     except ValidationError as error:
         return Verdict(None, problems(error, body, PREFIX))
     version, found = _data(project, spec)
+    found += earlier.problems(project, spec.search)
     profile = version.profile if version is not None else None
     if profile is not None:
         found += checks.problems(spec, profile)

@@ -64,7 +64,7 @@ def _counted(job: Job) -> tuple[float, float, str]:
         search = outcomes.search_of(job)
         extra = job.trials.exclude(source="algorithm").count()
         done = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED).count()
-        return done, (search.trials_planned() + extra) * search.trainings(), "executions"
+        return done, (outcomes.trials_planned(job) + extra) * search.trainings(), "executions"
     stored = job.progress
     return stored.get("done", 0), stored.get("total", 0), stored.get("unit", "")
 

@@ -40,13 +40,24 @@ class ExperimentSpec(Frozen):
         if self.after.retrain is not None and self.after.retrain.top > 1:
             if self.search is None:
                 raise ValueError("after.retrain.top above 1 needs a search to choose from")
-            top, planned = self.after.retrain.top, self.search.trials_planned()
+            top, planned = self.after.retrain.top, self.search.trials_planned(self.fit.epochs)
             if top > planned:
                 raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
         if self.search is not None and self.search.evaluation.kind == "k_fold" and self.data.split.time:
             raise ValueError(
                 "search.evaluation: folds mix past and future; with a split over time take holdout"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rungs_lie_within_a_training(self) -> Self:
+        options = self.search.options if self.search is not None else None
+        for name in ("min_epochs", "max_epochs") if options is not None else ():
+            epochs = getattr(options, name)
+            if epochs is not None and epochs > self.fit.epochs:
+                raise ValueError(
+                    f"search.options.{name} {epochs} is above the {self.fit.epochs} of fit.epochs"
+                )
         return self
 
     @model_validator(mode="after")

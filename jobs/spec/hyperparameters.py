@@ -56,6 +56,10 @@ class _Hyperparameter(Frozen):
         """List the grid's values."""
         raise NotImplementedError
 
+    def is_countable(self) -> bool:
+        """Say whether the grid holds every value that sampling may give."""
+        return True
+
     def is_active(self, values: Values) -> bool:
         """Say whether every condition holds under `values` (parents come before children)."""
         return all(c.name in values and values[c.name] in c.in_ for c in self.conditions())
@@ -103,6 +107,10 @@ class IntParameter(_Range):
         """Say whether sampling or a grid may give this value."""
         return isinstance(value, int) and not isinstance(value, bool) and value in self._steps()
 
+    def is_countable(self) -> bool:
+        """Say whether the grid holds every value that sampling may give."""
+        return self.step is not None or self.sampling == "linear"
+
     def grid(self) -> Sequence[int]:
         """List the grid's values, ascending; without a step, 10 evenly spread ones under log sampling."""
         if self.step is not None:
@@ -114,7 +122,7 @@ class IntParameter(_Range):
 
     def sample(self, rng: random.Random) -> int:
         """Draw one value."""
-        if self.step is not None or self.sampling == "linear":
+        if self.is_countable():
             return rng.choice(self.grid())
         value = at(rng.random(), self.min - 0.5 if self.min > 1 else self.min, self.max + 0.5, self.sampling)
         return min(max(round(value), self.min), self.max)
@@ -148,6 +156,10 @@ class FloatParameter(_Range):
         if isinstance(value, bool | str):
             return False
         return value in self._steps(self.step) if self.step else self.min <= value <= self.max
+
+    def is_countable(self) -> bool:
+        """Say whether the grid holds every value that sampling may give."""
+        return self.step is not None or self.min == self.max
 
     def grid(self) -> Sequence[float]:
         """List the grid's values, ascending; 10 evenly spread ones when there is no step."""

@@ -114,12 +114,12 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         profile: of its data; None while the data set is still being prepared.
         now: free slots and what earlier runs took.
     """
-    trials = spec.search.trials_planned() if spec.search is not None else 1
+    trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = extent.of(spec.search.space) if spec.search is not None else None
     known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
-    epochs = _epochs(spec, executions)
+    epochs = _epochs(spec)
     expected = estimate.of(spec, executions, epochs, now.history)
     return Plan(
         kind="search" if spec.search is not None else "train",
@@ -170,10 +170,12 @@ def _retrainings(spec: ExperimentSpec) -> int:
     return spec.after.retrain.top
 
 
-def _epochs(spec: ExperimentSpec, executions: int) -> int:
+def _epochs(spec: ExperimentSpec) -> int:
     """Bound the epochs from above: nothing stops early, everything runs to its cap."""
-    retrain = spec.after.retrain
-    of_search = executions * spec.fit.epochs
+    retrain, search = spec.after.retrain, spec.search
+    of_search = spec.fit.epochs
+    if search is not None:
+        of_search = search.epochs_planned(spec.fit.epochs) * search.trainings()
     if retrain is None:
         return of_search
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0

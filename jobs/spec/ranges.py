@@ -28,6 +28,19 @@ def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
     return low + fraction * (high - low)
 
 
+def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> float:
+    """Map a value in [low, high] to its fraction in [0, 1]: what `at` came from."""
+    if low == high:
+        return 0.5
+    if sampling == "log":
+        found = math.log(value / low) / math.log(high / low)
+    elif sampling == "reverse_log":
+        found = 1 - math.log((high + low - value) / low) / math.log(high / low)
+    else:
+        found = (value - low) / (high - low)
+    return min(max(found, 0.0), 1.0)
+
+
 def rounded(value: float) -> float:
     """Return `value` as grids hold it."""
     return float(f"{value:.{DIGITS}g}")
@@ -72,14 +85,14 @@ class Steps(Sequence[float]):
 
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
         """Return the place of `value`, which must be one of the values exactly."""
-        place = self._place(value) if isinstance(value, int | float) else 0
+        place = self.place(value) if isinstance(value, int | float) else 0
         if value in self and place in range(len(self))[start:stop]:
             return place
         raise ValueError(f"{value!r} is no step from {self._low} to {self._high}")
 
     def nearest(self, value: float) -> float:
         """Return the value of the range that is closest to any number."""
-        return self._value(self._place(value))
+        return self._value(self.place(value))
 
     def _value(self, place: int) -> float:
         if self._sampling == "linear":
@@ -90,7 +103,7 @@ class Steps(Sequence[float]):
             value = self._high + self._low - self._low * self._step ** (self._last - place)
         return min(max(rounded(value), self._low), self._high)
 
-    def _place(self, value: float) -> int:
+    def place(self, value: float) -> int:
         """Return where the closest value stands: near what the scale's inverse says."""
         inside = min(max(value, self._low), self._high)
         if self._sampling == "linear":

@@ -4,7 +4,7 @@ Pure functions of the space, so the plan on a page, a grid search and a random s
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jobs.spec import counting
 from jobs.spec.hyperparameters import (
@@ -85,18 +85,19 @@ def grid(space: Space) -> Iterator[dict[str, Value]]:
     Inactive hyperparameters are left out, so branches that differ only in them appear once.
     """
 
-    def extend(values: dict[str, Value], rest: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
-        if not rest:
+    points = [parameter.grid() for parameter in space]
+
+    def extend(values: dict[str, Value], i: int) -> Iterator[dict[str, Value]]:
+        while i < len(space) and not space[i].is_active(values):
+            i += 1
+        if i == len(space):
             yield values
             return
-        head, *tail = rest
-        if not head.is_active(values):
-            yield from extend(values, tail)
-            return
-        for value in head.grid():
-            yield from extend({**values, head.name: value}, tail)
+        name = space[i].name
+        for value in points[i]:
+            yield from extend({**values, name: value}, i + 1)
 
-    yield from extend({}, space)
+    yield from extend({}, 0)
 
 
 def grid_size(space: Space, limit: int = 1_000_000) -> int:

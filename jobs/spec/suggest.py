@@ -15,7 +15,8 @@ from jobs.spec.search_space import Value, Values
 Key = tuple[tuple[str, Value], ...]
 """A configuration as a hashable value, whatever the order of its names."""
 
-WITHOUT_RESULT = frozenset({"failed", "stopped"})
+FINAL = frozenset({"pruned", "completed", "failed", "stopped"})
+"""States of a trial that nothing follows but a retry."""
 
 
 def key(values: Values) -> Key:
@@ -47,9 +48,19 @@ class TrialRow(Frozen):
     epochs: int | None = None
     rungs: tuple[float | None, ...] = ()
 
+    def waits(self) -> bool:
+        """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
+        return self.state == "paused" and len(self.rungs) > self.rung
+
     def is_pending(self) -> bool:
-        """Say whether a result may still come."""
-        return self.score is None and self.state not in WITHOUT_RESULT and self.state != "completed"
+        """Say whether a result may still come without anybody's decision."""
+        return self.state not in FINAL and not self.waits()
+
+    def result(self) -> tuple[float, ...] | None:
+        """Return what it reached, one value an objective; None while that is not known."""
+        if self.scores is not None:
+            return self.scores
+        return None if self.score is None else (self.score,)
 
 
 class SuggestRequest(Frozen):
@@ -59,14 +70,6 @@ class SuggestRequest(Frozen):
     epochs: int = Field(default=100, ge=1)
     trials: tuple[TrialRow, ...] = ()
     count: int = Field(default=1, ge=1, le=1000)
-
-    def next_number(self) -> int:
-        """Return the number that the first new trial will have; trials count from 1."""
-        return max((trial.number for trial in self.trials if trial.source != "earlier"), default=0) + 1
-
-    def seen(self) -> set[Key]:
-        """Return every configuration that already has a trial in this search, whoever asked for it."""
-        return {key(trial.values) for trial in self.trials if trial.source != "earlier"}
 
 
 class Suggestion(Frozen):

@@ -80,7 +80,7 @@ def _trials(root: Job, events: list[Event]) -> Iterator[str]:
     if root.kind != "search" or root.revision is None or root.revision.spec.search is None:
         return
     trials = list(root.trials.order_by("number"))
-    planned = root.revision.spec.search.trials_planned()
+    planned = root.revision.spec.search.trials_planned(root.revision.spec.fit.epochs)
     if [trial.number for trial in trials] != list(range(1, planned + 1)):
         yield f"job {root.pk}: {planned} trials were planned, there are {[t.number for t in trials]}"
     if len({trial.values_digest for trial in trials}) != len(trials):

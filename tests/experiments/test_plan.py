@@ -152,6 +152,55 @@ def test_each_error_stands_at_its_field(
     assert list(wrong(world, {**spec, section: value})) == [pointer]
 
 
+TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
+
+
+@pytest.mark.parametrize(
+    ("search", "pointer"),
+    [
+        ({"options": {"factor": 3}}, "options"),
+        ({"algorithm": "asha", "options": {"iterations": 2}}, "options/iterations"),
+        ({"algorithm": "hyperband", "options": {"factor": 1}}, "options/factor"),
+        ({"algorithm": "hyperband", "options": {"min_epochs": 5, "max_epochs": 3}}, "options/min_epochs"),
+        ({"algorithm": "hyperband", "options": {"max_epochs": 101}}, "options/max_epochs"),
+        (
+            {"algorithm": "asha", "space": [{"name": "epochs", "kind": "choice", "values": [1]}]},
+            "space/0/name",
+        ),
+        ({"algorithm": "bayesian", "objectives": TWO}, "objectives"),
+        ({"objectives": TWO, "objective": TWO[1]}, "objective"),
+        ({"objectives": TWO[:1]}, "objectives"),
+        ({"objectives": [TWO[0], TWO[0]]}, "objectives"),
+        ({"objective": {"metric": "accuracy"}}, "objective/metric"),
+        ({"objectives": [TWO[0], {"metric": "val_mae"}]}, "objectives/1/metric"),
+        ({"duplicates": "forget"}, "duplicates"),
+        ({"warm_start": 12345}, "warm_start"),
+        ({"algorithm": "hyperband"}, "algorithm"),
+    ],
+)
+def test_each_error_of_a_search_stands_at_its_field(
+    world: World, spec: dict[str, Any], search: dict[str, Any], pointer: str
+) -> None:
+    spec["fit"] = {"epochs": 100}
+    body = {**spec, "search": {"space": [SHUFFLE], **search}}
+    assert list(wrong(world, body)) == [f"/spec/search/{pointer}"]
+
+
+def test_brackets_are_planned_with_the_epochs_they_take(world: World, spec: dict[str, Any]) -> None:
+    search = {"algorithm": "hyperband", "executions_per_trial": 2, "max_trials": 1000, "space": [FREE]}
+    found = plan.judge(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
+    assert found is not None
+    assert (found.trials, found.executions) == (9 + 5 + 3, 34)
+    assert found.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
+
+
+def test_the_first_of_several_objectives_leads(world: World, spec: dict[str, Any]) -> None:
+    verdict = plan.judge(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
+    assert verdict.spec is not None and verdict.spec.search is not None
+    assert verdict.spec.search.objective.metric == "val_accuracy"
+    assert plan.judge(world.project, verdict.spec.to_json()).spec == verdict.spec
+
+
 def test_images_are_asked_for_by_cnn(world: World, spec: dict[str, Any]) -> None:
     body = {**spec, "data": {"dataset": "diabetes"}, "model": {"template": "cnn"}}
     assert "/spec/model/template" in wrong(world, body)

@@ -23,6 +23,7 @@ from jobs.spec import events as said
 from jobs.spec.events import RunnerEvent
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search_space import grid
+from jobs.spec.suggest import Answer, Suggestion
 from jobs.states import Outcome
 from jobs.store import StoredFile
 
@@ -158,7 +159,10 @@ def suggest_from_grid(job: Job) -> None:
     made = sum(trial["source"] == "algorithm" for trial in ticket.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
-    suggest.add(ticket, list(grid(search.space))[made : made + ticket.request["count"]])
+    found = list(grid(search.space))[made : made + ticket.request["count"]]
+    suggest.add(
+        ticket, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
+    )
 
 
 def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:

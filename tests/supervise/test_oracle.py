@@ -14,7 +14,8 @@ for line in sys.stdin:
     request = json.loads(line)
     if request.get("die"): os._exit(3)
     if request.get("sleep"): time.sleep(60)
-    answer = {"error": "no"} if request.get("refuse") else {"values": [{"pid": os.getpid()}]}
+    good = {"answer": {"suggestions": [{"values": {"pid": os.getpid()}}]}}
+    answer = {"error": "no"} if request.get("refuse") else good
     print(json.dumps(answer), flush=True)
 """
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.spec.search_space import Value
+from pydantic import ValidationError
+
+from jobs.spec.suggest import Answer
 from workers.supervise.environment import runner_environment
 
 ANSWER_LIMIT = 16 * 2**20
@@ -34,8 +36,8 @@ class Oracle:
         self._lock = asyncio.Lock()
         self._asked = time.monotonic()
 
-    async def ask(self, request: dict[str, Any]) -> list[dict[str, Value]]:
-        """Return the values of the trials to make next.
+    async def ask(self, request: dict[str, Any]) -> Answer:
+        """Return what to train next.
 
         Raises:
             SuggestionFailed: the request does not hold, or the process was slow or died.
@@ -51,10 +53,12 @@ class Oracle:
             except (OSError, ValueError) as error:
                 await self._end()
                 raise SuggestionFailed("the process that makes suggestions died") from error
-        if "values" not in answer:
-            raise SuggestionFailed(str(answer.get("error", "an answer without values")))
-        values: list[dict[str, Value]] = answer["values"]
-        return values
+        try:
+            return Answer.model_validate(answer["answer"])
+        except (KeyError, ValidationError) as error:
+            raise SuggestionFailed(
+                str(answer.get("error", f"an answer that cannot be read: {error}"))
+            ) from None
 
     async def end_if_idle(self, seconds: float) -> None:
         """Give its memory back when nothing was asked for a while."""

@@ -8,17 +8,14 @@ from pydantic import ValidationError
 
 from jobs.actions import suggest
 from jobs.errors import StaleFence
-from jobs.spec.search_space import Value
-from workers.engine.search import grid_search, random_search
-from workers.engine.search.request import SuggestRequest
+from jobs.spec.suggest import Answer, SuggestRequest
+from workers.engine.search.suggest import CHEAP
+from workers.engine.search.suggest import suggest as think
 from workers.node.lanes import Lane
 from workers.node.oracle import Oracle, SuggestionFailed
 from workers.supervise.ledger import LedgerAway
 
 log = logging.getLogger(__name__)
-
-CHEAP = {"random": random_search.suggest, "grid": grid_search.suggest}
-"""What costs microseconds and imports nothing large; the rest is the oracle's."""
 
 
 class Suggestions:
@@ -47,8 +44,8 @@ class Suggestions:
             if ticket is None:
                 return
             try:
-                values = await self._think(ticket.request)
-                await self._lane.call(lambda: suggest.add(ticket, values))
+                answer = await self._think(ticket.request)
+                await self._lane.call(lambda: suggest.add(ticket, answer))
             except (SuggestionFailed, ValueError) as error:  # ValueError: values outside the space
                 log.warning("search %s: %s", job_id, error)
                 text = str(error)
@@ -56,11 +53,11 @@ class Suggestions:
         except (LedgerAway, StaleFence) as error:
             log.warning("suggestions for %s are dropped: %s", job_id, error)
 
-    async def _think(self, body: dict[str, Any]) -> list[dict[str, Value]]:
+    async def _think(self, body: dict[str, Any]) -> Answer:
         try:
             request = SuggestRequest.model_validate(body)
         except ValidationError as error:
             raise SuggestionFailed(f"the search cannot be read: {error}") from error
-        if (cheap := CHEAP.get(request.search.algorithm)) is not None:
-            return await asyncio.to_thread(cheap, request)
+        if request.search.algorithm in CHEAP:
+            return await asyncio.to_thread(think, request)
         return await self._oracle.ask(body)

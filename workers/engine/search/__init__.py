@@ -1,5 +1,5 @@
-"""Search algorithms: rows of trials in, values of new trials out. No state of their own.
+"""Search algorithms: rows of trials in, what to train next out. No state of their own.
 
-`request.SuggestRequest` is what is asked, `suggest.suggest` answers it, `python -m workers.engine.search`
-does so in a process of its own. Only `bayesian` imports keras_tuner, and only when it is asked for.
+`jobs.spec.suggest` says what is asked and answered, `suggest.suggest` answers it, `python -m
+workers.engine.search` does so in a process of its own, with the algorithms that build a model.
 """

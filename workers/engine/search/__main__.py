@@ -1,6 +1,6 @@
 """A disposable process that suggests: a `SuggestRequest` a line in, an answer a line out, until end of file.
 
-    {"values": [{…}, …]}     or     {"error": "a sentence"}
+    {"answer": {"suggestions": […], …}}     or     {"error": "a sentence"}
 
 It holds nothing between two lines but its imports, so it may be killed at any moment.
 """
@@ -17,16 +17,18 @@ import json  # noqa: E402
 import sys  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
-from workers.engine.search.request import SuggestRequest  # noqa: E402
+from jobs.spec.suggest import SuggestRequest  # noqa: E402
+from workers.engine.search.algorithms import ALGORITHMS  # noqa: E402
 from workers.engine.search.suggest import suggest  # noqa: E402
 
 
 def answer(line: str) -> dict[str, Any]:
     """Answer one request; a request or a model that fails is an answer too."""
     try:
-        return {"values": suggest(SuggestRequest.model_validate_json(line))}
+        found = suggest(SuggestRequest.model_validate_json(line), ALGORITHMS)
     except (ValueError, ArithmeticError, LookupError, RuntimeError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
+    return {"answer": found.model_dump(mode="json")}
 
 
 def main(requests: TextIO, answers: TextIO) -> None:

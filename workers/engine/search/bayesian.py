@@ -1,210 +1,167 @@
-"""Bayesian optimization: KerasTuner's Gaussian process with upper confidence bound, made stateless.
+"""Bayesian optimization: a Gaussian process over the space, and the configuration it expects most of.
 
-A fresh oracle is filled from the rows for every suggestion and thrown away after it, which avoids what
-goes wrong with a long-lived one: locks that stay held after an error, NaN in its stored state, its own
-trial ids and retries. Only `populate_space` is called; it takes no lock and writes no file.
+Kernel: Matérn 5/2 with a length scale a column (automatic relevance determination) plus noise, by
+scikit-learn. Acquisition: expected improvement, over random configurations and neighbours of the best, so
+that a suggestion costs one prediction and not thousands. A trial whose result is still to come is taken to
+have what the model expects of it, which leaves nothing to be gained beside it.
 
-The oracle sees every countable hyperparameter as its place in our own grid. Its own arithmetic on
-float steps would take 0.3 for the third of the steps of 0.1 that it is the fourth of.
+Sources: Snoek, Larochelle and Adams, Practical Bayesian Optimization, NeurIPS 2012, section 3; expected
+improvement: Jones, Schonlau and Welch, J. Global Optimization 13 (1998), section 4.1; pending trials:
+Ginsbourger, Le Riche and Carraro, Kriging Is Well-Suited to Parallelize Optimization, 2010, section 4.1.
 """
 
-import hashlib
-from collections.abc import Sequence
+import random
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras_tuner
 import numpy as np
+import numpy.typing as npt
 import sklearn
-from keras_tuner.engine.trial import Trial, TrialStatus
+from scipy.optimize import minimize
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
 from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import (
-    FixedParameter,
-    FloatParameter,
-    IntParameter,
-    Parameter,
-    Space,
-    Value,
-    Values,
-)
+from jobs.spec.search_space import FixedParameter, Value
+from jobs.spec.suggest import TrialRow
 from workers.engine.search import random_search
-from workers.engine.search.gaussian import QuickRegressor
-from workers.engine.search.request import Key, SuggestRequest, TrialRow, key
+from workers.engine.search.axes import axes_of, draw, neighbour
+from workers.engine.search.columns import Columns
+from workers.engine.search.history import History
+from workers.engine.search.seeds import seed_of
 
-POINTS_PER_DIMENSION = 3
-CANDIDATES = 50
-"""How many unseen configurations compete when the oracle proposes one that has a trial already."""
+Floats = npt.NDArray[np.float64]
 
-
-def suggest(request: SuggestRequest) -> list[dict[str, Value]]:
-    """Return `request.count` configurations; trials without a score yet push new ones away from them."""
-    rows = sorted(request.trials, key=lambda row: row.number)
-    found: list[dict[str, Value]] = []
-    first = request.next_number()
-    for number in range(first, first + request.count):
-        values = _next(request.search, rows, number)
-        rows.append(TrialRow(number=number, state="queued", values=values))
-        found.append(values)
-    return found
+ROWS = 500
+"""Of more results the model takes the best quarter and the newest: its cost grows with their cube."""
+ROWS_FOR_KERNEL = 100
+"""From so many of them the kernel's parameters are found: that takes dozens of fits."""
+STARTS, STEPS = 2, 20
+"""How often, and for how long, L-BFGS looks for the kernel's parameters."""
+RANDOM, NEARBY, LEADERS = 600, 480, 6
+"""Candidates: drawn evenly, and drawn near the best few."""
+SPREADS = (0.2, 0.05, 0.01)
+"""How far neighbours lie away, as fractions of an axis."""
+RELEVANCE_UP_TO = 32
+"""With more columns than this all share a length scale: there are never enough trials to tell them apart."""
 
 
 def initial_points(search: SearchSpec) -> int:
-    """Return how many trials must have a score before the first model: 3 a dimension, at most half."""
+    """Return how many results the first model needs: 2 a dimension, at most a third of the search."""
     dimensions = sum(not isinstance(p, FixedParameter) for p in search.space)
-    return max(3, min(POINTS_PER_DIMENSION * dimensions, search.max_trials // 2))
+    return max(3, min(2 * dimensions, search.max_trials // 3))
 
 
-def _next(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> dict[str, Value]:
-    scored = [row for row in rows if row.score is not None]
-    if len(scored) < initial_points(search):
-        return random_search.unseen(search.space, {key(row.values) for row in rows}, search.seed, number)
-    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        return _by_model(search, rows, number)
+def start(history: History) -> Callable[[History], dict[str, Value]]:
+    """Return what proposes one configuration after the other; the kernel is fitted once an answer."""
+    rows = history.model_rows(ROWS)
+    scored = [row for row in rows if row.result() is not None]
+    if len(scored) < initial_points(history.search):
+        return lambda history: (
+            random_search.unseen(history, history.next_number) or random_search.propose(history)
+        )
+    with _quiet():
+        model = Model(history, scored)
+    pending = [row for row in rows if row.result() is None]
+
+    def propose(history: History) -> dict[str, Value]:
+        waiting = [*pending, *(row for row in history.rows if row.number >= known)]
+        with _quiet():
+            return model.most_promising(history, waiting)
+
+    known = history.next_number
+    return propose
 
 
-def _by_model(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> dict[str, Value]:
-    """Return the oracle's proposal or, as it does not look for repetitions itself, the next best one."""
-    oracle = _filled(search, rows, number)
-    values = from_oracle(search.space, oracle.populate_space(str(number))["values"])
-    seen = {key(row.values) for row in rows}
-    return _most_promising(oracle, search, seen, number) if key(values) in seen else values
+class Model:
+    """A Gaussian process fitted to costs, and the search for what to try next."""
+
+    def __init__(self, history: History, scored: Sequence[TrialRow]) -> None:
+        search = history.search
+        self._axes = axes_of(search.space)
+        self._columns = Columns(search.space, self._axes)
+        costs = np.array([history.cost(row) for row in scored])
+        self._leaders = [scored[i] for i in np.argsort(costs, kind="stable")[:LEADERS]]
+        self._x = self._columns.matrix([row.values for row in scored])
+        self._y = tamed(costs)
+        self._kernel, self._noise = self._fitted(seed_of(search.seed, len(scored)))
+
+    def most_promising(self, history: History, pending: Sequence[TrialRow]) -> dict[str, Value]:
+        """Return the candidate with the largest expected improvement over the best result so far."""
+        candidates = self._candidates(history)
+        x, y = self._x, self._y
+        process = self._posterior(x, y)
+        if pending:
+            there = self._columns.matrix([row.values for row in pending])
+            process = self._posterior(np.vstack([x, there]), np.append(y, process.predict(there)))
+        mean, deviation = process.predict(self._columns.matrix(candidates), return_std=True)
+        gain = expected_improvement(mean, deviation, best=float(y.min()))
+        return candidates[int(np.lexsort((mean - 2 * deviation, -gain))[0])]
+
+    def _candidates(self, history: History) -> list[dict[str, Value]]:
+        """Draw candidates, those without a trial only, as long as there are any."""
+        space, seed = history.search.space, seed_of(history.search.seed, history.next_number)
+        rng = random.Random(seed)  # noqa: S311  repeatable, not secret
+        drawn = [draw(space, self._axes, rng) for _ in range(RANDOM)]
+        for i in range(NEARBY):
+            leader = self._leaders[i % len(self._leaders)]
+            drawn.append(neighbour(space, self._axes, leader.values, SPREADS[i % len(SPREADS)], rng))
+        fresh = [values for values in drawn if not history.is_seen(values)]
+        return (fresh if history.search.duplicates == "replace" else drawn) or drawn
+
+    def _posterior(self, x: Floats, y: Floats) -> Any:
+        process = GaussianProcessRegressor(self._kernel, alpha=self._noise, optimizer=None, normalize_y=True)
+        return process.fit(x, y)
+
+    def _fitted(self, seed: int) -> tuple[Kernel, float]:
+        """Return the kernel of largest likelihood and, apart from it, the variance of the noise."""
+        width = self._x.shape[1]
+        scales = np.full(width if width <= RELEVANCE_UP_TO else 1, 0.5)
+        kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(scales, (0.05, 20.0), nu=2.5)
+        kernel += WhiteKernel(1e-3, (1e-6, 1.0))
+        some = _some(len(self._y))
+        process = GaussianProcessRegressor(
+            kernel,
+            optimizer=_few_steps,
+            n_restarts_optimizer=STARTS - 1,
+            normalize_y=True,
+            random_state=seed,
+        )
+        with warnings.catch_warnings():  # a length scale at its bound: a column that does not matter
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            process.fit(self._x[some], self._y[some])
+        return process.kernel_.k1, float(process.kernel_.k2.noise_level)
 
 
-def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
-    """Return an oracle that knows every trial with a score and every one that may still get one."""
-    oracle = _oracle(search, number)
-    trials = {str(row.number): _trial(oracle, search.space, row) for row in rows}
-    oracle.trials = {str(row.number): trials[str(row.number)] for row in rows if row.score is not None}
-    waiting = {str(row.number): trials[str(row.number)] for row in rows if row.is_pending()}
-    if waiting:
-        # The pessimistic guess for a pending trial comes from the model: fit it to real scores first,
-        # or it guesses 1 for an error of 0.03.
-        oracle.gpr.fit(*oracle._vectorize_trials())
-        oracle.trials |= waiting
-        oracle.ongoing_trials = waiting
-    return oracle
+def _quiet() -> Any:
+    return sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
 
 
-def _most_promising(oracle: Any, search: SearchSpec, seen: set[Key], number: int) -> dict[str, Value]:
-    """Return, of some random unseen configurations, the one with the lowest confidence bound."""
-    candidates: list[dict[str, Value]] = []
-    taken = set(seen)
-    for _ in range(CANDIDATES):
-        values = random_search.unseen(search.space, taken, search.seed, f"{number}/{len(candidates)}")
-        if key(values) in taken:
-            break
-        taken.add(key(values))
-        candidates.append(values)
-    if not candidates:  # the space is used up: repeat
-        return random_search.unseen(search.space, seen, search.seed, number)
-    points = np.array([_vector(oracle, to_oracle(search.space, values)) for values in candidates])
-    mean, deviation = oracle.gpr.predict(points, return_std=True)
-    return candidates[int(np.argmin(mean - oracle.beta * deviation))]
+def _few_steps(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple[Floats, float]:
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
+    return found.x, float(found.fun)
 
 
-def _vector(oracle: Any, values: Values) -> list[float]:
-    """Place a configuration in the oracle's unit cube; what is inactive stands at its default."""
-    return [hp.value_to_prob(values.get(hp.name, hp.default)) for hp in oracle._nonfixed_space()]
+def _some(count: int) -> npt.NDArray[np.int64]:
+    """Return which rows the kernel is fitted to: all, or as many as are allowed, spread evenly over them."""
+    return np.unique(np.linspace(0, count - 1, min(count, ROWS_FOR_KERNEL)).round().astype(np.int64))
 
 
-def _oracle(search: SearchSpec, number: int) -> Any:
-    """Return an empty oracle whose random numbers depend on the search's seed and the trial's number.
+def tamed(costs: Floats) -> Floats:
+    """Return costs, minimized, whose bad end cannot outshout the good one.
 
-    Were it seeded alike for every trial, each would start its optimizer from the same 50 points.
+    What is worse than the median by more than three times what the best is better than it, is cut there.
+    A learning rate that is too high gives losses of any size, and the model shall not learn them by heart.
     """
-    digest = hashlib.sha256(f"{search.seed}/{number}".encode()).digest()
-    seed = int.from_bytes(digest[:4]) % (2**31 - 1) + 1  # 0 would mean "choose one yourself"
-    oracle = keras_tuner.oracles.BayesianOptimizationOracle(
-        objective=keras_tuner.Objective(search.objective.metric, search.objective.direction),
-        hyperparameters=keras_tuner.HyperParameters.from_config(to_config(search.space)),
-        num_initial_points=1,
-        tune_new_entries=False,
-        seed=seed,
-    )
-    oracle.gpr = QuickRegressor(**oracle.gpr.get_params(deep=False))
-    oracle.verbose = 0
-    return oracle
+    middle = float(np.median(costs))
+    return np.minimum(costs, middle + 3 * max(middle - float(costs.min()), 1e-12))
 
 
-def _trial(oracle: Any, space: Space, row: TrialRow) -> Any:
-    hyperparameters = oracle.get_space()
-    hyperparameters.values = to_oracle(space, row.values)
-    status = TrialStatus.RUNNING if row.score is None else TrialStatus.COMPLETED
-    trial = Trial(hyperparameters, trial_id=str(row.number), status=status)
-    trial.score = row.score
-    return trial
-
-
-def _is_indexed(parameter: Parameter) -> bool:
-    """Say whether the oracle sees places in the grid, and not the values themselves."""
-    if isinstance(parameter, FloatParameter):
-        return parameter.step is not None or parameter.min == parameter.max
-    if isinstance(parameter, IntParameter):
-        return parameter.step is not None or parameter.sampling == "linear"
-    return True
-
-
-def to_config(space: Space) -> dict[str, Any]:
-    """Return the space as KerasTuner's JSON, new each time: its `from_config` changes what it is given."""
-    parents = {parameter.name: parameter for parameter in space}
-    return {"space": [_entry(parameter, parents) for parameter in space], "values": {}}
-
-
-def _entry(parameter: Parameter, parents: dict[str, Parameter]) -> dict[str, Any]:
-    conditions = [
-        {
-            "class_name": "Parent",
-            "config": {"name": c.name, "values": _possible(parents[c.name], c.in_)},
-        }
-        for c in parameter.conditions()
-    ]
-    common = {"name": parameter.name, "conditions": conditions}
-    if isinstance(parameter, FixedParameter):
-        return {"class_name": "Fixed", "config": {**common, "value": 0}}
-    if isinstance(parameter, IntParameter | FloatParameter) and not _is_indexed(parameter):
-        kind = "Int" if isinstance(parameter, IntParameter) else "Float"
-        bounds = {"min_value": parameter.min, "max_value": parameter.max, "sampling": parameter.sampling}
-        return {"class_name": kind, "config": {**common, **bounds}}
-    last = len(parameter.grid()) - 1
-    return {"class_name": "Int", "config": {**common, "min_value": 0, "max_value": last, "step": 1}}
-
-
-def _possible(parent: Parameter, values: Sequence[Value]) -> list[Value]:
-    """Translate a condition's values; -1, no place in a grid, where the parent can have none of them."""
-    reachable = [v for v in values if v in parent.grid()] if _is_indexed(parent) else values
-    return [_encode(parent, v) for v in reachable] or [-1]
-
-
-def _encode(parameter: Parameter, value: Value) -> Value:
-    """Turn one of our values into the oracle's; a value beside the grid goes to its nearest point."""
-    if not _is_indexed(parameter):
-        return value
-    points = parameter.grid()
-    if isinstance(parameter, IntParameter | FloatParameter) and value not in points:
-        return min(range(len(points)), key=lambda i: abs(float(points[i]) - float(value)))
-    return points.index(value)
-
-
-def _decode(parameter: Parameter, value: Value) -> Value:
-    """Turn one of the oracle's values into ours; at the end of its scale it oversteps by one."""
-    if _is_indexed(parameter):
-        return parameter.grid()[int(value)]
-    if isinstance(parameter, IntParameter):
-        return min(max(int(value), parameter.min), parameter.max)
-    if isinstance(parameter, FloatParameter):
-        return min(max(float(value), parameter.min), parameter.max)
-    return value
-
-
-def to_oracle(space: Space, values: Values) -> dict[str, Value]:
-    """Translate a configuration of ours; names that the space does not know are left out."""
-    return {p.name: _encode(p, values[p.name]) for p in space if p.name in values}
-
-
-def from_oracle(space: Space, values: Values) -> dict[str, Value]:
-    """Translate a configuration of the oracle's, active hyperparameters only, in the space's order."""
-    ours: dict[str, Value] = {}
-    for parameter in space:
-        if parameter.is_active(ours):
-            ours[parameter.name] = _decode(parameter, values[parameter.name])
-    return ours
+def expected_improvement(mean: Floats, deviation: Floats, *, best: float) -> Floats:
+    """Return how much each point is expected to fall below `best`; mean and deviation of shape (points,)."""
+    deviation = np.maximum(deviation, 1e-12)
+    z = (best - mean) / deviation
+    return (best - mean) * norm.cdf(z) + deviation * norm.pdf(z)

@@ -1,61 +1,35 @@
 """Random search. Trial n draws from a generator seeded by (search seed, n) and nothing else."""
 
 import random
-from itertools import islice
 
-from jobs.spec.search_space import (
-    FloatParameter,
-    IntParameter,
-    Parameter,
-    Space,
-    Value,
-    grid,
-    grid_size,
-    sample,
-)
-from workers.engine.search.request import Key, SuggestRequest, key
+from jobs.spec.search_space import Value, sample
+from workers.engine.search.history import History
 
 DRAWS = 64
 """How often a known configuration is drawn again before the unseen ones are listed."""
 
-LISTED = 10_000
-"""Spaces of up to this many configurations are listed to find an unseen one."""
+
+def propose(history: History) -> dict[str, Value]:
+    """Draw the configuration of the next trial, whether it was tried or not."""
+    return sample(history.search.space, generator(history, history.next_number))
 
 
-def suggest(request: SuggestRequest) -> list[dict[str, Value]]:
-    """Draw `request.count` configurations, none known while the space has others."""
-    seen = request.seen()
-    drawn = []
-    first = request.next_number()
-    for number in range(first, first + request.count):
-        values = unseen(request.search.space, seen, request.search.seed, number)
-        seen.add(key(values))
-        drawn.append(values)
-    return drawn
+def unseen(history: History, name: int | str) -> dict[str, Value] | None:
+    """Draw a configuration without a trial; None when there is none left, or none could be found.
 
-
-def unseen(space: Space, seen: set[Key], seed: int, number: int | str) -> dict[str, Value]:
-    """Draw the configuration of trial `number`: one not in `seen`, or any once the space is used up."""
-    generator = random.Random(f"{seed}/{number}")  # noqa: S311  repeatable, not secret
+    Args:
+        history: what was tried.
+        name: what makes this draw differ from others of the search: a trial's number, say.
+    """
+    drawing = generator(history, name)
     for _ in range(DRAWS):
-        values = sample(space, generator)
-        if key(values) not in seen:
+        values = sample(history.search.space, drawing)
+        if not history.is_seen(values):
             return values
-    left = [v for v in _listed(space) if key(v) not in seen]
-    return generator.choice(left) if left else sample(space, generator)
+    left = history.unseen()
+    return drawing.choice(left) if left else None
 
 
-def _listed(space: Space) -> list[dict[str, Value]]:
-    """List all configurations of a small space; nothing for one that is large or not countable."""
-    if not all(_is_countable(parameter) for parameter in space) or grid_size(space, LISTED + 1) > LISTED:
-        return []
-    return list(islice(grid(space), LISTED))
-
-
-def _is_countable(parameter: Parameter) -> bool:
-    """Say whether the grid of this parameter holds every value that sampling may give."""
-    if isinstance(parameter, FloatParameter):
-        return parameter.step is not None or parameter.min == parameter.max
-    if isinstance(parameter, IntParameter):
-        return parameter.step is not None or parameter.sampling == "linear"
-    return True
+def generator(history: History, name: int | str) -> random.Random:
+    """Return a generator that repeats itself for the same search seed and name."""
+    return random.Random(f"{history.search.seed}/{name}")  # noqa: S311  repeatable, not secret

@@ -1,0 +1,44 @@
+"""Trials that wait at the end of a rung: they go on from their checkpoint, or they are pruned."""
+
+from typing import Any
+
+from jobs.actions.transition import move_trial
+from jobs.models import Job, Trial, TrialDecision
+from jobs.queries import outcomes
+from jobs.spec.suggest import Dropped, Suggestion
+from jobs.states import TrialState
+
+
+def promote(root: Job, suggestion: Suggestion) -> None:
+    """Queue a waiting trial for its next rung; nothing happens if it waits no more."""
+    trial = _waiting(root, suggestion.promotes)
+    if trial is None:
+        return
+    _decide(root, trial, {**suggestion.saw, "promoted": True})
+    trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
+    move_trial(trial, TrialState.QUEUED, rung=suggestion.rung, epochs=suggestion.epochs)
+
+
+def drop(root: Job, dropped: Dropped) -> None:
+    """Prune a waiting trial that will never be promoted; nothing happens if it waits no more."""
+    trial = _waiting(root, dropped.trial)
+    if trial is None:
+        return
+    _decide(root, trial, {**dropped.saw, "promoted": False})
+    trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.PRUNED)
+    move_trial(trial, TrialState.PRUNED)
+
+
+def _waiting(root: Job, number: int | None) -> Trial | None:
+    """Return the trial if it still waits: it may have been stopped while somebody was thinking."""
+    trial = root.trials.select_for_update(of=("self",)).filter(number=number or 0).first()
+    return trial if trial is not None and trial.waits_at_rung else None
+
+
+def _decide(root: Job, trial: Trial, saw: dict[str, Any]) -> None:
+    TrialDecision.objects.get_or_create(
+        trial=trial,
+        rule=outcomes.search_of(root).algorithm,
+        rung=trial.rung,
+        defaults={"epoch": trial.epochs, "value": trial.rungs[trial.rung], "saw": saw},
+    )

@@ -1,0 +1,100 @@
+"""Searches played without training: rows, and a yard that ends trials in any order it likes."""
+
+import math
+import random
+
+from jobs.spec.search import RUNGS, SearchSpec
+from jobs.spec.suggest import FINAL, SuggestRequest, TrialRow
+from workers.engine.search.algorithms import ALGORITHMS
+from workers.engine.search.suggest import suggest
+
+
+def search(algorithm="random", space=(), direction="max", **more):
+    """Return a search over `space`."""
+    metric = "val_accuracy" if direction == "max" else "val_loss"
+    body = {"algorithm": algorithm, "space": list(space), **more}
+    if "objectives" not in more:
+        body["objective"] = {"metric": metric, "direction": direction}
+    return SearchSpec.model_validate(body)
+
+
+def ask(spec, rows=(), count=1, epochs=100):
+    """Return the answer to these rows."""
+    return suggest(SuggestRequest(search=spec, trials=tuple(rows), count=count, epochs=epochs), ALGORITHMS)
+
+
+def values_of(answer):
+    """Return the configurations of an answer."""
+    return [suggestion.values for suggestion in answer.suggestions]
+
+
+def row(number, state="completed", values=None, **more):
+    """Return a trial's row; its values do not matter unless they are given."""
+    return TrialRow(number=number, state=state, values=values or {"learning_rate": number / 1000}, **more)
+
+
+def quality(values, epochs):
+    """Score a configuration after so many epochs, to be minimized; more training is better."""
+    return sum(math.sin(7 * float(v)) for v in values.values() if not isinstance(v, str)) + 1 / epochs
+
+
+def finished(rows):
+    """Say whether every trial is final."""
+    return all(r.state in FINAL for r in rows)
+
+
+def play(
+    algorithm, space, *, seed=0, max_trials=12, epochs=9, slots=4, trouble=0.2, look=None, limit=2000, **more
+):
+    """Play a whole search; trials end in random order, fail, or end without a number with chance `trouble`.
+
+    Fails if it does not end. `look(rows, answer, asked)` sees every answer.
+    """
+    rng = random.Random(seed)
+    spec = search(algorithm, space, "min", max_trials=max_trials, seed=seed, **more)
+    top = epochs
+    rows = {}
+    for _ in range(limit):
+        running = [r for r in rows.values() if r.state == "running"]
+        if (free := slots - len(running)) and (not running or rng.random() < 0.6):
+            shuffled = rng.sample(list(rows.values()), len(rows))
+            answer = ask(spec, shuffled, free, epochs)
+            if look is not None:
+                look(list(rows.values()), answer, free)
+            _apply(rows, answer)
+            if answer.exhausted and not any(r.state == "running" for r in rows.values()):
+                return list(rows.values())
+            assert answer.suggestions or running, "it waits, and nothing runs"
+        if running := [r for r in rows.values() if r.state == "running"]:
+            _end(rows, rng.choice(running), top, trouble, rng, climbs=algorithm in RUNGS)
+    raise AssertionError(f"{algorithm} did not end: {rows}")
+
+
+def _apply(rows, answer):
+    for said in answer.suggestions:
+        place = {"bracket": said.bracket, "rung": said.rung, "epochs": said.epochs}
+        if said.promotes is not None:
+            old = rows[said.promotes]
+            assert old.waits() and said.rung == old.rung + 1 and said.epochs > old.epochs
+            rows[old.number] = old.model_copy(update={**place, "state": "running"})
+        elif said.answered_by is not None:
+            first = rows[said.answered_by]
+            number = len(rows) + 1
+            rows[number] = TrialRow(number=number, state="completed", values=said.values, score=first.score)
+        else:
+            rows[len(rows) + 1] = TrialRow(number=len(rows) + 1, state="running", values=said.values, **place)
+    for dropped in answer.dropped:
+        assert rows[dropped.trial].waits()
+        rows[dropped.trial] = rows[dropped.trial].model_copy(update={"state": "pruned"})
+
+
+def _end(rows, trial, top, trouble, rng, *, climbs):
+    """End a training at its rung or for good, well or badly."""
+    chance = rng.random()
+    if chance < trouble / 2:
+        rows[trial.number] = trial.model_copy(update={"state": rng.choice(["failed", "stopped"])})
+        return
+    score = None if chance < trouble else quality(trial.values, trial.epochs or top)
+    rungs = (*trial.rungs, score) if climbs else ()
+    state = "paused" if climbs and trial.epochs is not None and trial.epochs < top else "completed"
+    rows[trial.number] = trial.model_copy(update={"state": state, "score": score, "rungs": rungs})

@@ -1,0 +1,152 @@
+"""What becomes of an algorithm's answer: new trials, repeated ones, promotions, pruned trials."""
+
+from typing import Any
+
+import pytest
+
+from jobs.actions import control, pipeline, suggest
+from jobs.actions.transition import move_trial
+from jobs.models import Job, Trial, TrialDecision
+from jobs.queries import outcomes
+from jobs.spec.suggest import Answer, Dropped, Suggestion, SuggestRequest
+from jobs.states import TrialState
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final
+
+CLIMBING = {**SEARCH, "algorithm": "asha", "max_trials": 4}
+
+
+def ticket_of(job: Job) -> suggest.Ticket:
+    ticket = suggest.claim(job.pk)
+    assert ticket is not None
+    return ticket
+
+
+def answer(job: Job, *suggestions: Suggestion, **more: Any) -> SuggestRequest:
+    """Give an answer to the search and return what was asked."""
+    Job.objects.filter(pk=job.pk).update(suggest_until=None)
+    ticket = ticket_of(job)
+    suggest.add(ticket, Answer(suggestions=suggestions, **more))
+    return SuggestRequest.model_validate(ticket.request)
+
+
+def waiting_at_a_rung(yard: Yard) -> tuple[Job, Trial]:
+    """Return a search and its trial, which stands at the end of the first rung."""
+    job = yard.submit(search=CLIMBING)
+    pipeline.advance_all()
+    answer(job, Suggestion(values={"units": 16}, epochs=1))
+    trial = job.trials.get()
+    trial.executions.update(state=TrialState.PAUSED, score=0.5)
+    move_trial(trial, TrialState.RUNNING)
+    return job, move_trial(trial, TrialState.PAUSED, rungs=[0.5], score=0.5)
+
+
+def test_a_promoted_trial_goes_on_under_its_number(yard: Yard, worker: PretendWorker) -> None:
+    job, trial = waiting_at_a_rung(yard)
+    saw = {"rung": 0, "value": 0.5, "cutoff": 0.5, "of": 3}
+    asked = answer(job, Suggestion(values={"units": 16}, promotes=1, rung=1, epochs=3, saw=saw))
+    (row,) = asked.trials
+    assert row.waits() and (row.epochs, row.rungs, asked.epochs) == (1, (0.5,), 3)
+    trial.refresh_from_db()
+    assert (trial.state, trial.rung, trial.epochs, trial.number) == ("queued", 1, 3, 1)
+    assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
+    decision = TrialDecision.objects.get()
+    assert (decision.rule, decision.rung, decision.epoch, decision.value) == ("asha", 0, 1, 0.5)
+    assert decision.saw == {**saw, "promoted": True}
+
+
+def test_a_dropped_trial_is_pruned_with_the_numbers_that_decided(yard: Yard, worker: PretendWorker) -> None:
+    job, trial = waiting_at_a_rung(yard)
+    answer(job, dropped=(Dropped(trial=1, saw={"cutoff": 0.9, "of": 3}),), exhausted=True)
+    trial.refresh_from_db()
+    job.refresh_from_db()
+    assert trial.state == "pruned" and trial.finished is not None
+    assert TrialDecision.objects.get(trial=trial).saw == {"cutoff": 0.9, "of": 3, "promoted": False}
+    assert suggest.claim(job.pk) is None, "nothing more is asked for"
+
+
+def test_what_was_stopped_while_somebody_was_thinking_stays_stopped(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, trial = waiting_at_a_rung(yard)
+    ticket = ticket_of(job)
+    move_trial(trial, TrialState.STOPPED)
+    promoted = Suggestion(values={"units": 16}, promotes=1, rung=1, epochs=3)
+    suggest.add(ticket, Answer(suggestions=(promoted,), dropped=(Dropped(trial=1),)))
+    trial.refresh_from_db()
+    assert trial.state == "stopped" and not TrialDecision.objects.exists()
+
+
+def test_a_search_that_is_resumed_leaves_trials_at_their_rungs(yard: Yard, worker: PretendWorker) -> None:
+    job, trial = waiting_at_a_rung(yard)
+    Job.objects.filter(pk=job.pk).update(state="running")
+    control.pause(job, by=yard.owner)
+    pipeline.advance_all()
+    control.resume(Job.objects.get(pk=job.pk), by=yard.owner)
+    trial.refresh_from_db()
+    assert trial.state == "paused"
+
+
+def test_a_search_with_rungs_is_asked_on_after_its_last_trial_was_made(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, _ = waiting_at_a_rung(yard)
+    for _ in range(3):
+        answer(job, Suggestion(values={"units": 16}, epochs=1))
+        for trial in job.trials.filter(state="queued"):
+            move_trial(trial, TrialState.STOPPED)
+    assert len(answer(job, exhausted=True).trials) == 4
+
+
+def test_a_repeated_configuration_is_answered_without_training(yard: Yard, worker: PretendWorker) -> None:
+    job, attempts = placed_search(yard, worker)
+    worker.run(attempts[0])
+    first = job.trials.get(number=1)
+    answer(job, Suggestion(values=first.values, answered_by=1))
+    copy = job.trials.get(number=3)
+    assert (copy.state, copy.score, copy.std, copy.answered_by) == (
+        "completed",
+        first.score,
+        first.std,
+        first,
+    )
+    assert copy.finished is not None
+    columns = ("number", "state", "score", "best_epoch", "epochs")
+    assert list(copy.executions.values(*columns)) == list(first.executions.values(*columns))
+    assert outcomes.best_trials(job, limit=1).get() == first
+    copy_id = copy.pk
+    job.delete()
+    assert not Trial.objects.filter(pk=copy_id).exists()
+
+
+@pytest.mark.parametrize(("number", "units"), [(1, 64), (2, 32)])
+def test_an_answer_that_does_not_fit_changes_nothing(
+    yard: Yard, worker: PretendWorker, number: int, units: int
+) -> None:
+    job, attempts = placed_search(yard, worker)
+    worker.run(attempts[0])
+    with pytest.raises(ValueError, match="cannot answer"):
+        answer(job, Suggestion(values={"units": units}, answered_by=number))
+    assert job.trials.count() == 2
+
+
+def test_an_earlier_search_is_handed_on_without_what_does_not_fit(yard: Yard, worker: PretendWorker) -> None:
+    done = until_final(worker, yard.submit(search=SEARCH))
+    narrow = [{"name": "units", "kind": "int", "min": 16, "max": 32, "step": 16}]
+    job = yard.submit(search={**SEARCH, "algorithm": "tpe", "warm_start": done.pk, "space": narrow})
+    pipeline.advance_all()
+    asked = SuggestRequest.model_validate(ticket_of(job).request)
+    assert {row.values["units"] for row in asked.trials} == {16, 32}
+    assert all(row.source == "earlier" and row.score is not None for row in asked.trials)
+
+
+def test_of_several_objectives_the_best_are_those_that_nothing_beats(yard: Yard) -> None:
+    objectives = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss", "direction": "min"}]
+    body = {**SEARCH, "objectives": objectives, "executions_per_trial": 1}
+    job = yard.submit(search=body)
+    figures = {1: (0.9, 0.5), 2: (0.8, 0.6), 3: (0.7, 0.1), 4: (0.95, 0.9)}
+    for number, (accuracy, loss) in figures.items():
+        made = suggest.make_trial(job, {"units": 16 * number}, source="algorithm")
+        metrics = {"val_accuracy": accuracy, "val_loss": loss}
+        made.executions.update(state="completed", metrics=metrics, score=accuracy)
+        Trial.objects.filter(pk=made.pk).update(state="completed", score=accuracy)
+    assert [trial.number for trial in outcomes.best_trials(job, limit=4)] == [4, 1, 3, 2]

@@ -1,0 +1,59 @@
+"""Configurations as rows of a matrix, for models that measure distances."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.spec.search_space import Space, Values
+from workers.engine.search.axes import Axis
+
+ONE_HOT_UP_TO = 16
+"""A longer list of unordered values is one column: its places, however little they mean."""
+INACTIVE = 0.5
+"""Where a hyperparameter that is not active stands: always at the same place."""
+
+
+class Columns:
+    """Turns configurations into points of the unit cube.
+
+    A number or an ordered list of choices is one column, other choices are one column a value. What hangs
+    on a condition has one more, which says whether it is active.
+    """
+
+    def __init__(self, space: Space, axes: Sequence[Axis]) -> None:
+        self._axes = axes
+        self._hangs = {p.name for p in space if p.conditions()}
+        self._begins: list[int] = []
+        self.width = 0
+        for axis in axes:
+            self._begins.append(self.width)
+            self.width += self._values_of(axis) + (axis.parameter.name in self._hangs)
+
+    def matrix(self, configurations: Sequence[Values]) -> npt.NDArray[np.float64]:
+        """Return an array of shape (configurations, width)."""
+        found = np.zeros((len(configurations), self.width))
+        for axis, begin in zip(self._axes, self._begins, strict=True):
+            self._fill(found, axis, begin, configurations)
+        return found
+
+    def _values_of(self, axis: Axis) -> int:
+        return len(axis.points) if self._is_one_hot(axis) else 1
+
+    def _is_one_hot(self, axis: Axis) -> bool:
+        return not axis.is_ordered and 2 < len(axis.points) <= ONE_HOT_UP_TO
+
+    def _fill(
+        self, found: npt.NDArray[np.float64], axis: Axis, begin: int, configurations: Sequence[Values]
+    ) -> None:
+        name, one_hot = axis.parameter.name, self._is_one_hot(axis)
+        for row, values in enumerate(configurations):
+            if name not in values:
+                found[row, begin] = 0.0 if one_hot else INACTIVE
+                continue
+            if one_hot:
+                found[row, begin + axis.place(values[name])] = 1.0
+            else:
+                found[row, begin] = axis.unit(values[name])
+            if name in self._hangs:
+                found[row, begin + self._values_of(axis)] = 1.0

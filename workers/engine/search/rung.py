@@ -1,0 +1,54 @@
+"""What algorithms with rungs share: the order of trials at a rung, and the words for a decision."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from jobs.spec.search import Objective
+from jobs.spec.suggest import Suggestion, TrialRow
+from workers.engine.search import random_search
+from workers.engine.search.duplicates import settle
+from workers.engine.search.history import History
+
+
+def value_at(row: TrialRow, rung: int) -> float | None:
+    """Return a trial's score at the end of a rung; one that was completed without rungs has its score."""
+    if len(row.rungs) > rung:
+        return row.rungs[rung]
+    return row.score if row.state == "completed" else None
+
+
+def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[TrialRow]:
+    """Sort trials by their score at a rung, best first; those without one stand last."""
+
+    def place(row: TrialRow) -> tuple[float, int]:
+        value = value_at(row, rung)
+        return (math.inf if value is None else objective.cost(value), row.number)
+
+    return sorted(rows, key=place)
+
+
+def saw(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
+    """Return the numbers behind a decision: of how many trials, and what the last that goes on had."""
+    last = None if cutoff is None else value_at(cutoff, rung)
+    return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}
+
+
+def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
+    """Return the suggestion that a waiting trial goes on to the next rung, which ends at `epochs`."""
+    return Suggestion(
+        values=row.values,
+        promotes=row.number,
+        bracket=row.bracket,
+        rung=row.rung + 1,
+        epochs=epochs,
+        saw=why,
+    )
+
+
+def newcomer(history: History, *, bracket: int, epochs: int) -> Suggestion:
+    """Return a new random trial at the first rung of a bracket, and count it."""
+    fresh = settle(history, random_search.propose(history))
+    found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
+    history.add(found)
+    return found

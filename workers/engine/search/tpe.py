@@ -1,0 +1,103 @@
+"""Tree-structured Parzen estimator, by Optuna: a study in memory, filled from the rows for every answer.
+
+`multivariate` draws hyperparameters together, so that what belongs together is found together; `group`
+makes that hold within every branch of a conditional space, where otherwise only what all trials share is
+drawn together. `constant_liar` counts pending trials among the bad ones, so that new ones stay away.
+
+Sources: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011, section 4; Watanabe,
+Tree-Structured Parzen Estimator, arXiv 2304.11127; the liar: Ginsbourger, Le Riche and Carraro, Kriging Is
+Well-Suited to Parallelize Optimization, 2010, section 4.2; several objectives: Ozaki et al., GECCO 2020.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from jobs.spec.search_space import Value
+from jobs.spec.suggest import TrialRow
+from workers.engine.search.axes import Axis, axes_of, compose
+from workers.engine.search.history import History
+from workers.engine.search.seeds import seed_of
+
+DIRECTIONS = {"min": StudyDirection.MINIMIZE, "max": StudyDirection.MAXIMIZE}
+ROWS = 1000
+"""No more trials than this are looked at: the newest, and the best by the first objective."""
+
+
+def start(history: History) -> Callable[[History], dict[str, Value]]:
+    """Return what proposes one configuration after the other."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    axes = axes_of(history.search.space)
+    study = optuna.create_study(directions=[DIRECTIONS[o.direction] for o in history.search.ranked_by()])
+    study.add_trials(_trials(axes, history.model_rows(ROWS)))
+    known = history.next_number
+
+    def propose(history: History) -> dict[str, Value]:
+        nonlocal known
+        study.add_trials(_trials(axes, [row for row in history.rows if row.number >= known]))
+        known = history.next_number
+        study.sampler = _sampler(seed_of(history.search.seed, history.next_number))
+        trial = study.ask()
+        values = compose(history.search.space, axes, lambda axis: _suggested(trial, axis))
+        study.tell(trial, state=TrialState.FAIL)  # its row comes back with the values that it becomes
+        return values
+
+    return propose
+
+
+def _sampler(seed: int) -> optuna.samplers.TPESampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # both options are called experimental
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
+
+
+def _distribution(axis: Axis) -> BaseDistribution:
+    if not axis.points:
+        return FloatDistribution(0.0, 1.0)
+    if axis.is_ordered:
+        return IntDistribution(0, axis.last)
+    return CategoricalDistribution(tuple(range(len(axis.points))))
+
+
+def _suggested(trial: Trial, axis: Axis) -> Value:
+    name = axis.parameter.name
+    if not axis.points:
+        return axis.value(trial.suggest_float(name, 0.0, 1.0))
+    if axis.is_ordered:
+        return axis.points[trial.suggest_int(name, 0, axis.last)]
+    return axis.points[trial.suggest_categorical(name, range(len(axis.points)))]
+
+
+def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
+    """Return what Optuna shall know: trials with a result, and those that may still get one."""
+    distributions = {axis.parameter.name: _distribution(axis) for axis in axes}
+    found = []
+    for row in rows:
+        result = row.result()
+        if result is None and not row.is_pending():
+            continue
+        places = {
+            axis.parameter.name: axis.place(row.values[axis.parameter.name])
+            if axis.points
+            else axis.unit(row.values[axis.parameter.name])
+            for axis in axes
+            if axis.parameter.name in row.values
+        }
+        found.append(
+            create_trial(
+                state=TrialState.RUNNING if result is None else TrialState.COMPLETE,
+                values=result,
+                params=places,
+                distributions={name: distributions[name] for name in places},
+            )
+        )
+    return found
