@@ -3,7 +3,8 @@
 Source: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from jobs.spec.suggest import Answer, Dropped, Suggestion, TrialRow
@@ -15,7 +16,7 @@ def answer(history: History, count: int) -> Answer:
     """Promote what may go on, from the highest rung down; begin new trials with what is left of `count`."""
     rungs = history.search.rung_options().ladder(history.epochs)
     standing = _standing(history, len(rungs))
-    found = _promotions(standing, rungs)[:count]
+    found = list(islice(_promotions(standing, rungs), count))
     while len(found) < count and history.left > 0:
         found.append(newcomer(history, bracket=0, epochs=rungs[0]))
     if found or any(row.is_pending() for row in history.own):
@@ -44,15 +45,13 @@ def _standing(history: History, rungs: int) -> list[Standing]:
     return [Standing(order, order[: len(order) // factor]) for order in orders]
 
 
-def _promotions(standing: Sequence[Standing], rungs: Sequence[int]) -> list[Suggestion]:
-    """List every trial that waits among the best of its rung, in the order of promotion."""
-    found: list[Suggestion] = []
+def _promotions(standing: Sequence[Standing], rungs: Sequence[int]) -> Iterator[Suggestion]:
+    """Yield every trial that waits among the best of its rung, in the order of promotion."""
     for rung in reversed(range(len(rungs) - 1)):
         members, top = standing[rung]
-        able = [row for row in top if row.waits() and row.rung == rung and value_at(row, rung) is not None]
-        numbers = [saw(row, rung, cutoff=top[-1], of=len(members)) for row in able]
-        found += [promotion(row, rungs[rung + 1], why) for row, why in zip(able, numbers, strict=True)]
-    return found
+        for row in top:
+            if row.waits() and row.rung == rung and value_at(row, rung) is not None:
+                yield promotion(row, rungs[rung + 1], saw(row, rung, cutoff=top[-1], of=len(members)))
 
 
 def _dropped(row: TrialRow, standing: Standing) -> Dropped:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    dependencies = [("jobs", "0002_attempts_of_many_trials"), ("jobs", "0002_fold_of_an_execution")]
+    dependencies = [("jobs", "0004_loose_metric_chunks")]
 
     operations = [
         migrations.AddField(
