@@ -1,5 +1,6 @@
 """The rows. Every write to them lives in `jobs.actions`."""
 
+from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
 from jobs.models.data import Dataset, DatasetVersion
@@ -20,6 +21,7 @@ from jobs.models.registry import (
 
 __all__ = [
     "Alias",
+    "Analysis",
     "ApiToken",
     "Artifact",
     "Attempt",

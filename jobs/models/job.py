@@ -120,7 +120,7 @@ class Trial(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="trial_number")]
-        indexes = [models.Index(fields=["job", "state"])]
+        indexes = [models.Index(fields=["job", "state", "score"], name="trials_by_score")]
 
     def __str__(self) -> str:
         return f"trial {self.number} of {self.job_id}"

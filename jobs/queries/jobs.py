@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
 from jobs.queries import outcomes, progress
@@ -185,8 +185,7 @@ def best_number(job: Job) -> int | None:
 def trial_counts(job: Job) -> dict[str, int]:
     """Count a search's trials by state."""
     counts = dict.fromkeys((str(state) for state in TrialState), 0)
-    for state in job.trials.values_list("state", flat=True):
-        counts[state] += 1
+    counts.update(job.trials.order_by().values_list("state").annotate(Count("pk")))
     return counts
 
 

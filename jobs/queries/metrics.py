@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from django.db.models import Q
 from numpy.typing import NDArray
 
 from jobs.models import Job, MetricChunk, MetricSeries
@@ -39,6 +40,8 @@ def read(
     *,
     names: Sequence[str] = (),
     trial: int | None = None,
+    trials: Sequence[int] = (),
+    newest: int | None = None,
     execution: int | None = None,
     max_points: int = 1500,
     start: float | None = None,
@@ -50,6 +53,8 @@ def read(
         job: the job.
         names: only these metrics; all if empty.
         trial: only this trial's.
+        trials: only these trials'.
+        newest: of trials only those of that many that began last.
         execution: only this execution's.
         max_points: more points than that are put into buckets of (last value, min, max).
         start: smallest x.
@@ -60,10 +65,15 @@ def read(
         rows = rows.filter(name__in=names)
     if trial is not None:
         rows = rows.filter(trial__number=trial)
+    if trials:
+        rows = rows.filter(trial__number__in=trials)
+    if newest is not None:
+        latest = job.trials.filter(started__isnull=False).order_by("-number").values_list("pk", flat=True)
+        rows = rows.filter(Q(trial=None) | Q(trial__in=list(latest[:newest])))
     if execution is not None:
         rows = rows.filter(execution=execution)
     merged: dict[_Key, list[Columns]] = defaultdict(list)
-    chunks = _chunks([row.pk for row in rows])
+    chunks = chunks_of([row.pk for row in rows])
     for row in rows.select_related("trial").order_by("attempt"):
         key = _Key(row.job_id, row.trial.number if row.trial else None, row.execution, row.name, row.x)
         merged[key] += chunks[row.pk]
@@ -72,7 +82,8 @@ def read(
     ]
 
 
-def _chunks(series: list[int]) -> dict[int, list[Columns]]:
+def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
+    """Return the points of series by their ids, in the order in which they were made."""
     found: dict[int, list[Columns]] = defaultdict(list)
     for row in MetricChunk.objects.filter(series__in=series).order_by("pk").iterator(chunk_size=200):
         found[row.series_id].append(unpack_columns(row.data))

@@ -61,7 +61,7 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
         rows = _by_dominance(rows, several, limit)
     chosen: list[int] = []
     seen: set[str] = set()
-    for pk, digest in rows.values_list("pk", "values_digest"):
+    for pk, digest in rows.values_list("pk", "values_digest").iterator(chunk_size=100):
         if digest not in seen:
             seen.add(digest)
             chosen.append(pk)

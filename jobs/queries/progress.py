@@ -9,6 +9,8 @@ import datetime as dt
 from statistics import fmean, median
 from typing import NamedTuple
 
+from django.db.models import Avg
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from jobs.models import Execution, Job, Worker
@@ -22,6 +24,9 @@ USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 
 USUAL_START_SECONDS = 3.0
 LATEST = 3
 """From this many trials on the later half sets the pace."""
+
+MOST_LOOKED_AT = 200
+"""Of thousands of trials the latest hundreds tell as much as the later half."""
 
 MORE_EPOCHS = 1.2
 """How much later than a trial's the best epoch of a training comes that may wait longer for it."""
@@ -91,25 +96,21 @@ def _own_seconds_left(job: Job) -> float | None:
 
 
 def _pace(job: Job) -> _Pace | None:
-    durations = list(
-        job.trials.filter(state=TrialState.COMPLETED, started__isnull=False, finished__isnull=False)
-        .order_by("finished")
-        .values_list("started", "finished")
+    timed = job.trials.filter(
+        state=TrialState.COMPLETED, started__isnull=False, finished__isnull=False
+    ).order_by("-finished")
+    trained = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED, epochs__gt=0).aggregate(
+        epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1))
     )
-    rows = list(
-        Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED, epochs__gt=0).values_list(
-            "epochs", "best_epoch"
-        )
-    )
-    if not durations or not rows:
-        return None
     # The first trial of each lane also pays for its runner's start, and the first of each shape for its
     # compilation: the latest tell more of those to come.
-    latest = durations[-max(LATEST, len(durations) // 2) :]
+    share = min(max(LATEST, timed.count() // 2), MOST_LOOKED_AT)
+    latest = list(timed.values_list("started", "finished")[:share])
+    if not latest or trained["epochs"] is None:
+        return None
     per_trial = fmean(_seconds(started, finished) for started, finished in latest)
     per_execution = per_trial / outcomes.search_of(job).trainings()
-    epochs = fmean(epochs for epochs, _ in rows)
-    return _Pace(per_execution, per_execution / epochs, fmean(best or 1 for _, best in rows))
+    return _Pace(per_execution, per_execution / trained["epochs"], trained["best"])
 
 
 def _lanes(job: Job) -> int:

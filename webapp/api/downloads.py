@@ -30,6 +30,18 @@ def _now(path: Path) -> Iterator[bytes]:
             yield block
 
 
+def streamed(request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str) -> StreamingHttpResponse:
+    """Return what is made block by block as a download under `name`, sent while it is made."""
+    content = _awaited(blocks) if isinstance(request, ASGIRequest) else blocks
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(content, content_type=kind, headers=headers)
+
+
+async def _awaited(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (block := await sync_to_async(lambda: next(blocks, None))()) is not None:
+        yield block
+
+
 async def _later(path: Path) -> AsyncIterator[bytes]:
     file = await sync_to_async(lambda: path.open("rb"))()
     try:

@@ -27,3 +27,9 @@ def check(request: HttpRequest, version: int | str) -> None:
     seen = {part.strip().removeprefix("W/") for part in wanted.split(",")}
     if tag(version) not in seen:
         raise StaleEtag(f"If-Match names {wanted}, but the current one is {tag(version)}: read it again.")
+
+
+def is_known(request: HttpRequest, version: int | str) -> bool:
+    """Say whether the caller already has this version (`If-None-Match`)."""
+    held = request.headers.get("If-None-Match", "")
+    return tag(version) in {part.strip().removeprefix("W/") for part in held.split(",")}

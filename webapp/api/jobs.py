@@ -21,6 +21,7 @@ from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, In, Json, Number, OneOf
+from webapp.api.trials import Numbers, numbers_of
 from webapp.live import sse
 
 router = Router()
@@ -60,10 +61,12 @@ class TrialIn(In):
 
 
 class MetricsFilter(Schema):
-    """`?names=a,b&trial=&execution=&max_points=&from=&to=`."""
+    """`?names=a,b&trial=&trials=1,2,3&newest=&execution=&max_points=&from=&to=`."""
 
     names: str = Field("", max_length=5000)
     trial: Number | None = None
+    trials: Numbers = ""
+    newest: int | None = Field(None, ge=1, le=10_000, description="only the trials that began last")
     execution: Number | None = None
     max_points: int = Field(1500, ge=2, le=100_000)
     start: float | None = Field(None, alias="from", allow_inf_nan=False)
@@ -201,6 +204,8 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
         job,
         names=[name for name in filters.names.split(",") if name],
         trial=filters.trial,
+        trials=numbers_of(filters.trials),
+        newest=filters.newest,
         execution=filters.execution,
         max_points=filters.max_points,
         start=filters.start,

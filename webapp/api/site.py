@@ -28,6 +28,7 @@ RESOURCES = (
     "datasets",
     "experiments",
     "search_spaces",
+    "trials",  # before jobs, whose last address would match
     "jobs",
     "artifacts",
     "models",

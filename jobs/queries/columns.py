@@ -1,0 +1,173 @@
+"""A search's trials as columns: what its charts and its table are drawn from."""
+
+import datetime as dt
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs.models import Execution, Job
+from jobs.queries import events, outcomes
+from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
+from jobs.states import TRIAL_FINAL, TrialState
+
+Column = list[Any] | NDArray[np.float32]
+Columns = dict[str, Any]
+
+CURSOR = r"^\d{1,18}\.\d{1,9}$"
+EVENTS_BEHIND = 2000
+"""Who is further behind than that gets all trials again: reading that many events would cost more."""
+
+STATES = [str(state) for state in TrialState]
+_FIELDS = ("number", "state", "score", "std", "source", "restarts", "values", "started", "finished", "pk")
+
+
+def cursor(search: Job) -> str:
+    """Return what names the present state of a search's trials: it changes with them."""
+    newest = search.trials.order_by("-number").values_list("number", flat=True).first() or 0
+    return f"{search.event_seq}.{newest}"
+
+
+def read(search: Job, *, after: str | None = None) -> Columns:
+    """Return the trials of a search, a list a column, in the order of their numbers.
+
+    Args:
+        search: the job, freshly loaded.
+        after: the cursor of an earlier answer: only trials that may have changed since then come again.
+
+    Returns:
+        `whole` says whether these are all trials. Floats are rounded to seven digits; of choices stands the
+        index into the parameter's `values`, of states into `states`; times are seconds since 1970.
+
+    Raises:
+        Conflict: the job is no search.
+    """
+    space = outcomes.search_of(search).space
+    head = cursor(search)  # before the rows: what comes between is read twice rather than never
+    numbers = _changed(search, after) if after is not None else None
+    rows = search.trials.order_by("number")
+    executions = Execution.objects.filter(trial__job=search)
+    if numbers is not None:
+        rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
+    found = list(rows.values_list(*_FIELDS))
+    columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in _FIELDS]
+    number, state, score, std, source, restarts, values, started, finished, keys = columns
+    return {
+        "cursor": head,
+        "whole": numbers is None,
+        "total": search.trials.count(),
+        "objective": outcomes.objective_of(search).model_dump(),
+        "states": STATES,
+        "space": [_parameter(parameter) for parameter in space],
+        "number": number,
+        "state": [STATES.index(word) for word in state],
+        "score": _floats(score),
+        "std": _floats(std),
+        "by_hand": [int(word == "hand") for word in source],
+        "restarts": restarts,
+        "started": _times(started),
+        "finished": _times(finished),
+        "values": {parameter.name: _values(parameter, values) for parameter in space},
+        **_of_executions(keys, executions),
+    }
+
+
+def _changed(search: Job, after: str) -> set[int] | None:
+    """Return the numbers of the trials that may differ from those of a cursor; None for all of them."""
+    seq, newest = (int(part) for part in after.split("."))
+    if not 0 <= search.event_seq - seq <= EVENTS_BEHIND:
+        return None
+    told = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND).items
+    numbers = {event["trial"] for event in told if event.get("trial")}
+    # A new trial has told nothing yet, and an open one may change without a word.
+    numbers.update(search.trials.filter(number__gt=newest).values_list("number", flat=True))
+    numbers.update(search.trials.exclude(state__in=TRIAL_FINAL).values_list("number", flat=True))
+    return numbers
+
+
+def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
+    """Return a column of floats; single precision is written in half the characters."""
+    with np.errstate(over="ignore"):  # beyond its range is infinite, and infinite is null in JSON
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
+
+
+def _times(moments: Iterable[dt.datetime | None]) -> list[int | None]:
+    return [None if moment is None else round(moment.timestamp()) for moment in moments]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, IntParameter | FloatParameter):
+        span = {"min": parameter.min, "max": parameter.max, "sampling": parameter.sampling}
+        return {"name": parameter.name, "kind": parameter.kind, **span}
+    return {"name": parameter.name, "kind": parameter.kind, "values": list(parameter.grid())}
+
+
+def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
+    mine = [row.get(parameter.name) for row in rows]
+    if isinstance(parameter, FloatParameter):
+        return _floats(value if isinstance(value, int | float) else None for value in mine)
+    if isinstance(parameter, IntParameter):
+        return mine
+    known = list(parameter.grid())
+    return [known.index(value) if value in known else None for value in mine]
+
+
+def _of_executions(trials: Sequence[int], executions: Any) -> dict[str, Any]:
+    """Return how many executions of each trial are done, their epochs, and the mean of each metric."""
+    place = {pk: index for index, pk in enumerate(trials)}
+    done, epochs = [0] * len(trials), [0] * len(trials)
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(trials))
+    for trial, state, trained, metrics in executions.values_list("trial_id", "state", "epochs", "metrics"):
+        index = place.get(trial)
+        if index is None:
+            continue  # made after the trials were read
+        done[index] += state == TrialState.COMPLETED
+        epochs[index] += trained
+        for name, value in metrics.items():
+            if isinstance(value, int | float) and math.isfinite(value):
+                sums[name][index] += value
+                counts[name][index] += 1
+    means = {
+        name: _floats(
+            total / count if count else None for total, count in zip(sums[name], counts[name], strict=True)
+        )
+        for name in sorted(sums)
+    }
+    return {"executions": done, "epochs": epochs, "metrics": means}
+
+
+def unit_interval(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
+    """Return the values of each hyperparameter between 0 and 1 in its scale of search; None where inactive.
+
+    One of k values lies in the middle of the k-th part. Hyperparameters that cannot vary are left out.
+    """
+    return {p.name: [_unit(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
+
+
+def _varies(parameter: Parameter) -> bool:
+    if isinstance(parameter, IntParameter | FloatParameter):
+        return parameter.min < parameter.max
+    return len(parameter.grid()) > 1
+
+
+def _unit(parameter: Parameter, value: Value | None) -> float | None:
+    if isinstance(parameter, IntParameter | FloatParameter):
+        if value is None or isinstance(value, str):
+            return None
+        low, high, at = float(parameter.min), float(parameter.max), float(value)
+        if parameter.sampling == "log":
+            low, high, at = math.log(low), math.log(high), math.log(at) if at > 0 else math.nan
+        elif parameter.sampling == "reverse_log":
+            low, high, at = (
+                math.log(low),
+                math.log(high),
+                math.log(high + low - at) if at < high + low else math.nan,
+            )
+        share = (at - low) / (high - low)
+        return min(max(share, 0.0), 1.0) if math.isfinite(share) else None
+    known = list(parameter.grid())
+    return (known.index(value) + 0.5) / len(known) if value in known else None

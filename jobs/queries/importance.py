@@ -1,0 +1,81 @@
+"""What is known of how much each hyperparameter of a search matters, and the question behind it."""
+
+import math
+from typing import Any
+
+from jobs.models import Analysis, Job
+from jobs.queries import outcomes
+from jobs.queries.columns import unit_interval
+from jobs.spec.analysis import FEWEST_TRIALS, ImportanceRequest
+from jobs.states import TrialState
+
+SOURCE = (
+    "F. Hutter, H. Hoos, K. Leyton-Brown: An Efficient Approach for Assessing Hyperparameter "
+    "Importance, ICML 2014"
+)
+
+
+def completed(search: Job) -> int:
+    """Count the trials that an analysis can learn from."""
+    return search.trials.filter(state=TrialState.COMPLETED, score__isnull=False).count()
+
+
+def shown(search: Job) -> dict[str, Any]:
+    """Return the newest result with the number of trials behind it, and whether it is behind the search.
+
+    Returns:
+        `state`: `too_few` (fewer than `needs` completed trials), `fresh`, `computing`, `stale` (a result of
+        fewer trials than there are now) or `missing`. `result` is an `ImportanceAnswer` or null.
+
+    Raises:
+        Conflict: the job is no search.
+    """
+    objective = outcomes.objective_of(search).metric if outcomes.search_of(search) else ""
+    now, row = completed(search), _row(search)
+    return {
+        "state": _state(now, row),
+        "needs": FEWEST_TRIALS,
+        "trials": row.trials if row is not None else 0,
+        "completed": now,
+        "result": row.result if row is not None else None,
+        "error": row.error if row is not None else "",
+        "objective": objective,
+        "source": SOURCE,
+    }
+
+
+def _row(search: Job) -> Analysis | None:
+    return search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
+
+
+def _state(now: int, row: Analysis | None) -> str:
+    if now < FEWEST_TRIALS:
+        return "too_few"
+    if row is None:
+        return "missing"
+    if now in (row.trials, row.failed_at):
+        return "fresh"
+    if row.until is not None:
+        return "computing"
+    return "missing" if row.result is None else "stale"
+
+
+def request(search: Job) -> ImportanceRequest:
+    """Return the question: every completed trial in the unit cube of the space.
+
+    Raises:
+        ValueError: fewer than `FEWEST_TRIALS` have a finite score, or no hyperparameter varies.
+    """
+    rows = [
+        (values, score)
+        for values, score in search.trials.filter(state=TrialState.COMPLETED, score__isnull=False)
+        .order_by("number")
+        .values_list("values", "score")
+        if score is not None and math.isfinite(score)
+    ]
+    columns = unit_interval(outcomes.search_of(search).space, [values for values, _ in rows])
+    return ImportanceRequest(
+        names=tuple(columns),
+        columns=tuple(tuple(column) for column in columns.values()),
+        scores=tuple(score for _, score in rows),
+    )

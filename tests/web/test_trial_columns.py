@@ -1,0 +1,208 @@
+"""What the charts of a search are drawn from: columns, timeline, importance, downloads."""
+
+import csv
+import io
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from jobs.actions import analyses, events, trials
+from jobs.actions.transition import move_trial
+from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial
+from jobs.queries import columns, exports, importance, timeline
+from jobs.queries.chunks import pack_columns
+from jobs.spec.analysis import ImportanceRequest
+from jobs.spec.search_space import ChoiceParameter, FloatParameter, IntParameter
+from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
+from tests.people import People, browser_of
+from webapp import analysis
+
+SPACE = [
+    {"name": "units", "kind": "int", "min": 16, "max": 1024},
+    {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"},
+    {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd"]},
+]
+
+
+@pytest.fixture
+def search(people: People) -> Job:
+    spec = {**SEARCH, "search": {**SEARCH["search"], "space": SPACE}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    for number, trial in enumerate(make_trials(job, 4), start=1):
+        trial.values = {"units": 16 * number, "learning_rate": 10.0**-number, "optimizer": "sgd"}
+        trial.save(update_fields=["values"])
+    return job
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    return browser_of(people.owner)
+
+
+def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
+    read = columns.read(search)
+    assert read["number"] == [1, 2, 3, 4]
+    assert [read["states"][code] for code in read["state"]] == ["completed"] * 4
+    assert read["values"]["units"] == [16, 32, 48, 64]
+    assert read["values"]["optimizer"] == [1] * 4
+    np.testing.assert_allclose(read["values"]["learning_rate"], [0.1, 0.01, 0.001, 0.0001], rtol=1e-6)
+    np.testing.assert_allclose(read["metrics"]["val_loss"], [0.09, 0.08, 0.07, 0.06], rtol=1e-5)
+    assert (read["executions"], read["epochs"], read["whole"]) == ([2] * 4, [10] * 4, True)
+
+
+def test_after_a_cursor_only_what_may_have_changed_comes_again(search: Job, people: People) -> None:
+    before = columns.read(search)["cursor"]
+    assert columns.read(search, after=before)["number"] == []
+    values = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
+    trials.queue_by_hand(search, values, by=people.owner)
+    move_trial(search.trials.get(number=2), "queued")
+    search.refresh_from_db()
+    again = columns.read(search, after=before)
+    assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
+
+
+def test_who_is_far_behind_gets_all(search: Job) -> None:
+    before = columns.read(search)["cursor"]
+    events.append(search.pk, [events.event("progress", search)] * (columns.EVENTS_BEHIND + 1))
+    search.refresh_from_db()
+    assert columns.read(search, after=before)["whole"]
+
+
+def test_as_many_queries_for_many_trials_as_for_few(
+    search: Job, browser: Client, django_assert_max_num_queries: Any
+) -> None:
+    def make(count: int) -> None:
+        last = Trial.objects.latest("number").number
+        facts: dict[str, Any] = {"values": {}, "state": "completed", "score": 1.0}
+        numbers = range(last + 1, last + 1 + count)
+        Trial.objects.bulk_create(Trial(job=search, number=n, values_digest=str(n), **facts) for n in numbers)
+
+    make(50)
+    for path, most in ((f"/api/v1/jobs/{search.pk}/trials/columns", 12), (f"/jobs/{search.pk}", 45)):
+        with django_assert_max_num_queries(most) as few:
+            browser.get(path)
+        make(300)
+        with django_assert_max_num_queries(len(few)):
+            browser.get(path)
+
+
+def test_a_browser_that_has_them_is_told_so(search: Job, browser: Client) -> None:
+    path = f"/api/v1/jobs/{search.pk}/trials/columns"
+    first = browser.get(path)
+    assert first.json()["number"] == [1, 2, 3, 4]
+    assert browser.get(path, headers={"If-None-Match": first["ETag"]}).status_code == 304
+    move_trial(search.trials.get(number=1), "queued")
+    assert browser.get(path, headers={"If-None-Match": first["ETag"]}).status_code == 200
+
+
+@pytest.mark.parametrize("after", ["x", "1", "-1.2", "1.2.3", "9" * 40 + ".1"])
+def test_a_cursor_that_is_none_is_refused(search: Job, browser: Client, after: str) -> None:
+    assert browser.get(f"/api/v1/jobs/{search.pk}/trials/columns", {"after": after}).status_code == 422
+
+
+@pytest.mark.parametrize("what", ["trials/columns", "timeline", "importance", "trials.csv"])
+def test_a_job_that_is_no_search_has_none(people: People, browser: Client, what: str) -> None:
+    job = make_job(by=people.owner, project=people.project, kind="profile")
+    assert browser.get(f"/api/v1/jobs/{job.pk}/{what}").status_code == 409
+
+
+def test_attempts_that_overlap_on_a_worker_have_lanes_of_their_own(search: Job) -> None:
+    box = make_worker("box")
+    first, second, third = (
+        make_attempt(search, box, trial=trial) for trial in search.trials.order_by("number")[:3]
+    )
+    third.worker = make_worker("annex")
+    third.save(update_fields=["worker"])
+    first.outcome, first.ended = "lost", timezone.now() + timedelta(seconds=5)
+    first.save(update_fields=["outcome", "ended"])
+    read = timeline.read(search, now=timezone.now() + timedelta(seconds=9))
+    assert read["workers"] == ["annex", "box"]
+    assert (read["trial"], read["worker"], read["lane"]) == ([1, 2, 3], [1, 1, 0], [0, 1, 0])
+    assert read["outcome"] == ["lost", "", ""]
+    assert second.number == read["attempt"][1]
+
+
+def test_values_lie_between_0_and_1_in_the_scale_they_are_searched_in() -> None:
+    space = (
+        IntParameter(name="units", kind="int", min=16, max=16),
+        FloatParameter(name="rate", kind="float", min=1e-4, max=1e-2, sampling="log"),
+        ChoiceParameter(name="optimizer", kind="choice", values=("adam", "sgd")),
+    )
+    unit = columns.unit_interval(space, [{"units": 16, "rate": 1e-3, "optimizer": "adam"}, {"units": 16}])
+    assert unit == {"rate": [pytest.approx(0.5), None], "optimizer": [0.25, None]}
+
+
+def test_importance_needs_ten_completed_trials(search: Job, browser: Client) -> None:
+    answer = browser.get(f"/api/v1/jobs/{search.pk}/importance").json()
+    assert (answer["state"], answer["needs"], answer["completed"]) == ("too_few", 10, 4)
+    assert not Analysis.objects.exists()
+
+
+def test_a_result_says_how_many_trials_stand_behind_it(search: Job, monkeypatch: Any) -> None:
+    monkeypatch.setattr(importance, "FEWEST_TRIALS", 3)
+    claimed = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    assert claimed is not None
+    assert analyses.claim(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
+    analyses.finish(claimed, trials=4, result={"used": 4})
+    assert importance.shown(search)["state"] == "fresh"
+    move_trial(search.trials.get(number=3), "queued")
+    stale = importance.shown(search)
+    assert (stale["state"], stale["trials"], stale["completed"]) == ("stale", 4, 3)
+
+
+def test_a_result_that_comes_too_late_is_dropped(search: Job) -> None:
+    late = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    Analysis.objects.update(until=timezone.now() - timedelta(seconds=1))
+    current = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    assert late is not None and current is not None
+    analyses.finish(late, trials=1, result={})
+    assert Analysis.objects.get().result is None
+
+
+def test_the_process_that_analyses_tells_what_matters() -> None:
+    values = [tuple(n % 8 / 7 for n in range(40)), tuple(n % 5 / 4 for n in range(40))]
+    asked = ImportanceRequest(names=("units", "rate"), columns=tuple(values), scores=tuple(values[0]))
+    answer = analysis.ask(asked.model_dump_json())
+    assert [entry["name"] for entry in answer["importances"]] == ["units", "rate"]
+    assert answer["importances"][0]["alone"] > 0.9
+
+
+def downloaded(browser: Client, path: str, **query: Any) -> list[dict[str, str]]:
+    answer = browser.get(path, query)
+    assert answer["Content-Type"] == "text/csv"
+    return list(csv.DictReader(io.StringIO(b"".join(answer).decode())))
+
+
+def test_trials_are_downloaded_a_row_an_execution(search: Job, browser: Client) -> None:
+    rows = downloaded(browser, f"/api/v1/jobs/{search.pk}/trials.csv")
+    assert len(rows) == 8
+    assert (rows[0]["trial"], rows[0]["units"], rows[1]["execution"]) == ("1", "16", "2")
+    assert float(rows[5]["val_accuracy"]) == pytest.approx(0.93)
+    assert len(downloaded(browser, f"/api/v1/jobs/{search.pk}/trials.csv", trials="2")) == 2
+
+
+def test_curves_are_downloaded_with_what_later_attempts_repeated_once(search: Job, browser: Client) -> None:
+    trial = search.trials.get(number=2)
+    for attempt, xs in ((1, [1.0, 2.0]), (2, [2.0, 3.0])):
+        series = MetricSeries.objects.create(
+            job=search, trial=trial, execution=1, attempt=attempt, name="=loss", count=2
+        )
+        points = np.array([xs, [attempt, np.nan], [0.0, 0.0]])
+        MetricChunk.objects.create(
+            series=series, first_x=xs[0], last_x=xs[1], count=2, data=pack_columns(points)
+        )
+    rows = downloaded(browser, f"/api/v1/jobs/{search.pk}/metrics.csv")
+    assert [(row["x"], row["value"]) for row in rows] == [("1.0", "1.0"), ("2.0", "2.0"), ("3.0", "")]
+    assert {row["metric"] for row in rows} == {"'=loss"}, "a spreadsheet would compute it"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1"])
+def test_only_texts_are_kept_from_being_computed(text: str) -> None:
+    assert exports.cell(text) == f"'{text}"
+    assert exports.cell(-1.5) == -1.5
+    assert exports.cell("adam") == "adam"
