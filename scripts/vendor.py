@@ -94,6 +94,18 @@ LIBRARIES = (
         },
     ),
     Library(
+        name="echarts",
+        package="echarts",
+        version="6.1.0",
+        licence="Apache-2.0",
+        files={
+            "dist/echarts.esm.min.mjs": "echarts.esm.min.js",
+            "LICENSE": "LICENSE",
+            "NOTICE": "NOTICE",
+            "licenses/LICENSE-d3": "LICENSE-d3",
+        },
+    ),
+    Library(
         name="inter",
         package="@fontsource-variable/inter",
         version="5.3.0",

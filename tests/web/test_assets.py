@@ -19,6 +19,7 @@ LICENCE_WORDS = {
     "MIT": "Permission is hereby granted",
     "0BSD": "Permission to use",
     "OFL-1.1": "SIL OPEN FONT",
+    "Apache-2.0": "Apache License",
 }
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SPRITE = (VENDOR / "tabler-icons-3.51.0" / "sprite.svg").read_text()
