@@ -2,15 +2,19 @@
 
 import datetime as dt
 import math
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
 from jobs.models import Execution, Job
-from jobs.queries import events, outcomes
+from jobs.queries import events, outcomes, waiting
 from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TRIAL_FINAL, TrialState
 
@@ -22,13 +26,19 @@ EVENTS_BEHIND = 2000
 """Who is further behind than that gets all trials again: reading that many events would cost more."""
 
 STATES = [str(state) for state in TrialState]
-_FIELDS = ("number", "state", "score", "std", "source", "restarts", "values", "started", "finished", "pk")
+_FIELDS = ("number", "state", "score", "std", "source", "restarts", "started", "finished", "pk")
 
 
 def cursor(search: Job) -> str:
     """Return what names the present state of a search's trials: it changes with them."""
     newest = search.trials.order_by("-number").values_list("number", flat=True).first() or 0
     return f"{search.event_seq}.{newest}"
+
+
+def version(search: Job) -> str:
+    """Return the entity tag of all this: why a trial waits changes without a word from any trial."""
+    told = " ".join(sorted(set(waiting.reasons(search).values())))
+    return f"{cursor(search)}.{zlib.crc32(told.encode())}"
 
 
 def read(search: Job, *, after: str | None = None) -> Columns:
@@ -52,9 +62,10 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     executions = Execution.objects.filter(trial__job=search)
     if numbers is not None:
         rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
-    found = list(rows.values_list(*_FIELDS))
-    columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in _FIELDS]
-    number, state, score, std, source, restarts, values, started, finished, keys = columns
+    found = list(rows.values_list(*_FIELDS, _as_text("values")))
+    columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
+    number, state, score, std, source, restarts, started, finished, keys, texts = columns
+    values = _loaded(texts)
     return {
         "cursor": head,
         "whole": numbers is None,
@@ -62,6 +73,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "objective": outcomes.objective_of(search).model_dump(),
         "states": STATES,
         "space": [_parameter(parameter) for parameter in space],
+        "waiting": waiting.reasons(search),
         "number": number,
         "state": [STATES.index(word) for word in state],
         "score": _floats(score),
@@ -86,6 +98,16 @@ def _changed(search: Job, after: str) -> set[int] | None:
     numbers.update(search.trials.filter(number__gt=newest).values_list("number", flat=True))
     numbers.update(search.trials.exclude(state__in=TRIAL_FINAL).values_list("number", flat=True))
     return numbers
+
+
+def _as_text(name: str) -> Cast:
+    return Cast(name, TextField())
+
+
+def _loaded(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Read many small documents in one go: a tenth of the time of one by one."""
+    found: list[dict[str, Any]] = orjson.loads(f"[{','.join(texts)}]")
+    return found
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
@@ -121,7 +143,8 @@ def _of_executions(trials: Sequence[int], executions: Any) -> dict[str, Any]:
     done, epochs = [0] * len(trials), [0] * len(trials)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(trials))
-    for trial, state, trained, metrics in executions.values_list("trial_id", "state", "epochs", "metrics"):
+    rows = list(executions.values_list("trial_id", "state", "epochs", _as_text("metrics")))
+    for (trial, state, trained, _), metrics in zip(rows, _loaded([row[3] for row in rows]), strict=True):
         index = place.get(trial)
         if index is None:
             continue  # made after the trials were read

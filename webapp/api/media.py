@@ -14,6 +14,7 @@ from jobs.errors import BadInput
 from jobs.spec.problems import Problem
 from webapp.api.problems import Malformed, UnsupportedMediaType
 
+JSON = "application/json; charset=utf-8"
 MULTIPART = "multipart/form-data"
 
 
@@ -108,5 +109,5 @@ def _holds_nonfinite(value: Any) -> bool:
 
 def fast_json(body: Any) -> HttpResponse:
     """Return a large answer of plain values and NumPy columns; what is not finite is null."""
-    content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
-    return HttpResponse(content, content_type="application/json; charset=utf-8")
+    content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    return HttpResponse(content, content_type=JSON)

@@ -8,15 +8,20 @@ from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
 from jobs import access
+from jobs.models import Job
 from jobs.queries import columns, exports, outcomes, timeline
+from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
 from webapp.api.downloads import streamed
 from webapp.api.etags import give, is_known
-from webapp.api.media import fast_json
+from webapp.api.media import JSON, fast_json
 from webapp.api.shapes import Id, Json
 
 router = Router()
+
+MOST_KEPT = 8
+_ended: dict[tuple[int, str], bytes] = {}
 
 Numbers = Annotated[str, StringConstraints(pattern=r"^(\d{1,9}(,\d{1,9})*)?$", max_length=5000)]
 
@@ -49,13 +54,25 @@ def get_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter])
     """Return a search's trials, a list a column; `If-None-Match` answers 304 while nothing has changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
-    version = columns.cursor(search)
+    version = columns.version(search)
     if is_known(request, version):
         return HttpResponse(status=304)
-    response = fast_json(columns.read(search, after=filters.after))
+    response = _columns(search, version, filters.after)
     give(response, version)
     response["Cache-Control"] = "private, no-cache"  # kept by the browser, and asked for each time
     return response
+
+
+def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
+    """Answer the whole of an ended search from memory once it was asked for."""
+    if after is not None or search.state not in FINAL:
+        return fast_json(columns.read(search, after=after))
+    key = (search.pk, version)
+    if key not in _ended:
+        if len(_ended) >= MOST_KEPT:
+            _ended.clear()
+        _ended[key] = fast_json(columns.read(search)).content
+    return HttpResponse(_ended[key], content_type=JSON)
 
 
 @router.get("/jobs/{int:job_id}/timeline", response=Json)

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+from django.templatetags.static import static
+
 from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import evaluations, outcomes
 from jobs.queries import jobs as shown
 from jobs.spec.search_space import Parameter
-from jobs.states import JobKind
+from jobs.states import JobKind, TrialState
 from webapp.forms.trials import TrialForm
-from webapp.pages.shortcuts import Request, chosen
+from webapp.pages.shortcuts import Request
+from webapp.templatetags.states import look
+from webapp.templatetags.trainyard import SPRITE
 
 TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
 
@@ -37,26 +41,13 @@ def _nothing(request: Request, row: Job) -> dict[str, Any]:
 
 
 def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
-    order = chosen(request.GET.get("sort"), ("number", "-number", "score", "-score", "state"), "number")
-    rows = list(shown.trials(row))
-    if order.endswith("score"):
-        scored = [t for t in rows if t.score is not None]
-        scored.sort(key=lambda t: t.score or 0.0, reverse=order.startswith("-"))
-        rows = scored + [t for t in rows if t.score is None]
-    else:
-        rows.sort(
-            key=lambda t: (t.state, t.number) if order == "state" else (t.number,),
-            reverse=order.startswith("-"),
-        )
-    best = shown.best_number(row)
-    space = space_of(row)
-    return {
-        "trials": [shown.trial(t, best=best) for t in rows],
-        "names": [parameter.name for parameter in space],
-        "sort": order,
-        "trial_form": TrialForm(space),
-        "is_open": shown.takes_trials(row),
-    }
+    del request
+    return {"trial_form": TrialForm(space_of(row)), "is_open": shown.takes_trials(row)}
+
+
+def trial_looks() -> dict[str, Any]:
+    """Return how each state of a trial looks, for the tables and charts that are drawn in the browser."""
+    return {"sprite": static(SPRITE), "states": {str(s): look(s)._asdict() for s in TrialState}}
 
 
 def space_of(row: Job) -> tuple[Parameter, ...]:
@@ -65,14 +56,16 @@ def space_of(row: Job) -> tuple[Parameter, ...]:
 
 
 def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
-    extra = _trials_tab(request, row) if row.kind == JobKind.SEARCH else {}
+    del request
     own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
     members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
-    return extra | {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
+    return {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
 
 
 def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
+    if row.kind == JobKind.SEARCH:
+        return {}
     names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
     return {"metric_pairs": pair_metrics(names), "objective_name": outcomes.objective_of(row).metric}
 

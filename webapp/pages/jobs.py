@@ -11,7 +11,7 @@ from jobs.actions import control, submit
 from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging
+from jobs.queries import outcomes, paging, waiting
 from jobs.states import FINAL, JobKind, JobState
 from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
@@ -84,11 +84,23 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may": access.can(request.user, row.project, Action.WRITE),
         "orders": _orders(row),
-        "counts": shown.trial_counts(row) if row.kind == JobKind.SEARCH else {},
-        "is_search": row.kind == JobKind.SEARCH,
         "is_final": row.state in FINAL,
-        "best": outcomes.best_trials(row, limit=1).first() if row.kind == JobKind.SEARCH else None,
-        "objective": outcomes.objective_of(row) if row.kind == JobKind.SEARCH else None,
+        "is_search": row.kind == JobKind.SEARCH,
+        **(_of_search(row) if row.kind == JobKind.SEARCH else {}),
+    }
+
+
+def _of_search(row: Job) -> dict[str, Any]:
+    reasons = waiting.reasons(row)
+    return {
+        "counts": [(state, count) for state, count in shown.trial_counts(row).items() if count],
+        "why_trials_wait": [
+            (reason, [number for number, why in reasons.items() if why == reason])
+            for reason in dict.fromkeys(reasons.values())
+        ],
+        "best": outcomes.best_trials(row, limit=1).first(),
+        "objective": outcomes.objective_of(row),
+        "trial_looks": tabs.trial_looks(),
     }
 
 

@@ -10,6 +10,11 @@ function move(step) {
   if (!all.length) return;
   const now = all.findIndex((row) => row.classList.contains("ty-here"));
   const next = Math.min(Math.max(now + step, 0), all.length - 1);
+  if (next === now) {
+    // A table that has further pages turns them, and says where we are then.
+    all[now].dispatchEvent(new CustomEvent("ty:edge", { bubbles: true, detail: step }));
+    return;
+  }
   all[now]?.classList.remove("ty-here");
   all[next].classList.add("ty-here");
   all[next].scrollIntoView({ block: "nearest" });

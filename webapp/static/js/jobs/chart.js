@@ -14,7 +14,7 @@ export class Chart extends HTMLElement {
     this.job = Number(this.getAttribute("job"));
     this.note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
     this.append(this.note);
-    this.resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: HEIGHT }));
+    this.resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: this.chart.height }));
     this.resize.observe(this);
     this.theme = new MutationObserver(() => this.rebuild());
     this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
@@ -49,15 +49,14 @@ export class Chart extends HTMLElement {
   }
 }
 
-/** uPlot's options for `{labels, drawn?}`: `drawn` adds to the look of each line. */
-function options(width, { labels, drawn = [] }) {
+/** uPlot's options for `{labels, drawn?, more?}`: `drawn` adds to the look of each line, `more` to the whole. */
+function options(width, { labels, drawn = [], more = {} }) {
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--tblr-secondary").trim();
   const rule = style.getPropertyValue("--ty-line").trim();
   const axis = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 }, font: "11px Inter, sans-serif" };
   return {
     width: Math.max(width, 200),
-    height: HEIGHT,
     scales: { x: { time: false } },
     axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 56, values: (_, marks) => marks.map(words) }],
     legend: { live: labels.length <= 6, show: labels.length <= 12 },
@@ -73,6 +72,8 @@ function options(width, { labels, drawn = [] }) {
         ...drawn[index],
       })),
     ],
+    ...more,
+    height: more.height ?? HEIGHT,
   };
 }
 

@@ -1,6 +1,7 @@
-// <ty-curves job names [trial] [execution]>: live curves. First it follows, then it asks for what there
+// <ty-curves job names [trial | trials]>: live curves. First it follows, then it asks for what there
 // is, then it puts in what came meanwhile; a point is known by its series and x, so twice is harmless.
 import { Chart } from "./chart.js";
+import { number } from "../trials/words.js";
 
 const MAX_POINTS = 1500;
 const MAX_LINES = 40;
@@ -9,6 +10,7 @@ class Curves extends Chart {
   begin() {
     this.names = this.getAttribute("names").split(",");
     this.trial = this.getAttribute("trial");
+    this.only = this.getAttribute("trials")?.split(",");
     this.lines = new Map(); // label → {points: Map(x → value)}
     this.total = 0;
     this.waiting = [];
@@ -18,6 +20,8 @@ class Curves extends Chart {
   async load(range = {}) {
     const query = new URLSearchParams({ names: this.names.join(","), max_points: MAX_POINTS, ...range });
     if (this.trial) query.set("trial", this.trial);
+    else if (this.only) query.set("trials", this.only.join());
+    else query.set("newest", MAX_LINES);
     const answer = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`);
     if (!answer.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
@@ -54,7 +58,7 @@ class Curves extends Chart {
     }
     let changed = false;
     for (const event of events) {
-      if (event.type !== "metric" || (this.trial && String(event.trial) !== this.trial)) continue;
+      if (event.type !== "metric" || !this.wants(event.trial)) continue;
       for (const [name, x, value] of event.points) {
         if (!this.names.includes(name)) continue;
         this.line(name, event.job, event.trial, event.execution).points.set(x, value);
@@ -69,6 +73,19 @@ class Curves extends Chart {
         this.draw();
       });
     }
+  }
+
+  wants(trial) {
+    if (this.trial) return String(trial) === this.trial;
+    return !this.only || this.only.includes(String(trial));
+  }
+
+  /** What the curves come to, a row each: for a table of them. */
+  get rows() {
+    return [...this.lines].map(([label, { points }]) => {
+      const values = [...points].sort(([a], [b]) => a - b).map(([, value]) => value).filter((value) => value !== null);
+      return [label, points.size, ...[values[0], Math.min(...values), Math.max(...values), values.at(-1)].map((value) => number(value))];
+    });
   }
 
   data() {

@@ -2,13 +2,14 @@
 import "./curves.js";
 import "./history.js";
 import "./log.js";
+import "../trials/table.js";
 import { follow } from "./live.js";
 import { refresh } from "../time.js";
 
 const QUIET = 600; // one refresh for a burst of events
 const STEADY = 5000; // time left moves even when nothing happens
 const TELLING = new Set(["state", "trial", "execution", "progress", "attempt", "artifact", "warning", "checkpoint"]);
-const LIVE_TABS = new Set(["overview", "trials", "artifacts", "attempts"]);
+const LIVE_TABS = new Set(["overview", "artifacts", "attempts"]);
 
 const head = document.getElementById("job-head");
 const body = document.getElementById("job-body");
@@ -29,7 +30,7 @@ async function piece(element, address) {
 // A form stays as well, with what was typed into it and what was said of that.
 function keep(element, fresh) {
   for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
-  for (const chart of element.querySelectorAll("ty-curves, ty-history")) {
+  for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials")) {
     const key = `${chart.localName}[job="${chart.getAttribute("job")}"]${chart.hasAttribute("names") ? `[names="${CSS.escape(chart.getAttribute("names"))}"]` : ""}`;
     fresh.querySelector(key)?.replaceWith(chart);
   }

@@ -1,0 +1,53 @@
+"""Why a search's queued trials wait, as a sentence: read from the rows, as the scheduler would find them."""
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from jobs.models import Attempt, Job, Worker
+from jobs.queries import outcomes
+from jobs.states import WAITING, AttemptState, Desired, TrialState
+
+
+def reasons(search: Job) -> dict[int, str]:
+    """Return the reason of each queued or paused trial by its number."""
+    held = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    rows = list(held.order_by("number").values_list("number", "state", "restarts"))
+    if not rows:
+        return {}
+    shared = _of_all(search)
+    return {number: _of_one(state, restarts, shared) for number, state, restarts in rows}
+
+
+def _of_one(state: str, restarts: int, shared: str) -> str:
+    if state == TrialState.PAUSED:
+        return "It is paused at its checkpoint until it is taken up again."
+    if restarts:
+        return f"Its runner was lost; it goes on from its newest checkpoint. {shared}"
+    return shared
+
+
+def _of_all(search: Job) -> str:
+    """Return what every queued trial of the search waits for."""
+    if search.desired != Desired.RUNNING:
+        return f"The search is told to be {search.desired}."
+    if search.state in WAITING and search.why_waiting:
+        return search.why_waiting
+    live = Worker.objects.filter(pool=search.pool, lease_until__gt=timezone.now(), state=Worker.State.UP)
+    workers = dict(live.values_list("pk", "slots"))
+    if not workers:
+        return f"No worker runs in pool {search.pool}."
+    running = search.trials.filter(state=TrialState.RUNNING).count()
+    limit = outcomes.search_of(search).parallel_trials
+    if limit is not None and running >= limit:
+        return f"The search runs {limit} trials at once, as its spec says."
+    busy = dict(
+        Attempt.objects.exclude(state=AttemptState.ENDED)
+        .filter(worker__in=workers)
+        .values_list("worker")
+        .annotate(Sum("slots"))
+    )
+    free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
+    if free < search.slots:
+        total = sum(workers.values())
+        return f"It needs {search.slots} of the {total} slots of pool {search.pool}; {free} free now."
+    return "A slot is free: it is placed in a moment."

@@ -1,0 +1,11 @@
+// Every chart of a search, in the order in which they are offered.
+import { contour, heat } from "./grids.js";
+import { curves } from "./curves.js";
+import { history } from "./history.js";
+import { importance } from "./importance.js";
+import { parallel } from "./parallel.js";
+import { pareto } from "./pareto.js";
+import { rank, slice } from "./points.js";
+import { timeline } from "./timeline.js";
+
+export const CHARTS = [history, parallel, importance, slice, contour, heat, rank, pareto, timeline, curves];

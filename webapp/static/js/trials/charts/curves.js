@@ -1,0 +1,42 @@
+// Learning curves of the picked trials, or of the best of those that fit.
+import { drawn, needsTrials } from "./shared.js";
+import { el } from "../dom.js";
+import { trials } from "../words.js";
+import "../../jobs/curves.js";
+
+const BEST = 8;
+const MOST = 20;
+let shown = { key: "", element: null };
+
+export const curves = {
+  id: "curves",
+  title: "Learning curves",
+  controls: [{ name: "metric", label: "Metric", options: names, first: ({ store }) => store.objective.metric }],
+  missing: needsTrials(1),
+  draw(scene) {
+    const { store, view, axes, job } = scene;
+    const { found, all } = drawn(scene, []);
+    const ranked = [...found].sort((a, b) => (store.better(store.score[a], store.score[b]) ? -1 : 1));
+    const picked = [...view.picked].filter((trial) => store.place.has(trial)).slice(0, MOST);
+    const numbers = picked.length ? picked : ranked.slice(0, BEST).map((index) => store.number[index]);
+    const key = `${job} ${axes.metric} ${numbers.join()}`;
+    if (shown.key !== key) shown = { key, element: el("ty-curves", { job, names: axes.metric, trials: numbers.join() }) };
+    const { element } = shown;
+    return {
+      element,
+      note: picked.length ? `${trials(picked.length)} picked of ${all.length.toLocaleString("en")} with a score` : `the best ${numbers.length} of ${trials(found.length)}`,
+      foot: "Pick trials in the table (x) to see theirs instead. Every epoch is in the metrics CSV.",
+      table: () => ({
+        head: [{ label: "curve" }, { label: "points", num: true }, { label: "first", num: true }, { label: "least", num: true }, { label: "greatest", num: true }, { label: "last", num: true }],
+        rows: element.rows ?? [],
+      }),
+    };
+  },
+};
+
+/** The metrics as their curves are called: training and validation each have one. */
+function names({ store }) {
+  const known = new Set([store.objective.metric, ...Object.keys(store.metrics)]);
+  for (const name of [...known]) if (name.startsWith("val_")) known.add(name.slice(4));
+  return [...known].sort().map((name) => ({ value: name, label: name }));
+}

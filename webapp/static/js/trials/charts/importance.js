@@ -1,0 +1,70 @@
+// How much each hyperparameter matters: asked of the server, which has a forest fitted elsewhere.
+import { tip } from "../echart.js";
+import { number, trials } from "../words.js";
+
+const PAUSE = 1500;
+const known = new Map(); // job → what the server last said
+const MEASURES = [{ value: "alone", label: "alone (fANOVA)" }, { value: "impurity", label: "with interactions (decrease of impurity)" }];
+
+export const importance = {
+  id: "importance",
+  title: "Importance",
+  controls: [{ name: "measure", label: "Share of the variance", options: () => MEASURES }],
+  missing(scene) {
+    const said = saidOf(scene);
+    if (!said) return { title: "Asking …", hint: "How much each hyperparameter matters is being looked up." };
+    if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: `There ${said.completed === 1 ? "is" : "are"} ${said.completed || "none"} so far. A forest fitted to fewer would say chance.` };
+    if (said.result) return null;
+    if (said.error && said.state === "fresh") return { title: "No importance for these trials", hint: said.error };
+    return { title: "Computing …", hint: `A forest is fitted to ${trials(said.completed)}; this takes some seconds.` };
+  },
+  draw(scene) {
+    const { axes, colours, narrow } = scene;
+    const said = saidOf(scene);
+    const { importances, explained, used, trees } = said.result;
+    const entries = [...importances].sort((a, b) => a[axes.measure] - b[axes.measure]);
+    const tell = ({ name, alone, spread, impurity }) => `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
+    const old = said.trials < said.completed ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed anew" : ""}` : "";
+    return {
+      label: `Importance of ${entries.length} hyperparameters for ${said.objective}.`,
+      note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them drawn by chance` : ""}${old}`,
+      foot: `A forest of ${trees} trees, which explains ${percent(Math.max(explained, 0))} of the variance of trials it has not seen${explained < 0.3 ? ": too little to lean on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. It looks at all completed trials, whatever the filters.`,
+      height: Math.max(160, 60 + entries.length * 34),
+      items: [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
+      table: () => ({
+        head: [{ label: "hyperparameter" }, { label: "alone", num: true }, { label: "± over trees", num: true }, { label: "with interactions", num: true }],
+        rows: importances.map(({ name, alone, spread, impurity }) => [name, percent(alone), percent(spread), percent(impurity)]),
+      }),
+      option: {
+        tooltip: tip(colours, ({ dataIndex }) => tell(entries[dataIndex])),
+        grid: { left: 8, right: narrow ? 48 : 80, top: 8, bottom: 28, containLabel: true },
+        xAxis: { type: "value", min: 0, max: 1, axisLabel: { color: colours.quiet, formatter: (value) => `${Math.round(value * 100)} %` }, splitLine: { lineStyle: { color: colours.line } } },
+        yAxis: { type: "category", data: entries.map(({ name }) => name), axisLabel: { color: colours.ink }, axisLine: { lineStyle: { color: colours.line } }, axisTick: { show: false } },
+        series: [{ type: "bar", data: entries.map((entry) => entry[axes.measure]), barMaxWidth: 20, itemStyle: { color: colours.accent }, label: { show: true, position: "right", color: colours.ink, formatter: ({ value }) => percent(value) } }],
+      },
+    };
+  },
+};
+
+const percent = (share) => `${number(100 * share, 3)} %`;
+
+/** What the server said; asks for it where it is not known for these trials, and again while it computes. */
+function saidOf({ job, store, again }) {
+  const mine = known.get(job) ?? { version: -1, said: null };
+  known.set(job, mine);
+  if (mine.version !== store.version && !mine.asking) {
+    mine.asking = true;
+    mine.version = store.version;
+    ask(job, mine, again);
+  }
+  return mine.said;
+}
+
+async function ask(job, mine, again) {
+  const answer = await fetch(`/api/v1/jobs/${job}/importance`).catch(() => null);
+  if (answer?.ok) mine.said = await answer.json();
+  else mine.said ??= { state: "fresh", error: "The server did not answer; reload the page to try again." };
+  if (["computing", "stale", "missing"].includes(mine.said.state)) setTimeout(() => ask(job, mine, again), PAUSE);
+  else mine.asking = false;
+  again();
+}

@@ -1,0 +1,114 @@
+// Parallel coordinates: a line a trial. Dragging along an axis filters the trials, here and in the table.
+import { behind, control, directionOf, drawn, needsHyperparameters, tableOf } from "./shared.js";
+import { clamp, legend, middle, thin } from "../look.js";
+import { tip } from "../echart.js";
+import { counted } from "../words.js";
+
+const FITTING = 450;
+const OTHERS = 150;
+const PAUSE = 250; // after a drag the lines that fit are drawn anew
+
+export const parallel = {
+  id: "parallel",
+  title: "Parallel coordinates",
+  controls: [control.metric],
+  missing: needsHyperparameters(1, 1),
+  draw(scene) {
+    const { store, view, axes, colours } = scene;
+    const metric = store.columns.get(axes.metric);
+    const columns = [...store.of("hyperparameter"), metric];
+    const direction = directionOf(scene, metric.key);
+    const { found, all } = drawn(scene, [metric]);
+    const lines = chosen(scene, found, all, metric, direction);
+    const range = middle(lines.map((index) => metric.values[index]));
+    const { fits } = view;
+    const cell = (column, index) => column.values[index] ?? "-";
+    const data = lines.map((index) => ({
+      value: [...columns.map((column) => cell(column, index)), clamp(metric.values[index] ?? range[0], range)],
+      lineStyle: fits(index) ? { width: view.picked.has(store.number[index]) ? 3 : 1.2, opacity: lines.length > 300 ? 0.45 : 0.75 } : { color: colours.line, opacity: 0.5, width: 0.7 },
+    }));
+    const drawnNote = lines.length < all.length ? `; ${counted(lines.length)} lines drawn` : "";
+    return {
+      label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
+      note: behind(found, all) + drawnNote,
+      foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
+      items: lines.flatMap((index, row) => (fits(index) ? [{ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) }] : [])),
+      table: () => tableOf(scene, found, columns),
+      option: {
+        tooltip: tip(colours, ({ dataIndex }) => store.tell(lines[dataIndex], columns).replaceAll(", ", "\n")),
+        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: columns.length }), show: !scene.narrow },
+        parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
+        parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow)),
+        series: [{ type: "parallel", data, smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } }],
+      },
+      ready: (chart) => follow(chart, scene, columns),
+    };
+  },
+};
+
+/** The best of those that fit and an even sample of the rest: more lines than pixels say nothing. */
+function chosen({ store }, found, all, metric, direction) {
+  const sign = direction === "max" ? -1 : 1;
+  const ranked = [...found].sort((a, b) => sign * (metric.values[a] - metric.values[b]));
+  const fitting = ranked.length <= FITTING ? ranked : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
+  const fit = new Set(found);
+  const others = all.length === found.length ? [] : thin(all.filter((index) => !fit.has(index)), OTHERS);
+  // What is drawn last lies on top: the best.
+  return [...others, ...fitting.reverse()].filter((index) => store.number[index]);
+}
+
+function axisOf(column, dim, colours, narrow) {
+  const shared = {
+    dim,
+    name: narrow && column.label.length > 9 ? `${column.label.slice(0, 8)}…` : column.label,
+    nameTextStyle: { color: colours.ink, fontSize: 11 },
+    axisLine: { lineStyle: { color: colours.quiet } },
+    axisTick: { lineStyle: { color: colours.quiet } },
+    axisLabel: { color: colours.ink, fontSize: 10, showMinLabel: true, showMaxLabel: true, hideOverlap: true },
+    areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
+  };
+  if (!column.numeric) return { ...shared, type: "category", data: column.categories };
+  const values = column.values.filter(Number.isFinite);
+  let low = Infinity;
+  let high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return { ...shared, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
+}
+
+/** Show the filters that came with the page as brushed parts of the axes, and turn brushes into filters. */
+function follow(chart, { view, store, panel }, columns) {
+  columns.forEach((column, index) => {
+    const condition = view.where.get(column.key);
+    if (!condition) return;
+    const interval = condition.one ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1)) : within(column, condition);
+    if (interval) chart.dispatchAction({ type: "axisAreaSelect", parallelAxisIndex: index, intervals: [interval] });
+  });
+  let timer = null;
+  chart.on("axisareaselected", ({ parallelAxisId, parallelAxisIndex }) => {
+    const axes = chart.getModel().queryComponents({ mainType: "parallelAxis", index: parallelAxisIndex, id: parallelAxisId });
+    const [model] = axes;
+    const column = columns[model.get("dim")];
+    const [interval] = model.activeIntervals ?? [];
+    panel.brushing = true;
+    view.filter(column.key, interval ? condition(column, interval) : null);
+    panel.brushing = false;
+    clearTimeout(timer);
+    timer = setTimeout(() => panel.chart.id === "parallel" && !view.asTable && store.ready && panel.draw(), PAUSE);
+  });
+}
+
+function condition(column, [from, to]) {
+  if (column.numeric) return { low: Math.min(from, to), high: Math.max(from, to) };
+  const one = column.categories.filter((_, index) => index >= Math.min(from, to) - 0.5 && index <= Math.max(from, to) + 0.5);
+  return one.length ? { one } : null;
+}
+
+const around = (places) => (places.some((place) => place < 0) ? null : [Math.min(...places), Math.max(...places)]);
+
+function within(column, { low, high }) {
+  const values = column.values.filter(Number.isFinite);
+  return [Math.max(low, values.reduce((a, b) => Math.min(a, b), Infinity)), Math.min(high, values.reduce((a, b) => Math.max(a, b), -Infinity))];
+}

@@ -1,0 +1,70 @@
+// Two metrics against each other: the front are the trials that no other beats in both.
+import { counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf } from "./shared.js";
+import { axis } from "../look.js";
+import { tip } from "../echart.js";
+
+const other = ({ store }) => store.of("metric")[1]?.key;
+const WAYS = [{ value: "max", label: "higher is better" }, { value: "min", label: "lower is better" }];
+
+export const pareto = {
+  id: "pareto",
+  title: "Pareto front",
+  controls: [
+    { name: "x", label: "Across", options: metrics },
+    { name: "xway", label: "where", options: () => WAYS, first: (scene) => directionOf(scene, scene.axes.x) },
+    { name: "y", label: "Up", options: metrics, first: other },
+    { name: "yway", label: "where", options: () => WAYS, first: (scene) => directionOf(scene, scene.axes.y) },
+  ],
+  missing(scene) {
+    if (scene.store.of("metric").length < 2) return { title: "Needs two metrics", hint: "Trials report one so far; name more under the experiment's training, or wait for the first completed trial." };
+    return needsTrials(1)(scene);
+  },
+  draw(scene) {
+    const { store, axes, colours, view, narrow } = scene;
+    const [x, y] = [store.columns.get(axes.x), store.columns.get(axes.y)];
+    const { found, all } = drawn(scene, [x, y]);
+    const front = frontOf(found, x.values, y.values, axes.xway, axes.yway);
+    const onFront = new Set(front);
+    const rest = found.filter((index) => !onFront.has(index));
+    const shown = dotted(scene, rest, y, axes.yway);
+    const dot = (index) => ({ value: [x.values[index], y.values[index]], ...(view.picked.has(store.number[index]) ? { itemStyle: { borderColor: colours.second, borderWidth: 2 } } : {}) });
+    const items = [front, shown].flatMap((list, series) => list.map((index, data) => ({ series, data, trial: store.number[index], text: `${store.tell(index, [x, y])}${series ? "" : ", on the front"}` })));
+    const lists = [front, shown];
+    return {
+      label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
+      note: `${counts([...front, ...shown], found, all)}; ${front.length} on the front`,
+      foot: "The line joins the trials that no other beats in both metrics. Means over a trial's executions.",
+      items,
+      table: () => {
+        const listed = tableOf(scene, [...front, ...rest], [x, y]);
+        return { head: [...listed.head, { label: "front" }], rows: listed.rows.map((row, at) => [...row, at < front.length ? "yes" : "no"]) };
+      },
+      option: {
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n")),
+        grid: { left: 64, right: narrow ? 16 : 32, top: 16, bottom: 48 },
+        xAxis: axis(colours, x),
+        yAxis: axis(colours, y, { nameGap: 46 }),
+        series: [
+          { type: "line", z: 3, data: front.map(dot), symbol: "diamond", symbolSize: 11, itemStyle: { color: colours.second }, lineStyle: { color: colours.second, width: 1.5 }, step: false },
+          { type: "scatter", data: shown.map(dot), symbolSize: shown.length > 400 ? 5 : 7, progressive: 0, itemStyle: { color: colours.accent, opacity: 0.55 } },
+        ],
+      },
+    };
+  },
+};
+
+/** The indices that no other beats in both, in the order of x. */
+export function frontOf(found, xs, ys, xway, yway) {
+  const sign = (way) => (way === "max" ? -1 : 1);
+  const [sx, sy] = [sign(xway), sign(yway)];
+  const sorted = [...found].sort((a, b) => sx * (xs[a] - xs[b]) || sy * (ys[a] - ys[b]));
+  const front = [];
+  let least = Infinity;
+  for (const index of sorted) {
+    if (sy * ys[index] < least) {
+      least = sy * ys[index];
+      front.push(index);
+    }
+  }
+  return front.sort((a, b) => xs[a] - xs[b]);
+}

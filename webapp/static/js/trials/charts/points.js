@@ -1,0 +1,90 @@
+// A dot a trial: the slice along one hyperparameter, and the rank over two.
+import { control, counts, directionOf, dotted, drawn, needsHyperparameters, tableOf } from "./shared.js";
+import { axis, clamp, legend } from "../look.js";
+import { tip } from "../echart.js";
+
+/** A dot a trial, in colours of a third number; `picked` ones are ringed. */
+function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
+  const { store, view, colours, narrow } = scene;
+  const size = shown.length > 400 ? 6 : 9;
+  const data = shown.map((index) => ({
+    value: [x.values[index], y.values[index], clamp(colour(index), range)],
+    ...(view.picked.has(store.number[index]) ? { symbolSize: size + 6, itemStyle: { borderColor: colours.second, borderWidth: 2 } } : {}),
+  }));
+  return {
+    label,
+    note: counts(shown, found, all),
+    foot,
+    items: shown.map((index, row) => ({ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) })),
+    table: table ?? (() => tableOf(scene, found, columns)),
+    option: {
+      tooltip: tip(colours, ({ dataIndex }) => store.tell(shown[dataIndex], columns).replaceAll(", ", "\n")),
+      grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
+      xAxis: axis(colours, x),
+      yAxis: axis(colours, y, { nameGap: 46 }),
+      visualMap: { ...legend(colours, { range, direction, label: legendLabel, dimension: 2 }), show: !narrow },
+      series: [{ type: "scatter", data, symbolSize: size, progressive: 0, itemStyle: { borderColor: colours.quiet, borderWidth: shown.length > 400 ? 0 : 0.5 }, emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } }],
+    },
+  };
+}
+
+export const slice = {
+  id: "slice",
+  title: "Slice",
+  controls: [control.x, control.metric],
+  missing: needsHyperparameters(1, 1),
+  draw(scene) {
+    const { store, axes } = scene;
+    const [x, y] = [store.columns.get(axes.x), store.columns.get(axes.metric)];
+    const { found, all } = drawn(scene, [x, y]);
+    const first = store.number[found[0]] ?? 0;
+    return dots(scene, {
+      found,
+      all,
+      shown: dotted(scene, found, y, directionOf(scene, y.key)),
+      x,
+      y,
+      colour: (index) => store.number[index],
+      range: [first, Math.max(store.number[found.at(-1)] ?? 1, first + 1)],
+      direction: "max",
+      legendLabel: "trial",
+      columns: [x, y],
+      label: `${y.label} of ${found.length} trials by ${x.label}.`,
+      foot: "The darker or brighter a dot, the later the trial.",
+    });
+  },
+};
+
+export const rank = {
+  id: "rank",
+  title: "Rank",
+  controls: [control.x, control.y, control.metric],
+  missing: needsHyperparameters(2, 2),
+  draw(scene) {
+    const { store, axes } = scene;
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const { found, all } = drawn(scene, [x, y, metric]);
+    const sign = directionOf(scene, metric.key) === "max" ? -1 : 1;
+    const order = found.map((_, row) => row).sort((a, b) => sign * (metric.values[found[a]] - metric.values[found[b]]));
+    const places = new Map(order.map((row, place) => [found[row], place + 1]));
+    const ranked = () => ({
+      head: [{ label: "rank", num: true }, { label: "trial", num: true }, ...[metric, x, y].map(({ label, numeric }) => ({ label, num: numeric }))],
+      rows: order.map((row, place) => [place + 1, store.number[found[row]], ...[metric, x, y].map((column) => store.text(column, found[row]))]),
+    });
+    return dots(scene, {
+      found,
+      all,
+      shown: dotted(scene, found, metric, directionOf(scene, metric.key)),
+      x,
+      y,
+      colour: (index) => places.get(index),
+      range: [1, Math.max(found.length, 2)],
+      direction: "min",
+      legendLabel: `rank, 1 is best`,
+      columns: [x, y, metric],
+      label: `Rank of ${found.length} trials by ${x.label} and ${y.label}.`,
+      foot: `Ranks instead of values: one trial that diverged hides nothing. Ranked by ${metric.label}.`,
+      table: ranked,
+    });
+  },
+};

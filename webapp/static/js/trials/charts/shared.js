@@ -1,0 +1,73 @@
+// What several charts share: the choices of axes, the trials they are drawn from, what they need.
+import { thin } from "../look.js";
+import { counted, trials } from "../words.js";
+
+const as = (columns) => columns.map(({ key, label }) => ({ value: key, label }));
+
+export const hyperparameters = ({ store }) => as(store.of("hyperparameter"));
+export const metrics = ({ store }) => as(store.of("metric"));
+
+export const control = {
+  x: { name: "x", label: "Across", options: hyperparameters },
+  y: { name: "y", label: "Up", options: hyperparameters, first: ({ store }) => store.of("hyperparameter")[1]?.key },
+  metric: { name: "metric", label: "Metric", options: metrics },
+};
+
+/** A metric's better direction: the objective's is known, of the others errors and losses are small. */
+export function directionOf({ store }, key) {
+  if (key === "score") return store.objective.direction;
+  return /loss|error|mse|mae|mape|rmse|hinge|divergence/i.test(key) ? "min" : "max";
+}
+
+/** The trials that fit the filters and have a finite number in each of these columns. */
+export function drawn({ store, view }, columns) {
+  const { fits } = view;
+  const has = (index) => columns.every(({ values }) => values[index] !== null && values[index] !== undefined && Number.isFinite(values[index]));
+  const all = store.scored();
+  const found = all.filter((index) => fits(index) && has(index));
+  return { found, all };
+}
+
+const DOTS = 1000;
+
+/** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
+export function dotted({ store }, found, metric, direction) {
+  if (found.length <= DOTS) return found;
+  const sign = direction === "max" ? -1 : 1;
+  const ranked = [...found].sort((a, b) => sign * (metric.values[a] - metric.values[b]));
+  const third = Math.floor(DOTS / 3);
+  const kept = [...ranked.slice(0, third), ...thin(ranked.slice(third), DOTS - third)];
+  return kept.sort((a, b) => store.number[a] - store.number[b]);
+}
+
+/** How many trials stand behind a chart, and how many of them are drawn where that is fewer. */
+export const counts = (dots, found, all) => behind(found, all) + (dots.length < found.length ? `; ${counted(dots.length)} drawn, the best among them` : "");
+
+/** How many trials stand behind a chart, in words. */
+export const behind = (found, all) => (found.length === all.length ? `${trials(found.length)} with a score` : `${counted(found.length)} of ${trials(all.length)} with a score`);
+
+export function needsTrials(count) {
+  return ({ store, view }) => {
+    const { fits } = view;
+    const now = store.scored().filter(fits).length;
+    if (now >= count) return null;
+    const filtered = view.where.size ? " Filters are on: remove one to see more." : "";
+    return { title: `Needs ${count} completed trial${count > 1 ? "s" : ""}`, hint: `There ${now === 1 ? "is" : "are"} ${now || "none"} so far.${filtered}` };
+  };
+}
+
+export function needsHyperparameters(count, trialsToo = 2) {
+  return (scene) => {
+    const have = scene.store.of("hyperparameter").length;
+    if (have < count) return { title: `Needs ${count} hyperparameters`, hint: `This search varies ${have || "none"}; a slice shows how the score follows one.` };
+    return needsTrials(trialsToo)(scene);
+  };
+}
+
+/** The table behind a chart of trials: a row a trial, best first where a metric is drawn. */
+export function tableOf({ store }, found, columns) {
+  return {
+    head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
+    rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
+  };
+}

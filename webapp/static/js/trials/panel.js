@@ -1,0 +1,140 @@
+// <ty-charts job>: one chart of the search at a time, chosen by name; its axes, its table, and what it needs.
+import { choice, el, empty, icon } from "./dom.js";
+import { Picture } from "./echart.js";
+import { CHARTS } from "./charts/all.js";
+import { look } from "./look.js";
+import { viewOf } from "./view.js";
+import { trials } from "./words.js";
+
+const ROWS = 300;
+
+class Charts extends HTMLElement {
+  connectedCallback() {
+    if (this.view) return; // only moved
+    this.job = Number(this.getAttribute("job"));
+    this.view = viewOf(this.job);
+    this.nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" });
+    this.heading = el("h2", { class: "card-title" });
+    this.note = el("span", { class: "text-secondary ty-small", "data-note": true });
+    this.toggle = el("button", { type: "button", class: "btn btn-sm", click: () => this.view.readAsTable(!this.view.asTable) }, icon("table"), "Table");
+    this.controls = el("div", { class: "ty-chart-controls" });
+    this.body = el("div", { class: "ty-chart-body" });
+    this.foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
+    const head = el("div", { class: "card-header" }, this.heading, this.note, el("div", { class: "card-actions" }, this.toggle));
+    this.card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
+    this.append(this.nav, this.card);
+    this.view.addEventListener("change", (event) => this.changed(event.what));
+    document.addEventListener("ty:theme", () => this.draw());
+    this.open = (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`);
+    this.draw();
+  }
+
+  get chart() {
+    return CHARTS.find(({ id }) => id === this.view.chart) ?? CHARTS[0];
+  }
+
+  changed(what) {
+    if (what === "sort" || what === "page") return;
+    if (this.brushing && what === "filter") return; // its own brush shows it already
+    if (what === "data" || what === "filter" || what === "pick") {
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.draw());
+    } else {
+      this.draw();
+    }
+  }
+
+  draw() {
+    const { chart, view } = this;
+    const { store } = view;
+    this.drawNav();
+    this.heading.textContent = chart.title;
+    this.toggle.setAttribute("aria-pressed", String(view.asTable));
+    this.toggle.classList.toggle("active", view.asTable);
+    if (!store.ready) {
+      this.say(store.failed ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x") : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"));
+      return;
+    }
+    const scene = this.scene(chart);
+    this.drawControls(chart, scene);
+    const missing = chart.missing?.(scene);
+    const drawing = missing ? null : chart.draw(scene);
+    this.note.textContent = drawing?.note ?? "";
+    this.foot.textContent = drawing?.foot ?? "";
+    if (!drawing) this.say(empty(missing.title, missing.hint, "chart-dots"));
+    else if (view.asTable) this.say(this.asTable(drawing.table()));
+    else if (drawing.element) this.say(drawing.element);
+    else this.drawPicture(drawing);
+  }
+
+  /** What a chart draws from: trials, filters, its axes, colours, and a way to ask to be drawn again. */
+  scene(chart) {
+    const { view } = this;
+    const scene = { job: this.job, view, store: view.store, colours: look(), narrow: this.clientWidth < 600, again: () => this.draw(), panel: this };
+    scene.axes = {};
+    for (const control of chart.controls ?? []) {
+      const options = control.options(scene);
+      const wanted = view.axes.get(control.name);
+      const chosen = options.find(({ value }) => value === wanted) ?? options.find(({ value }) => value === control.first?.(scene)) ?? options[0];
+      scene.axes[control.name] = chosen?.value;
+    }
+    return scene;
+  }
+
+  drawNav() {
+    const key = `${this.chart.id}`;
+    if (this.navKey === key) return;
+    this.navKey = key;
+    const focused = this.nav.contains(document.activeElement);
+    const links = CHARTS.map(({ id, title }) => {
+      const query = new URLSearchParams({ tab: "charts", chart: id });
+      const current = id === this.chart.id;
+      const go = (event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        this.view.show(id);
+      };
+      return el("a", { href: `?${query}`, class: current ? "active" : null, "aria-current": current ? "page" : null, click: go }, title);
+    });
+    this.nav.replaceChildren(...links);
+    if (focused) this.nav.querySelector("[aria-current]").focus();
+  }
+
+  drawControls(chart, scene) {
+    const held = this.controls.contains(document.activeElement) ? [...this.controls.querySelectorAll("select")].indexOf(document.activeElement) : -1;
+    const made = (chart.controls ?? []).map(({ name, label, options }) => choice(label, options(scene), scene.axes[name], (value) => this.view.setAxis(name, value)));
+    this.controls.replaceChildren(...made);
+    if (held >= 0) this.controls.querySelectorAll("select")[held]?.focus();
+  }
+
+  drawPicture(drawing) {
+    if (!this.picture) {
+      this.picture = new Picture({ pick: (trial) => this.view.pick(trial), open: this.open });
+      this.body.replaceChildren(this.picture.element);
+    }
+    this.picture.draw(drawing);
+  }
+
+  say(element) {
+    this.picture?.end();
+    this.picture = null;
+    if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
+  }
+
+  asTable({ head, rows }) {
+    const cells = (row) => row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
+    const table = el(
+      "table",
+      { class: "table" },
+      el("thead", {}, el("tr", {}, head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label)))),
+      el("tbody", {}, rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row)))),
+    );
+    const cut = rows.length > ROWS ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, `The first ${ROWS} of ${rows.length.toLocaleString("en")} rows; all trials are in the CSV below.`) : "";
+    return el("div", { class: "table-responsive ty-chart-table", tabindex: "0", role: "region", "aria-label": `${this.chart.title} as a table` }, table, cut);
+  }
+}
+
+/** The words under a chart's name: how many trials stand behind it. */
+export const behind = (shown, all) => (shown === all ? trials(shown) : `${trials(shown)} of ${all.toLocaleString("en")}`);
+
+customElements.define("ty-charts", Charts);

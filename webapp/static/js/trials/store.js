@@ -1,0 +1,140 @@
+// The trials of a search as columns, kept up to date: the page asks for what changed, never for a row each.
+import { follow } from "../jobs/live.js";
+import { number } from "./words.js";
+
+const PAUSE = 1000; // one question for a burst of events
+const TELLING = new Set(["trial", "execution", "attempt", "state"]);
+const PLAIN = ["state", "score", "std", "by_hand", "restarts", "started", "finished", "executions", "epochs"];
+
+const stores = new Map();
+
+/** The one store of a job on this page. */
+export function storeOf(job) {
+  if (!stores.has(job)) stores.set(job, new Store(job));
+  return stores.get(job);
+}
+
+class Store extends EventTarget {
+  constructor(job) {
+    super();
+    this.job = job;
+    this.ready = false;
+    this.failed = false;
+    this.version = 0;
+    this.clear();
+    const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
+    follow(job, start, (events) => events.some((event) => TELLING.has(event.type)) && this.soon());
+    this.load();
+  }
+
+  clear() {
+    this.place = new Map(); // number → index
+    this.number = [];
+    for (const name of PLAIN) this[name] = [];
+    this.values = {};
+    this.metrics = {};
+    this.waiting = {};
+  }
+
+  soon() {
+    this.timer ??= setTimeout(() => this.load(), PAUSE);
+  }
+
+  async load() {
+    this.timer = null;
+    const query = this.cursor ? `?after=${this.cursor}` : "";
+    const answer = await fetch(`/api/v1/jobs/${this.job}/trials/columns${query}`).catch(() => null);
+    this.failed = !answer?.ok;
+    if (answer?.ok) this.take(await answer.json());
+    this.dispatchEvent(new Event("change"));
+  }
+
+  take(body) {
+    if (body.whole) this.clear();
+    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting });
+    const grown = body.number.map((trial) => {
+      if (!this.place.has(trial)) {
+        this.place.set(trial, this.number.length);
+        this.number.push(trial);
+      }
+      return this.place.get(trial);
+    });
+    const put = (into, from) => grown.forEach((index, row) => (into[index] = from[row]));
+    for (const name of PLAIN) put(this[name], body[name]);
+    for (const { name } of body.space) put((this.values[name] ??= this.blank()), body.values[name]);
+    for (const name of new Set([...Object.keys(body.metrics), ...Object.keys(this.metrics)])) {
+      put((this.metrics[name] ??= this.blank()), body.metrics[name] ?? body.number.map(() => null));
+    }
+    this.ready = true;
+    this.version += 1;
+    this.described = null;
+  }
+
+  blank() {
+    return Array(this.number.length).fill(null);
+  }
+
+  get size() {
+    return this.number.length;
+  }
+
+  /** Columns to sort, filter and draw by: {key, label, kind, numeric, log, values, categories}. */
+  get columns() {
+    this.described ??= new Map(this.describe().map((column) => [column.key, column]));
+    return this.described;
+  }
+
+  describe() {
+    const numeric = (key, label, values, kind = "fact", log = false) => ({ key, label, kind, numeric: true, log, values });
+    const objective = this.objective.metric;
+    return [
+      numeric("number", "trial", this.number),
+      { key: "state", label: "state", kind: "fact", numeric: false, values: this.state, categories: this.states },
+      numeric("score", `${objective} (mean)`, this.score, "metric"),
+      ...this.space.filter((parameter) => parameter.kind !== "fixed").map((parameter) => this.parameter(parameter)),
+      ...Object.keys(this.metrics).sort().filter((name) => name !== objective).map((name) => numeric(`m.${name}`, name, this.metrics[name], "metric")),
+      numeric("std", "± spread", this.std),
+      numeric("epochs", "epochs", this.epochs),
+      numeric("seconds", "seconds", this.finished.map((end, index) => (end && this.started[index] ? end - this.started[index] : null))),
+    ];
+  }
+
+  parameter({ name, kind, sampling, values }) {
+    const shared = { key: `h.${name}`, label: name, kind: "hyperparameter", values: this.values[name] };
+    return kind === "int" || kind === "float"
+      ? { ...shared, numeric: true, log: sampling === "log" }
+      : { ...shared, numeric: false, categories: values.map(String) };
+  }
+
+  /** What stands in a column for a trial, as text. */
+  text(column, index) {
+    const value = column.values[index];
+    if (value === null || value === undefined) return column.kind === "hyperparameter" ? "inactive" : "–";
+    return column.numeric ? number(value) : column.categories[value];
+  }
+
+  of(kind) {
+    return [...this.columns.values()].filter((column) => column.kind === kind);
+  }
+
+  /** Trials that have a score, in the order in which they were made. */
+  scored() {
+    if (this.scoredAt !== this.version) {
+      this.scoredAt = this.version;
+      this.withScore = [];
+      for (let index = 0; index < this.size; index++) if (Number.isFinite(this.score[index])) this.withScore.push(index);
+      this.withScore.sort((a, b) => this.number[a] - this.number[b]);
+    }
+    return this.withScore;
+  }
+
+  better(a, b) {
+    return this.objective.direction === "max" ? a > b : a < b;
+  }
+
+  /** The sentence that tells a trial to somebody who cannot see its dot. */
+  tell(index, columns = []) {
+    const facts = columns.map((column) => `${column.label} ${this.text(column, index)}`);
+    return [`Trial ${this.number[index]}`, ...facts].join(", ");
+  }
+}

@@ -1,0 +1,29 @@
+// Numbers as people read them; says the same as `words` on the server.
+const NONE = "–";
+
+export function number(value, digits = 4) {
+  if (value === null || value === undefined || Number.isNaN(value)) return NONE;
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? String(value) : value.toExponential(digits - 1);
+  const size = Math.abs(value);
+  if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1);
+  return size >= 10 ** digits ? value.toFixed(0) : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
+}
+
+export const counted = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+
+export const trials = (count) => `${counted(count)} trial${count === 1 ? "" : "s"}`;
+
+const STEPS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return NONE;
+  const at = STEPS.findIndex(([size]) => seconds >= size);
+  if (at < 0) return "0 s";
+  const [size, unit] = STEPS[at];
+  const rest = Math.floor((seconds % size) / (STEPS[at + 1]?.[0] ?? 1));
+  return `${Math.floor(seconds / size)} ${unit}${rest && STEPS[at + 1] ? ` ${rest} ${STEPS[at + 1][1]}` : ""}`;
+}
+
+/** Clock time in UTC, as the rest of the page shows it on hover. */
+export const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
