@@ -1,14 +1,15 @@
-"""Single trials: queued by hand, run again."""
+"""Single trials: queued by hand, run again, trained for real."""
 
 from django.db import transaction
 from pydantic import ValidationError
 
 from jobs import access, hints
-from jobs.actions import audit, suggest
+from jobs.actions import audit, experiments, suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
 from jobs.queries import jobs as queries
+from jobs.spec.after import AfterSpec, Retrain
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Values
 from jobs.spec.values import apply_values
@@ -59,6 +60,39 @@ def retry(trial: Trial, *, by: User) -> Trial:
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
         )
     return trial
+
+
+def train(trial: Trial, *, by: User) -> Job:
+    """Queue a training with a trial's values, as an experiment of its own that can be changed further.
+
+    Only the search is left out of its spec, with what would follow several trials: one model is trained as
+    the search would retrain its best.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        BadSpec: the spec does not hold any more, or its data are not there.
+        Conflict: the search has no experiment or project.
+    """
+    search = trial.job
+    if search.revision is None or search.experiment is None or search.project is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    access.require(by, search.project, access.Action.WRITE)
+    spec = search.revision.spec
+    retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": 1})
+    alone = spec.model_copy(update={"search": None, "after": AfterSpec(retrain=retrain)})
+    try:
+        body = apply_values(alone, trial.values).to_json()
+    except (ValueError, ValidationError) as error:
+        raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
+    return experiments.submit_spec(
+        search.project,
+        None,
+        name=f"{search.experiment.name[:170]}: trial {trial.number}",
+        spec=body,
+        tags=search.experiment.tags,
+        notes=f"The values of trial {trial.number} of job {search.pk}.",
+        by=by,
+    )
 
 
 def _searching(job_id: int) -> Job:

@@ -9,7 +9,18 @@ from tests.people import People
 from tests.seeded import seed_search
 
 Open = Callable[..., Page]
-CHARTS = ("history", "parallel", "importance", "slice", "contour", "heat", "rank", "pareto", "timeline", "curves")
+CHARTS = (
+    "history",
+    "parallel",
+    "importance",
+    "slice",
+    "contour",
+    "heat",
+    "rank",
+    "pareto",
+    "timeline",
+    "curves",
+)
 DRAWN = ".ty-echart canvas, ty-history canvas, ty-curves canvas"
 
 

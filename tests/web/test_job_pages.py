@@ -6,8 +6,16 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from jobs.models import Job
-from tests.factories import SEARCH, make_experiment, make_job, make_trials
+from jobs.models import Checkpoint, Job
+from tests.factories import (
+    SEARCH,
+    make_attempt,
+    make_dataset,
+    make_experiment,
+    make_job,
+    make_trials,
+    make_worker,
+)
 from tests.people import People, browser_of
 from webapp.pages.job_tabs import TABS
 
@@ -49,6 +57,52 @@ def test_every_tab_is_shown_and_one_that_is_not_is_the_overview(
 def test_a_trial_is_shown_beside_the_best(browser: Client, search: Job) -> None:
     page = browser.get(f"/jobs/{search.pk}/trials/1")
     assert [tuple(row) for row in page.context["rows"]] == [("units", 16, 32)]
+
+
+def test_the_values_of_a_trial_are_queued_once_more(browser: Client, search: Job) -> None:
+    answer = browser.post(f"/jobs/{search.pk}/trials/2/again")
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}/trials/3")
+    again = search.trials.get(number=3)
+    assert (again.values, again.source, again.state) == ({"units": 32}, "hand", "queued")
+
+
+def test_a_trial_is_trained_for_real_as_an_experiment_of_its_own(
+    browser: Client, search: Job, people: People
+) -> None:
+    make_dataset("digits", by=people.owner)
+    search.experiment.revisions.update(
+        spec_json=SEARCH | {"after": {"retrain": {"top": 4}, "ensemble": {}, "quantize": {}}}
+    )
+    answer = browser.post(f"/jobs/{search.pk}/trials/2/train")
+    job = Job.objects.latest("pk")
+    assert (answer.status_code, answer["Location"], job.kind) == (303, f"/jobs/{job.pk}", "train")
+    assert job.experiment_id != search.experiment_id
+    assert job.revision.spec.search is None
+    assert job.revision.spec.model.args["units"] == 32
+    after = job.revision.spec.after
+    assert (after.retrain.top, after.ensemble, after.quantize) == (1, None, None)
+
+
+def test_a_queued_trial_says_why_it_waits(browser: Client, search: Job) -> None:
+    browser.post(f"/jobs/{search.pk}/trials/1/again")
+    for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/3"):
+        assert "No worker runs in pool default." in browser.get(path).content.decode()
+    make_attempt(search, make_worker(slots=1), trial=search.trials.get(number=1))
+    assert "It needs 1 of the 1 slots of pool default; 0 free now." in browser.get(path).content.decode()
+
+
+def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
+    browser: Client, search: Job
+) -> None:
+    trial = search.trials.get(number=1)
+    make_attempt(search, make_worker("box"), trial=trial)
+    Checkpoint.objects.create(
+        job=search, trial=trial, execution=2, attempt=1, step=7, epoch=3, folder="x", bytes=5
+    )
+    page = browser.get(f"/jobs/{search.pk}/trials/1")
+    assert [(c.execution, c.epoch) for c in page.context["checkpoints"]] == [(2, 3)]
+    assert [a.worker.name for a in page.context["attempts"]] == ["box"]
+    assert ("val_loss", pytest.approx(0.09), pytest.approx(0.08)) in page.context["metrics"]
 
 
 def test_a_configuration_is_queued_by_hand(browser: Client, search: Job) -> None:

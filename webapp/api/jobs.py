@@ -185,13 +185,21 @@ def get_trial(request: HttpRequest, job_id: Id, number: Number) -> Json:
 @router.post("/jobs/{int:job_id}/trials/{int:number}/{order}", response={202: Json})
 @idempotent
 def order_trial(
-    request: HttpRequest, job_id: Id, number: Number, order: Literal["retry", "continue"]
+    request: HttpRequest, job_id: Id, number: Number, order: Literal["retry", "continue", "again", "train"]
 ) -> tuple[int, Json]:
-    """Run the open executions of a failed or stopped trial again, from their newest checkpoints."""
-    del order  # finished executions stay and broken ones go on from their checkpoint: both are the same here
+    """Run a failed or stopped trial again, queue its values once more, or train them for real.
+
+    `retry` and `continue` are the same: finished executions stay, broken ones go on from their newest
+    checkpoints. `again` answers the new trial, `train` the new job.
+    """
     who = actor(request)
-    row = trials.retry(access.get_trial(who, job_id, number, Action.WRITE), by=who)
-    return 202, shown.trial(row, best=None)
+    row = access.get_trial(who, job_id, number, Action.WRITE)
+    if order == "train":
+        return 202, shown.detail(trials.train(row, by=who))
+    made = (
+        trials.queue_by_hand(row.job, row.values, by=who) if order == "again" else trials.retry(row, by=who)
+    )
+    return 202, shown.trial(made, best=None)
 
 
 @router.get("/jobs/{int:job_id}/metrics", response=Json)

@@ -8,7 +8,7 @@ from jobs.access import Action
 from jobs.actions import trials
 from jobs.errors import BadInput
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes
+from jobs.queries import compared, outcomes, waiting
 from webapp.forms.trials import TrialForm
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
@@ -49,9 +49,15 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
             for p in space_of(row.job)
         ],
+        "metrics": compared.metrics(row, best),
+        "checkpoints": row.checkpoints.order_by("execution", "-step"),
+        "attempts": compared.attempts(row),
+        "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
         "may": access.can(request.user, row.job.project, Action.WRITE),
+        "may_queue": shown.takes_trials(row.job),
+        "may_train": row.job.experiment_id is not None,
         "may_retry": row.state in ("failed", "stopped") and shown.takes_trials(row.job),
         "crumbs": crumbs(
             ("Jobs", reverse("jobs")),
@@ -60,6 +66,24 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         ),
     }
     return render(request, "jobs/trial.html", context, partial=chosen(request.GET.get("part"), ("head",), ""))
+
+
+@action
+def trial_again(request: Request, job_id: int, number: int) -> HttpResponse:
+    """Queue a trial's values once more: another seed tells how much chance there was in its score."""
+    row = access.get_trial(request.user, job_id, number, Action.WRITE)
+    made = trials.queue_by_hand(row.job, row.values, by=request.user)
+    say(request, f"Trial {made.number} is queued with the values of trial {number}.")
+    return go("trial", job_id, made.number)
+
+
+@action
+def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
+    """Queue a training with a trial's values, as an experiment of its own."""
+    row = access.get_trial(request.user, job_id, number, Action.WRITE)
+    made = trials.train(row, by=request.user)
+    say(request, f"Job {made.pk} trains the values of trial {number}.")
+    return go("job", made.pk)
 
 
 @action
@@ -73,5 +97,7 @@ def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
 urls = [
     path("jobs/<int:job_id>/trials", queue_trial, name="job_queue_trial"),
     path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
+    path("jobs/<int:job_id>/trials/<int:number>/again", trial_again, name="trial_again"),
+    path("jobs/<int:job_id>/trials/<int:number>/train", train_trial, name="trial_train"),
     path("jobs/<int:job_id>/trials/<int:number>/retry", retry_trial, name="trial_retry"),
 ]

@@ -73,7 +73,7 @@ export function legend(colours, { range, direction, label, dimension, series = 0
     itemWidth: 10,
     precision: 4,
     calculable: false,
-    text: [label, ""],
+    text: [label.replace(" (mean)", ""), ""],
     textStyle: { color: colours.quiet, fontSize: 11, width: 90, overflow: "truncate" },
     inRange: { color: towards(colours.scale, direction) },
   };

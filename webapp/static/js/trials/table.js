@@ -3,7 +3,7 @@ import { badge, el, empty, icon } from "./dom.js";
 import { Filters } from "./filters.js";
 import { relative } from "../time.js";
 import { viewOf } from "./view.js";
-import { duration } from "./words.js";
+import { duration, number } from "./words.js";
 
 const EACH = 25;
 
@@ -41,7 +41,7 @@ class Trials extends HTMLElement {
     const pages = Math.max(1, Math.ceil(rows.length / EACH));
     const page = Math.min(view.page, pages);
     const from = (page - 1) * EACH;
-    this.columns = [...store.columns.values()].filter(({ key }) => key !== "seconds");
+    this.columns = [...store.columns.values()].filter(({ key }) => key !== "seconds" && key !== "std");
     this.best = bestOf(store);
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
     const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.trial : null;
@@ -108,6 +108,9 @@ class Trials extends HTMLElement {
       return el("td", {}, badge(column.categories[store.state[index]], store.waiting[store.number[index]]), told);
     }
     const text = store.text(column, index);
+    if (column.key === "score" && store.std[index] && text !== "–") {
+      return el("td", { class: "num" }, text, el("span", { class: "text-secondary ty-small" }, ` ± ${number(store.std[index], 2)}`));
+    }
     return el("td", { class: isRight(column) ? "num" : null }, text === "inactive" ? el("span", { class: "text-secondary" }, text) : text);
   }
 

@@ -5,7 +5,7 @@ import { tip } from "../echart.js";
 import { counted, number } from "../words.js";
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
-const FINE = 32;
+const FINE = 44;
 const MOST_KNOTS = 256;
 const BANDS = 9;
 const DOTS = 250;
@@ -60,6 +60,7 @@ export const heat = {
     const filled = [...sums].sort(([a], [b]) => a - b).map(([key, [total, count]]) => ({ column: key % across.labels.length, row: Math.floor(key / across.labels.length), mean: total / count, count }));
     const range = middle(filled.map(({ mean }) => mean));
     const tell = ({ column, row, mean, count }) => `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
+    const way = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
     return {
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
@@ -78,8 +79,8 @@ export const heat = {
         visualMap: { ...legend(colours, { range, direction: directionOf(scene, metric.key), label: metric.label, dimension: 2 }), show: !narrow },
         series: [{
           type: "heatmap",
-          data: filled.map(({ column, row, mean }) => [column, row, clamp(mean, range), mean]),
-          label: { show: labelled, formatter: ({ value }) => number(value[3], 3), fontSize: 10, color: colours.ink, textBorderColor: colours.surface, textBorderWidth: 2 },
+          data: filled.map(({ column, row, mean }) => ({ value: [column, row, clamp(mean, range), mean], label: { color: isStrong(mean, range, way) ? colours.surface : colours.ink } })),
+          label: { show: labelled, formatter: ({ value }) => number(value[3], 3), fontSize: 10 },
           itemStyle: { borderColor: colours.surface, borderWidth: 1 },
           emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
         }],
@@ -87,6 +88,12 @@ export const heat = {
     };
   },
 };
+
+/** Whether a cell is so strongly coloured that ink on it would not be read. */
+function isStrong(value, [low, high], direction) {
+  const share = (value - low) / (high - low);
+  return (direction === "max" ? share : 1 - share) > 0.45;
+}
 
 export const contour = {
   id: "contour",
@@ -187,7 +194,7 @@ function smooth(found, x, y, metric, across, up) {
       for (const [u, v, value, count] of knots) {
         const du = (column + 0.5) / FINE - u;
         const dv = (row + 0.5) / FINE - v;
-        const weight = count / (du * du + dv * dv + 1e-4) ** 1.5;
+        const weight = count / (du * du + dv * dv + 4e-3);
         total += weight * value;
         weights += weight;
       }

@@ -1,6 +1,6 @@
 // How much each hyperparameter matters: asked of the server, which has a forest fitted elsewhere.
 import { tip } from "../echart.js";
-import { number, trials } from "../words.js";
+import { trials } from "../words.js";
 
 const PAUSE = 1500;
 const known = new Map(); // job → what the server last said
@@ -46,7 +46,7 @@ export const importance = {
   },
 };
 
-const percent = (share) => `${number(100 * share, 3)} %`;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 /** What the server said; asks for it where it is not known for these trials, and again while it computes. */
 function saidOf({ job, store, again }) {

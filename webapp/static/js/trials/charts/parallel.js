@@ -2,7 +2,7 @@
 import { behind, control, directionOf, drawn, needsHyperparameters, tableOf } from "./shared.js";
 import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
-import { counted } from "../words.js";
+import { counted, number } from "../words.js";
 
 const FITTING = 450;
 const OTHERS = 150;
@@ -64,9 +64,11 @@ function axisOf(column, dim, colours, narrow) {
     nameTextStyle: { color: colours.ink, fontSize: 11 },
     axisLine: { lineStyle: { color: colours.quiet } },
     axisTick: { lineStyle: { color: colours.quiet } },
-    axisLabel: { color: colours.ink, fontSize: 10, showMinLabel: true, showMaxLabel: true, hideOverlap: true },
+    z: 5, // above the lines, with a halo
+    axisLabel: { color: colours.ink, fontSize: 11, showMinLabel: true, showMaxLabel: true, hideOverlap: true, textBorderColor: colours.surface, textBorderWidth: 3 },
     areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
   };
+  const label = { ...shared.axisLabel, formatter: (value) => number(value, narrow ? 2 : 3) };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
   const values = column.values.filter(Number.isFinite);
   let low = Infinity;
@@ -75,7 +77,7 @@ function axisOf(column, dim, colours, narrow) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return { ...shared, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
+  return { ...shared, axisLabel: label, splitNumber: narrow ? 2 : 5, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
 }
 
 /** Show the filters that came with the page as brushed parts of the axes, and turn brushes into filters. */

@@ -16,7 +16,7 @@ export const control = {
 /** A metric's better direction: the objective's is known, of the others errors and losses are small. */
 export function directionOf({ store }, key) {
   if (key === "score") return store.objective.direction;
-  return /loss|error|mse|mae|mape|rmse|hinge|divergence/i.test(key) ? "min" : "max";
+  return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key) ? "min" : "max";
 }
 
 /** The trials that fit the filters and have a finite number in each of these columns. */

@@ -35,7 +35,7 @@ export const timeline = {
     return {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
       note: `${trials(count)}, ${counted(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${counted(shown.length)} drawn` : ""}`,
-      foot: `Colours: ${outcomes.join(", ")}. The wheel zooms, dragging moves.`,
+      foot: "Times in UTC. The wheel zooms, dragging moves.",
       height: Math.max(180, 90 + rows.length * 30),
       items: items.sort((a, b) => order.get(a.at) - order.get(b.at)),
       table: () => ({
