@@ -1,36 +1,82 @@
-"""The charts of a search: each can be reached, read, filtered and walked through."""
+"""The charts of a search: each can be reached, read, filtered and walked through, beside the table."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.looking import Look
+from jobs.models import Job
+from tests.browser.looking import Look, judge
 from tests.people import People
 from tests.seeded import seed_search
 
 Open = Callable[..., Page]
-CHARTS = (
-    "history",
-    "parallel",
-    "importance",
-    "slice",
-    "contour",
-    "heat",
-    "rank",
-    "pareto",
-    "timeline",
-    "curves",
-)
-DRAWN = ".ty-echart canvas, ty-history canvas, ty-curves canvas"
+BY_ECHARTS = ("parallel", "importance", "slice", "contour", "heat", "rank", "pareto", "timeline")
+BY_UPLOT = ("history", "curves")
 
 
-def test_every_chart_is_drawn_and_looked_at(people: People, open_as: Open, look: Look) -> None:
-    search = seed_search(people.project, by=people.owner, trials=60)
-    page = open_as(people.owner, f"/jobs/{search.pk}?tab=charts")
-    charts = page.get_by_role("navigation", name="Charts").get_by_role("link")
-    expect(charts).to_have_count(len(CHARTS))
-    for name, link in zip(CHARTS, charts.all(), strict=True):
-        link.click()
-        expect(page.locator(DRAWN).first).to_be_visible()
-        expect(page.locator("ty-charts [data-note]")).not_to_be_empty()
-        look(page, f"search-{name}")
+def charts_of(search: Job, people: People, open_as: Open, query: str = "") -> Page:
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=charts{query}")
+    expect(page.locator("ty-trials tbody tr").first).to_be_visible()
+    return page
+
+
+def test_every_chart_is_reached_walked_through_and_read_as_a_table(people: People, open_as: Open) -> None:
+    page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
+    links = page.get_by_role("navigation", name="Charts").get_by_role("link")
+    expect(links).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
+    for name in BY_ECHARTS:
+        page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
+        chart = page.locator(".ty-echart")
+        expect(chart.locator("canvas").first).to_be_visible()
+        expect(page.locator("ty-charts [data-note]")).to_have_text(re.compile(r"\d+ trials"))
+        chart.focus()
+        chart.press("ArrowRight")
+        expect(page.locator(".ty-chart-said")).not_to_be_empty()
+        page.get_by_role("button", name="Table").click()
+        expect(page.locator(".ty-chart-table tbody tr").first).to_be_visible()
+        assert f"chart={name}" in page.url
+        assert "as=table" in page.url
+        page.get_by_role("button", name="Table").click()
+    for name in BY_UPLOT:
+        page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
+        expect(page.locator("ty-charts canvas").first).to_be_visible()
+    judge(page, "light", None)
+
+
+def test_what_is_dragged_filtered_and_picked_stands_in_table_and_address(
+    people: People, open_as: Open, look: Look
+) -> None:
+    page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
+    plot = page.locator("ty-charts .u-over")
+    expect(plot).to_be_visible()
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 60, steps=4)
+    page.mouse.up()
+    expect(page.locator(".ty-chip")).to_have_text(re.compile(r"trial: \d+ – \d+"))
+    expect(page.locator("ty-trials tbody tr").first.locator("a")).to_have_text(re.compile(r"^(29|3\d)$"))
+    page.get_by_role("button", name="units").click()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("ty-trials .ty-picked")).to_have_count(1)
+    page.get_by_label("Filter by").select_option("h.optimizer")
+    page.locator("ty-trials select[name=one]").select_option("adam")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    expect(page.locator(".ty-chip")).to_have_count(3)
+    page.locator(".ty-chart-nav a[href*='chart=parallel']").click()
+    expect(page.locator(".ty-echart canvas").first).to_be_visible()
+    before = page.locator("ty-trials tbody a").all_inner_texts()
+    page.reload()
+    expect(page.locator(".ty-chip")).to_have_count(3)
+    expect(page.locator(".ty-echart canvas").first).to_be_visible()
+    assert page.locator("ty-trials tbody a").all_inner_texts() == before
+    look(page, "search-parallel")
+
+
+def test_a_search_without_trials_says_what_each_chart_needs(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=3)
+    page = charts_of(search, people, open_as, "&chart=importance")
+    expect(page.locator("ty-charts .empty-title")).to_have_text("Needs 10 completed trials")

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.looking import Look
 
-CHART_LOADING = ":is(ty-curves, ty-history):not(:has(.ty-chart-note:not(:empty)))"
+CHART_LOADING = ":is(ty-curves, ty-history):not(:has(.ty-chart-note:not(:empty))), .ty-loading"
 LOG_LOADING = "ty-log:not(:has([data-count]:not(:empty)))"
 
 

@@ -1,5 +1,6 @@
 """What each tab of a job's page shows."""
 
+import os
 from typing import Any
 
 from django.templatetags.static import static
@@ -16,6 +17,21 @@ from webapp.templatetags.states import look
 from webapp.templatetags.trainyard import SPRITE
 
 TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
+
+
+MODULES = (
+    *("live", "chart", "curves", "history", "log"),
+    *(
+        "../trials/table",
+        "../trials/view",
+        "../trials/store",
+        "../trials/words",
+        "../trials/dom",
+        "../trials/filters",
+    ),
+    "../../vendor/uplot-1.6.32/uPlot.esm",
+)
+"""What the script of a search's page imports, told at once: found one by one they take a trip a level."""
 
 
 def of(row: Job) -> list[str]:
@@ -43,6 +59,11 @@ def _nothing(request: Request, row: Job) -> dict[str, Any]:
 def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
     return {"trial_form": TrialForm(space_of(row)), "is_open": shown.takes_trials(row)}
+
+
+def preloaded() -> list[str]:
+    """Return the addresses of the modules that a search's page will import."""
+    return [static(os.path.normpath(f"js/jobs/{name}.js")) for name in MODULES]
 
 
 def trial_looks() -> dict[str, Any]:

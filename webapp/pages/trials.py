@@ -7,8 +7,8 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import trials
 from jobs.errors import BadInput
-from jobs.queries import jobs as shown
 from jobs.queries import compared, outcomes, waiting
+from jobs.queries import jobs as shown
 from webapp.forms.trials import TrialForm
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page

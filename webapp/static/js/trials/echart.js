@@ -16,7 +16,7 @@ export class Picture {
     this.resize.observe(this.canvas);
   }
 
-  /** Draw `{option, items, label, height?, ready?}`; items are {text, trial?, series, data}. */
+  /** Draw `{option, items, label, height?, tips?, ready?}`; items are {text, trial?, series, data}. */
   async draw(drawing) {
     library ??= import("../../vendor/echarts-6.1.0/echarts.esm.min.js");
     const echarts = await library;
@@ -24,6 +24,7 @@ export class Picture {
     this.canvas.style.height = `${drawing.height ?? HEIGHT}px`;
     this.chart ??= this.make(echarts);
     this.items = drawing.items;
+    this.tips = drawing.tips ?? true;
     this.at = -1;
     this.canvas.setAttribute("aria-label", `${drawing.label} Use the arrow keys.`);
     this.chart.off();
@@ -67,7 +68,8 @@ export class Picture {
     this.at = at;
     const { series, data, text, trial } = this.items[at];
     this.chart.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
-    this.chart.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
+    // A line over many axes has no one place for a tip; the sentence below says the same.
+    if (this.tips) this.chart.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
     this.said.textContent = `${text}${trial ? " (x picks it, Enter opens it)" : ""}`;
   }
 

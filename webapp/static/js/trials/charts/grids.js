@@ -5,10 +5,10 @@ import { tip } from "../echart.js";
 import { counted, number } from "../words.js";
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
-const FINE = 44;
+const FINE = 30;
 const MOST_KNOTS = 256;
 const BANDS = 9;
-const DOTS = 250;
+const DOTS = 200;
 
 /** Where the values of a column lie, in its own scale. */
 function extent({ values, log, categories }, found) {

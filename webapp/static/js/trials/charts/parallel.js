@@ -4,8 +4,8 @@ import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
 import { counted, number } from "../words.js";
 
-const FITTING = 450;
-const OTHERS = 150;
+const FITTING = 300;
+const OTHERS = 100;
 const PAUSE = 250; // after a drag the lines that fit are drawn anew
 
 export const parallel = {
@@ -32,6 +32,7 @@ export const parallel = {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: behind(found, all) + drawnNote,
       foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
+      tips: false,
       items: lines.flatMap((index, row) => (fits(index) ? [{ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) }] : [])),
       table: () => tableOf(scene, found, columns),
       option: {

@@ -28,7 +28,7 @@ export function drawn({ store, view }, columns) {
   return { found, all };
 }
 
-const DOTS = 1000;
+const DOTS = 600;
 
 /** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
 export function dotted({ store }, found, metric, direction) {

@@ -2,7 +2,7 @@
 import { tip } from "../echart.js";
 import { clock, counted, duration, trials } from "../words.js";
 
-const MOST = 600;
+const MOST = 400;
 const known = new Map();
 const TONES = { completed: "completed", failed: "failed", lost: "retrying", killed: "stopped", stopped: "stopped", paused: "queued", "": "running" };
 
