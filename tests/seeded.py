@@ -50,7 +50,12 @@ def seed_search(
     runs = [_execution(trial, number, rng) for trial in rows for number in range(1, executions + 1)]
     Execution.objects.bulk_create(runs, batch_size=2000)
     workers = [make_worker("box", slots=2), make_worker("annex", slots=2)]
-    Attempt.objects.bulk_create([_attempt(trial, workers) for trial in rows], batch_size=2000)
+    attempts = Attempt.objects.bulk_create([_attempt(trial, workers) for trial in rows], batch_size=2000)
+    holds = Attempt.trials.through
+    pairs = zip(attempts, rows, strict=True)
+    holds.objects.bulk_create(
+        [holds(attempt=attempt, trial=trial) for attempt, trial in pairs], batch_size=2000
+    )
     _curves(job, runs)
     return job
 
@@ -106,7 +111,6 @@ def _execution(trial: Trial, number: int, rng: random.Random) -> Execution:
 def _attempt(trial: Trial, workers: list[Any]) -> Attempt:
     return Attempt(
         job=trial.job,
-        trial=trial,
         number=trial.number,
         worker=workers[trial.number % 2],
         slots=1,

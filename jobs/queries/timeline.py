@@ -2,15 +2,26 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from django.db.models import F
-
-from jobs.models import Job, Worker
+from jobs.models import Attempt, Job, Worker
 
 Span = tuple[int, float, float]
 """Whose it is, and from when to when, in seconds."""
+
+
+class Bar(NamedTuple):
+    """One trial in one attempt, in the order of the answer's columns."""
+
+    trial: int
+    attempt: int
+    worker: int
+    lane: int
+    start: float
+    end: float
+    outcome: str
+    resumed_from: int | None
 
 
 def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
@@ -20,37 +31,66 @@ def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
         Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (its row under that worker),
         `start`, `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
     """
-    rows = list(
-        search.attempts.filter(trial__isnull=False)
-        .order_by("assigned", "pk")
-        .values_list(
-            F("trial__number"),
-            "number",
-            "worker_id",
-            "outcome",
-            "resumed_from",
-            "assigned",
-            "claimed",
-            "ended",
-        )
-    )
-    names = Worker.objects.in_bulk({row[2] for row in rows})
+    rows = list(search.attempts.order_by("assigned", "pk"))
+    names = Worker.objects.in_bulk({row.worker_id for row in rows})
     order = sorted(names, key=lambda pk: (names[pk].name, pk))
-    spans = [
-        (worker, (claimed or assigned).timestamp(), (ended or now).timestamp())
-        for _, _, worker, _, _, assigned, claimed, ended in rows
+    spans = [_span(row, now) for row in rows]
+    of_attempt = _trials(search)
+    bars = [
+        bar
+        for row, span, lane in zip(rows, spans, lanes(spans), strict=True)
+        for bar in _bars(row, span, lane, of_attempt[row.pk])
     ]
-    return {
+    columns = {name: [bar[at] for bar in bars] for at, name in enumerate(Bar._fields)}
+    return columns | {
         "workers": [names[pk].name for pk in order],
-        "trial": [row[0] for row in rows],
-        "attempt": [row[1] for row in rows],
-        "worker": [order.index(row[2]) for row in rows],
-        "lane": lanes(spans),
-        "start": [round(start, 1) for _, start, _ in spans],
-        "end": [round(max(start, end), 1) for _, start, end in spans],
-        "outcome": [row[3] for row in rows],
-        "resumed_from": [row[4] for row in rows],
+        "worker": [order.index(b.worker) for b in bars],
     }
+
+
+def _span(row: Attempt, now: dt.datetime) -> Span:
+    start, end = (row.claimed or row.assigned).timestamp(), (row.ended or now).timestamp()
+    return row.worker_id, start, max(start, end)
+
+
+class _Held(NamedTuple):
+    """A trial as an attempt held it."""
+
+    number: int
+    newest: int
+    state: str
+    started: dt.datetime | None
+    finished: dt.datetime | None
+
+
+def _trials(search: Job) -> dict[int, list[_Held]]:
+    held: dict[int, list[_Held]] = defaultdict(list)
+    fields = ("trial__number", "trial__attempt", "trial__state", "trial__started", "trial__finished")
+    rows = Attempt.trials.through.objects.filter(attempt__job=search).order_by("trial__number")
+    for attempt, *facts in rows.values_list("attempt_id", *fields):
+        held[attempt].append(_Held(*facts))
+    return held
+
+
+def _bars(row: Attempt, span: Span, lane: int, trials: Sequence[_Held]) -> Iterator[Bar]:
+    """Yield the trials that an attempt began, one after another as its runner trained them."""
+    worker, begin, end = span
+    begun = [trial for trial in trials if trial.started is not None and trial.started.timestamp() <= end]
+    for trial in sorted(begun, key=lambda trial: (_last(trial.finished), trial.number)):
+        start = max(begin, trial.started.timestamp() if trial.started is not None else begin)
+        ended_here = trial.finished is not None and trial.newest == row.number
+        stop = min(trial.finished.timestamp(), end) if ended_here and trial.finished is not None else end
+        outcome = trial.state if ended_here else row.outcome
+        stop = max(start, stop)
+        yield Bar(
+            trial.number, row.number, worker, lane, round(start, 1), round(stop, 1), outcome, row.resumed_from
+        )
+        begin = stop
+
+
+def _last(moment: dt.datetime | None) -> float:
+    """Return a moment for a sort that puts what has not ended last."""
+    return moment.timestamp() if moment is not None else float("inf")
 
 
 def lanes(spans: Sequence[Span]) -> list[int]:

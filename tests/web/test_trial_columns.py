@@ -112,6 +112,7 @@ def test_a_job_that_is_no_search_has_none(people: People, browser: Client, what:
 
 
 def test_attempts_that_overlap_on_a_worker_have_lanes_of_their_own(search: Job) -> None:
+    search.trials.update(started=timezone.now(), finished=None)
     box = make_worker("box")
     first, second, third = (
         make_attempt(search, box, trial=trial) for trial in search.trials.order_by("number")[:3]
@@ -125,6 +126,24 @@ def test_attempts_that_overlap_on_a_worker_have_lanes_of_their_own(search: Job) 
     assert (read["trial"], read["worker"], read["lane"]) == ([1, 2, 3], [1, 1, 0], [0, 1, 0])
     assert read["outcome"] == ["lost", "", ""]
     assert second.number == read["attempt"][1]
+
+
+def test_the_trials_of_one_attempt_follow_each_other_in_its_lane(search: Job) -> None:
+    begin = timezone.now()
+    attempt = make_attempt(search, make_worker("box"))
+    attempt.trials.set(search.trials.all())
+    done, second, third, waiting = search.trials.order_by("number")
+    search.trials.update(attempt=attempt.number, started=begin, finished=None, state="running")
+    done.finished, done.state = begin + timedelta(seconds=4), "pruned"
+    second.finished, second.state = begin + timedelta(seconds=7), "completed"
+    waiting.started = third.finished = None
+    for trial in (done, second, waiting):
+        trial.started = None if trial is waiting else begin
+        trial.save(update_fields=["started", "finished", "state"])
+    read = timeline.read(search, now=begin + timedelta(seconds=9))
+    lengths = [round(end - start) for start, end in zip(read["start"], read["end"], strict=True)]
+    assert (read["trial"], read["lane"], lengths) == ([1, 2, 3], [0, 0, 0], [4, 3, 2])
+    assert read["outcome"] == ["pruned", "completed", ""]
 
 
 def test_values_lie_between_0_and_1_in_the_scale_they_are_searched_in() -> None:

@@ -4,7 +4,7 @@ import { clock, counted, duration, trials } from "../words.js";
 
 const MOST = 400;
 const known = new Map();
-const TONES = { completed: "completed", failed: "failed", lost: "retrying", killed: "stopped", stopped: "stopped", paused: "queued", "": "running" };
+const TONES = { completed: "completed", failed: "failed", lost: "retrying", killed: "stopped", stopped: "stopped", paused: "queued", pruned: "pruned", "": "running" };
 
 export const timeline = {
   id: "timeline",

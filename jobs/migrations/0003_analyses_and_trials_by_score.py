@@ -7,7 +7,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0001_initial'),
+        ('jobs', '0002_attempts_of_many_trials'),
+        ('jobs', '0002_fold_of_an_execution'),
     ]
 
     operations = [
