@@ -128,6 +128,33 @@ class Store extends EventTarget {
     return this.withScore;
   }
 
+  /** Trials with a score and a finite number in a column, best first. */
+  ranked(column, direction) {
+    if (this.ranks?.version !== this.version) this.ranks = { version: this.version, lists: new Map() };
+    const { lists } = this.ranks;
+    const key = `${direction} ${column.key}`;
+    if (!lists.has(key)) {
+      const sign = direction === "max" ? -1 : 1;
+      const { values } = column;
+      lists.set(key, this.scored().filter((index) => Number.isFinite(values[index])).sort((a, b) => sign * (values[a] - values[b])));
+    }
+    return lists.get(key);
+  }
+
+  /** The least and the greatest number of a column. */
+  extent(column) {
+    if (!column.span) {
+      let [low, high] = [Infinity, -Infinity];
+      for (const value of column.values) {
+        if (value === null || !Number.isFinite(value)) continue;
+        if (value < low) low = value;
+        if (value > high) high = value;
+      }
+      column.span = [low, high];
+    }
+    return column.span;
+  }
+
   better(a, b) {
     return this.objective.direction === "max" ? a > b : a < b;
   }

@@ -44,20 +44,18 @@ class Trials extends HTMLElement {
     this.columns = [...store.columns.values()].filter(({ key }) => key !== "seconds" && key !== "std");
     this.best = bestOf(store);
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.trial : null;
     this.drawHead();
-    this.body.replaceChildren(...rows.slice(from, from + EACH).map((index) => this.row(index)));
-    if (!rows.length) this.body.append(el("tr", {}, el("td", { colspan: this.columns.length + 3 }, "No trial fits these filters; remove one of them above.")));
+    this.drawRows(rows.slice(from, from + EACH));
     this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here");
-    if (focused) this.body.querySelector(`[data-trial="${focused}"] a`)?.focus({ preventScroll: true });
     this.drawFoot(rows.length, from, page, pages);
   }
 
   drawHead() {
     const { sort } = this.view;
-    const key = `${sort} ${this.columns.map((column) => column.key).join()}`;
-    if (this.headKey === key) return;
-    this.headKey = key;
+    this.headKey = this.columns.map((column) => column.key).join();
+    const key = `${sort} ${this.headKey}`;
+    if (this.sortKey === key) return;
+    this.sortKey = key;
     const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const cells = this.columns.map((column) => {
       const way = sort === column.key ? "ascending" : sort === `-${column.key}` ? "descending" : null;
@@ -74,44 +72,18 @@ class Trials extends HTMLElement {
     return el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label, way ? icon(`sort-${way}`) : "");
   }
 
-  row(index) {
-    const { store, picked } = this.view;
-    const trial = store.number[index];
-    const box = el("input", { type: "checkbox", class: "form-check-input", "aria-label": `Pick trial ${trial}` });
-    box.checked = picked.has(trial);
-    const cells = this.columns.map((column) => this.cell(column, index));
-    const took = store.columns.get("seconds").values[index];
-    const css = [index === this.best ? "ty-best" : "", picked.has(trial) ? "ty-picked" : ""].join(" ").trim();
-    return el(
-      "tr",
-      { "data-trial": trial, class: css || null },
-      el("td", {}, box),
-      ...cells,
-      el("td", { class: "num" }, `${store.executions[index]} done`),
-      el("td", { class: "num" }, duration(took)),
-      el("td", {}, time(store.finished[index])),
-    );
-  }
-
-  cell(column, index) {
-    const { store } = this.view;
-    if (column.key === "number") {
-      const trial = store.number[index];
-      const link = el("a", { href: `/jobs/${this.job}/trials/${trial}`, "data-open": true }, String(trial));
-      const best = index === this.best ? el("span", { title: "best so far" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
-      const hand = store.by_hand[index] ? el("span", { class: "ty-tag" }, "by hand") : "";
-      return el("td", {}, link, " ", best, hand);
+  /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. */
+  drawRows(indices) {
+    if (this.lineKey !== this.headKey) {
+      this.lineKey = this.headKey;
+      this.lines = [];
     }
-    if (column.key === "state") {
-      const restarts = store.restarts[index];
-      const told = restarts ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`) : "";
-      return el("td", {}, badge(column.categories[store.state[index]], store.waiting[store.number[index]]), told);
-    }
-    const text = store.text(column, index);
-    if (column.key === "score" && store.std[index] && text !== "–") {
-      return el("td", { class: "num" }, text, el("span", { class: "text-secondary ty-small" }, ` ± ${number(store.std[index], 2)}`));
-    }
-    return el("td", { class: isRight(column) ? "num" : null }, text === "inactive" ? el("span", { class: "text-secondary" }, text) : text);
+    while (this.lines.length < indices.length) this.lines.push(new Line(this));
+    const lines = this.lines.slice(0, indices.length);
+    lines.forEach((line, at) => line.show(indices[at]));
+    const wanted = lines.map((line) => line.row);
+    if (!wanted.length) wanted.push(el("tr", {}, el("td", { colspan: this.columns.length + 4 }, "No trial fits these filters; remove one of them above.")));
+    if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild) this.body.replaceChildren(...wanted);
   }
 
   markPicked() {
@@ -154,6 +126,75 @@ class Trials extends HTMLElement {
   }
 }
 
+/** A row of the table, with a cell a column. */
+class Line {
+  constructor(table) {
+    this.table = table;
+    this.box = el("input", { type: "checkbox", class: "form-check-input" });
+    this.link = el("a", { "data-open": true });
+    this.marks = el("span");
+    this.state = el("td");
+    this.cells = table.columns.map((column) => (column.key === "number" ? el("td", {}, this.link, " ", this.marks) : column.key === "state" ? this.state : el("td", { class: isRight(column) ? "num" : null })));
+    this.done = el("td", { class: "num" });
+    this.took = el("td", { class: "num" });
+    this.time = el("time", { "data-relative": true });
+    this.row = el("tr", {}, el("td", {}, this.box), this.cells, this.done, this.took, el("td", {}, this.time));
+  }
+
+  show(index) {
+    const { table, row } = this;
+    const { store, picked } = table.view;
+    const trial = store.number[index];
+    row.dataset.trial = trial;
+    row.className = [index === table.best ? "ty-best" : "", picked.has(trial) ? "ty-picked" : ""].join(" ").trim();
+    this.box.checked = picked.has(trial);
+    this.box.setAttribute("aria-label", `Pick trial ${trial}`);
+    this.link.href = `/jobs/${table.job}/trials/${trial}`;
+    say(this.link, String(trial));
+    this.mark(index === table.best, store.by_hand[index]);
+    this.tellState(store, index, trial);
+    table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], told(store, column, index)));
+    say(this.done, `${store.executions[index]} done`);
+    say(this.took, duration(store.columns.get("seconds").values[index]));
+    this.tellTime(store.finished[index]);
+  }
+
+  mark(best, hand) {
+    const key = `${best} ${hand}`;
+    if (this.marked === key) return;
+    this.marked = key;
+    const trophy = best ? el("span", { title: "best so far" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
+    this.marks.replaceChildren(trophy, hand ? el("span", { class: "ty-tag" }, "by hand") : "");
+  }
+
+  tellState(store, index, trial) {
+    const [state, why, restarts] = [store.states[store.state[index]], store.waiting[trial] ?? "", store.restarts[index]];
+    const key = `${state} ${restarts} ${why}`;
+    if (this.stated === key) return;
+    this.stated = key;
+    const more = restarts ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`) : "";
+    this.state.replaceChildren(badge(state, why), more);
+  }
+
+  tellTime(seconds) {
+    const moment = seconds ? new Date(seconds * 1000).toISOString() : "";
+    this.time.toggleAttribute("data-relative", Boolean(seconds));
+    this.time.dateTime = moment;
+    this.time.title = moment ? `${moment.slice(0, 19).replace("T", " ")} UTC` : "";
+    say(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
+  }
+}
+
+function told(store, column, index) {
+  const text = store.text(column, index);
+  const spread = column.key === "score" && store.std[index] && text !== "–";
+  return spread ? `${text} ± ${number(store.std[index], 2)}` : text;
+}
+
+function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const isRight = (column) => column.numeric && column.key !== "number";
 
 function bestOf(store) {
@@ -163,12 +204,6 @@ function bestOf(store) {
     if (store.state[index] === completed && (best < 0 || store.better(store.score[index], store.score[best]))) best = index;
   }
   return best;
-}
-
-function time(seconds) {
-  if (!seconds) return "–";
-  const moment = new Date(seconds * 1000).toISOString();
-  return el("time", { datetime: moment, title: `${moment.slice(0, 19).replace("T", " ")} UTC`, "data-relative": true }, relative(Date.now() / 1000 - seconds));
 }
 
 customElements.define("ty-trials", Trials);

@@ -110,7 +110,8 @@ export const contour = {
     const range = middle(surface.map(([, , value]) => value));
     const ramp = towards(colours.scale, direction);
     const dots = thin(found, DOTS);
-    const best = [...found].sort((a, b) => (direction === "max" ? -1 : 1) * (metric.values[a] - metric.values[b]))[0];
+    const fit = new Set(found);
+    const best = store.ranked(metric, direction).find((index) => fit.has(index));
     const columns = [x, y, metric];
     const [width, height] = [(across.high - across.low) / FINE, (up.high - up.low) / FINE];
     const ranked = [...dots].sort((a, b) => store.number[a] - store.number[b]);

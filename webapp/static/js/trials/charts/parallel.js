@@ -4,8 +4,8 @@ import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
 import { counted, number } from "../words.js";
 
-const FITTING = 300;
-const OTHERS = 100;
+const FITTING = 240;
+const OTHERS = 60;
 const PAUSE = 250; // after a drag the lines that fit are drawn anew
 
 export const parallel = {
@@ -39,7 +39,7 @@ export const parallel = {
         tooltip: tip(colours, ({ dataIndex }) => store.tell(lines[dataIndex], columns).replaceAll(", ", "\n")),
         visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: columns.length }), show: !scene.narrow },
         parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
-        parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow)),
+        parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, store.extent(column))),
         series: [{ type: "parallel", data, smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } }],
       },
       ready: (chart) => follow(chart, scene, columns),
@@ -49,16 +49,15 @@ export const parallel = {
 
 /** The best of those that fit and an even sample of the rest: more lines than pixels say nothing. */
 function chosen({ store }, found, all, metric, direction) {
-  const sign = direction === "max" ? -1 : 1;
-  const ranked = [...found].sort((a, b) => sign * (metric.values[a] - metric.values[b]));
-  const fitting = ranked.length <= FITTING ? ranked : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
   const fit = new Set(found);
+  const ranked = store.ranked(metric, direction).filter((index) => fit.has(index));
+  const fitting = ranked.length <= FITTING ? ranked : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
   const others = all.length === found.length ? [] : thin(all.filter((index) => !fit.has(index)), OTHERS);
   // What is drawn last lies on top: the best.
-  return [...others, ...fitting.reverse()].filter((index) => store.number[index]);
+  return [...others, ...fitting.reverse()];
 }
 
-function axisOf(column, dim, colours, narrow) {
+function axisOf(column, dim, colours, narrow, extent) {
   const shared = {
     dim,
     name: narrow && column.label.length > 9 ? `${column.label.slice(0, 8)}…` : column.label,
@@ -71,13 +70,7 @@ function axisOf(column, dim, colours, narrow) {
   };
   const label = { ...shared.axisLabel, formatter: (value) => number(value, narrow ? 2 : 3) };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
-  const values = column.values.filter(Number.isFinite);
-  let low = Infinity;
-  let high = -Infinity;
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
+  const [low, high] = extent;
   return { ...shared, axisLabel: label, splitNumber: narrow ? 2 : 5, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
 }
 
@@ -86,7 +79,7 @@ function follow(chart, { view, store, panel }, columns) {
   columns.forEach((column, index) => {
     const condition = view.where.get(column.key);
     if (!condition) return;
-    const interval = condition.one ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1)) : within(column, condition);
+    const interval = condition.one ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1)) : within(store.extent(column), condition);
     if (interval) chart.dispatchAction({ type: "axisAreaSelect", parallelAxisIndex: index, intervals: [interval] });
   });
   let timer = null;
@@ -111,7 +104,4 @@ function condition(column, [from, to]) {
 
 const around = (places) => (places.some((place) => place < 0) ? null : [Math.min(...places), Math.max(...places)]);
 
-function within(column, { low, high }) {
-  const values = column.values.filter(Number.isFinite);
-  return [Math.max(low, values.reduce((a, b) => Math.min(a, b), Infinity)), Math.min(high, values.reduce((a, b) => Math.max(a, b), -Infinity))];
-}
+const within = ([least, most], { low, high }) => [Math.max(low, least), Math.min(high, most)];

@@ -64,12 +64,12 @@ export const rank = {
     const { store, axes } = scene;
     const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
     const { found, all } = drawn(scene, [x, y, metric]);
-    const sign = directionOf(scene, metric.key) === "max" ? -1 : 1;
-    const order = found.map((_, row) => row).sort((a, b) => sign * (metric.values[found[a]] - metric.values[found[b]]));
-    const places = new Map(order.map((row, place) => [found[row], place + 1]));
+    const fit = new Set(found);
+    const order = store.ranked(metric, directionOf(scene, metric.key)).filter((index) => fit.has(index));
+    const places = new Map(order.map((index, place) => [index, place + 1]));
     const ranked = () => ({
       head: [{ label: "rank", num: true }, { label: "trial", num: true }, ...[metric, x, y].map(({ label, numeric }) => ({ label, num: numeric }))],
-      rows: order.map((row, place) => [place + 1, store.number[found[row]], ...[metric, x, y].map((column) => store.text(column, found[row]))]),
+      rows: order.map((index, place) => [place + 1, store.number[index], ...[metric, x, y].map((column) => store.text(column, index))]),
     });
     return dots(scene, {
       found,

@@ -33,8 +33,8 @@ const DOTS = 600;
 /** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
 export function dotted({ store }, found, metric, direction) {
   if (found.length <= DOTS) return found;
-  const sign = direction === "max" ? -1 : 1;
-  const ranked = [...found].sort((a, b) => sign * (metric.values[a] - metric.values[b]));
+  const fit = new Set(found);
+  const ranked = store.ranked(metric, direction).filter((index) => fit.has(index));
   const third = Math.floor(DOTS / 3);
   const kept = [...ranked.slice(0, third), ...thin(ranked.slice(third), DOTS - third)];
   return kept.sort((a, b) => store.number[a] - store.number[b]);
