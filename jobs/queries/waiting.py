@@ -4,8 +4,10 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Worker
-from jobs.queries import outcomes
+from jobs.queries import batches, outcomes
 from jobs.states import WAITING, AttemptState, Desired, TrialState
+
+NEXT = "Its runner turns to it after the trials before it."
 
 
 def reasons(search: Job) -> dict[int, str]:
@@ -14,8 +16,14 @@ def reasons(search: Job) -> dict[int, str]:
     rows = list(held.order_by("number").values_list("number", "state", "restarts"))
     if not rows:
         return {}
+    free = set(batches.waiting(search.trials.all()).values_list("number", flat=True))
     shared = _of_all(search)
-    return {number: _of_one(state, restarts, shared) for number, state, restarts in rows}
+    return {
+        number: NEXT
+        if state == TrialState.QUEUED and number not in free
+        else _of_one(state, restarts, shared)
+        for number, state, restarts in rows
+    }
 
 
 def _of_one(state: str, restarts: int, shared: str) -> str:

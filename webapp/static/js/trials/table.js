@@ -188,7 +188,7 @@ class Line {
 function told(store, column, index) {
   const text = store.text(column, index);
   const spread = column.key === "score" && store.std[index] && text !== "–";
-  return spread ? `${text} ± ${number(store.std[index], 2)}` : text;
+  return spread ? `${text} ± ${number(store.std[index])}` : text;
 }
 
 function say(element, text) {

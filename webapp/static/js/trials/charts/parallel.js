@@ -2,7 +2,7 @@
 import { behind, control, directionOf, drawn, needsHyperparameters, tableOf } from "./shared.js";
 import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
-import { counted, number } from "../words.js";
+import { counted } from "../words.js";
 
 const FITTING = 240;
 const OTHERS = 60;
@@ -68,7 +68,7 @@ function axisOf(column, dim, colours, narrow, extent) {
     axisLabel: { color: colours.ink, fontSize: 11, showMinLabel: true, showMaxLabel: true, hideOverlap: true, textBorderColor: colours.surface, textBorderWidth: 3 },
     areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
   };
-  const label = { ...shared.axisLabel, formatter: (value) => number(value, narrow ? 2 : 3) };
+  const label = { ...shared.axisLabel, formatter: (value) => String(Number(value.toPrecision(narrow ? 2 : 3))) };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
   const [low, high] = extent;
   return { ...shared, axisLabel: label, splitNumber: narrow ? 2 : 5, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };

@@ -7,8 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0002_attempts_of_many_trials'),
-        ('jobs', '0002_fold_of_an_execution'),
+        ('jobs', '0005_rungs_and_answers'),
     ]
 
     operations = [
