@@ -78,7 +78,7 @@ def test_executions_count_through_the_folds_of_each_repeat():
 
 
 def test_a_trial_trains_once_a_fold_and_its_score_is_their_mean(tmp_path):
-    from jobs.spec.task import ExecutionPlan, TrialTask
+    from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
     from workers.engine import trial
     from workers.engine.data.dataset import load_dataset
 
@@ -88,10 +88,10 @@ def test_a_trial_trains_once_a_fold_and_its_score_is_their_mean(tmp_path):
     )
     plans = tuple(ExecutionPlan(execution=n, seed=1, fold=n) for n in (1, 2))
     task = TrialTask(
-        folder=str(tmp_path), trial=1, values={}, spec=spec, objective=spec.search.objective,
-        dataset=file, executions=plans,
+        folder=str(tmp_path), spec=spec, objective=spec.search.objective, dataset=file,
+        trials=(TrialPlan(number=1, values={}, spec=spec, executions=plans),),
     )  # fmt: skip
-    result = trial.run(task, Memory(tmp_path))
+    (result,) = trial.run(task, Memory(tmp_path))["trials"]
     scores = [execution["score"] for execution in result["executions"]]
     assert scores[0] != scores[1], "both measured the same rows"
     assert result["score"] == pytest.approx(np.mean(scores))

@@ -157,7 +157,7 @@ def test_a_failing_trial_says_why_and_the_next_one_begins(warm, base, iris):
 def test_a_stop_between_two_trials_leaves_the_rest_untouched(warm, base, iris):
     before = len(warm.events)
     warm.start(trial_task(base / "rest", iris, trials=({"fit": LONG["fit"]}, {})))
-    warm.wait_for(lambda events: of(events[before:], "metric"))
+    warm.wait_for(lambda events: of(events[before:], "points"))
     warm.yield_("stop")
     warm.wait_for(lambda events: events[-1].type == "yielded")
     assert [e.trial for e in of(warm.events[before:], "trial_begun")] == [1]
