@@ -30,13 +30,13 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_that_was_broken_off_ends_with_the_same_bits(file, tmp_path, monkeypatch, kind):
-    from workers.engine import checkpoint, loops, trainer
+    from workers.engine import checkpoint, program, trainer
     from workers.engine.report import Yielding
 
     fit = {**BLOBS, **KINDS[kind]}
     train_on(file, tmp_path / "unbroken", fit=fit)
     monkeypatch.setattr(trainer, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
-    monkeypatch.setattr(loops, "CALL_SECONDS", 0.0)
+    monkeypatch.setattr(program, "CALL_SECONDS", 0.0)
     with pytest.raises(Yielding):
         train_on(file, tmp_path / "broken", fit=fit, wants=[None] * 9 + ["pause"])
     middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])

@@ -85,12 +85,12 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("after", [1, 5])
 def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
-    from workers.engine import checkpoint, loops, trainer
+    from workers.engine import checkpoint, program, trainer
     from workers.engine.report import Yielding
 
     train(folder="unbroken")
     monkeypatch.setattr(trainer, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
-    monkeypatch.setattr(loops, "CALL_SECONDS", 0.0)
+    monkeypatch.setattr(program, "CALL_SECONDS", 0.0)
     with pytest.raises(Yielding):
         train(folder="broken", wants=[None] * after + ["pause"])
     middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])

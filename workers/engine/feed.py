@@ -14,7 +14,7 @@ RESIDENT_BYTES = 512 << 20
 
 
 class Block(NamedTuple):
-    """Some batches of an epoch, from number `first` to `end` - 1.
+    """Some batches of an epoch, from number `first` to `end` - 1, of `batches` in all.
 
     `data` is what a program takes: x and y of many rows, which of them make each batch, (batches, batch), and
     their weights, (batches, batch).
@@ -22,6 +22,7 @@ class Block(NamedTuple):
 
     first: int
     end: int
+    batches: int
     data: tuple[Any, Any, Any, Any]
 
 
@@ -38,7 +39,7 @@ class Feed:
         """Yield the batches of an epoch from number `first` on: in one block, or in several, one ahead."""
         rows, weights = self._batches.table(epoch)
         if self._resident is not None:
-            yield Block(0, len(rows), (*self._resident, rows, weights))
+            yield Block(0, len(rows), len(rows), (*self._resident, rows, weights))
             return
         ahead = None
         for start in range(first, len(rows), self._batches_a_block()):
@@ -60,4 +61,4 @@ class Feed:
         flat = rows.ravel()
         x, y = jax.device_put(self._batches.x[flat]), jax.device_put(self._batches.y[flat])
         own = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
-        return Block(start, start + len(rows), (x, y, own, weights))
+        return Block(start, start + len(rows), self._batches.steps, (x, y, own, weights))

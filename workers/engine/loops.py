@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import jax
 import keras
 import numpy as np
 
@@ -17,9 +18,6 @@ from workers.engine.feed import Block, Feed
 from workers.engine.killpoint import kill_point
 from workers.engine.program import WAYS, Program, State, Way
 from workers.engine.variables import assign, values
-
-CALL_SECONDS = 0.25
-"""How long one call into a program may take: requests are heard and progress is said between calls."""
 
 Between = Callable[[int], None]
 """Called between batches with how many of the epoch are done."""
@@ -119,13 +117,20 @@ class _Between(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
 
 
 class ProgramLoop:
-    """Calls into a `Program`: as many steps at once as take `CALL_SECONDS`."""
+    """Calls into a `Program`: as many steps at once as take a quarter of a second.
 
-    def __init__(self, program: Program, batches: Batches) -> None:
+    Args:
+        program: of the model.
+        batches: what it trains on.
+        held: rows that will be predicted after each epoch, if they fit in one batch.
+    """
+
+    def __init__(self, program: Program, batches: Batches, held: Array | None = None) -> None:
         self._program = program
-        self._batches = batches
         self._feed = Feed(batches)
-        self._steps_a_call = 1
+        self._held = held
+        self._held_there = None if held is None else jax.device_put(held.astype(np.float32))
+        self._foreseen: Array | None = None
         self._way: Way | None = None
         self._state: State = program.state()
         self._dials = program.dials()
@@ -144,33 +149,37 @@ class ProgramLoop:
         """See `Loop.epoch`."""
         trainable, other, optimizer, _ = self._state
         self._state = (trainable, other, optimizer, list(running) or self._program.clear_metrics())
-        done = first
+        done, logs = first, None
         for block in self._feed.blocks(epoch, first):
             while done < block.end:
-                end = min(done + self._steps_a_call, block.end)
-                self._train(block, done, end)
+                end = min(done + self._program.pace.steps, block.end)
+                logs = self._train(block, done, end)
                 done = end
                 kill_point("batch")
                 between(done)
-        return self._program.logs(self._state)
+        return self._program.logs(self._state) if logs is None else logs
 
-    def _train(self, block: "Block", first: int, end: int) -> None:
-        steps = range(first - block.first, end - block.first)
-        if self._way is None and self._program.worth_measuring:
-            self._program.measure(self._state, self._dials, block.data, steps)
+    def _train(self, block: Block, first: int, end: int) -> dict[str, float] | None:
+        """Train on some batches of a block; return the figures so far if they came with it."""
+        program, steps = self._program, range(first - block.first, end - block.first)
+        if self._way is None and program.worth_measuring:
+            program.measure(self._state, self._dials, block.data, steps)
         began = time.perf_counter()
-        self._state = self._program.train(self.way, self._state, self._dials, block.data, steps)
-        self._pace(len(steps), time.perf_counter() - began)
-
-    def _pace(self, steps: int, seconds: float) -> None:
-        """Double the steps of a call while they take less than half of what they may."""
-        if seconds < CALL_SECONDS / 2 and steps == self._steps_a_call:
-            self._steps_a_call *= 2
-        elif seconds > 2 * CALL_SECONDS and self._steps_a_call > 1:
-            self._steps_a_call //= 2
+        last = end == block.batches or not program.pace.settled
+        self._foreseen = logs = None
+        if self.way == "many" and self._held is not None and last:
+            self._state, logs, self._foreseen = program.train_and_measure(
+                self._state, self._dials, block.data, steps, self._held_there
+            )
+        else:
+            self._state = program.train(self.way, self._state, self._dials, block.data, steps)
+        program.pace.note(len(steps), time.perf_counter() - began)
+        return logs
 
     def predict(self, x: Array, batch_size: int) -> Array:
         """See `Loop.predict`."""
+        if self._foreseen is not None and x is self._held:
+            return self._foreseen
         trainable, other = self._state[:2]
         return in_batches(lambda rows: self._program.predict(trainable, other, rows), x, batch_size)
 
@@ -184,6 +193,7 @@ class ProgramLoop:
 
     def load(self) -> None:
         """See `Loop.load`."""
+        self._foreseen = None
         self._state = self._program.state()
         self._dials = self._program.dials()
 

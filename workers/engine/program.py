@@ -24,9 +24,29 @@ COMPILING = 1.0
 ROUNDS = 3
 TRIAL_STEPS = 64
 
+CALL_SECONDS = 0.25
+"""How long one call into a program may take: requests are heard and progress is said between calls."""
+
 Leaves = list[Any]
 State = tuple[Leaves, Leaves, Leaves, Leaves]
 """Trainable, other, optimizer and metrics variables, as Keras' `train_step` takes them."""
+
+
+class Pace:
+    """How many steps of a program go into one call: found by doubling, once for all who share the program."""
+
+    def __init__(self) -> None:
+        self.steps = 1
+        self.settled = False
+
+    def note(self, steps: int, seconds: float) -> None:
+        """Learn from a call that took `seconds` for `steps` steps."""
+        if seconds < CALL_SECONDS / 2:
+            self.steps = max(self.steps, 2 * steps)
+            return
+        self.settled = True
+        if seconds > 2 * CALL_SECONDS and self.steps > 1:
+            self.steps //= 2
 
 
 class Program:
@@ -42,10 +62,12 @@ class Program:
         self._prepare_metrics(batch)
         self._dials = dials_of(model)
         self._many = jax.jit(self._many_steps, donate_argnums=0)
+        self._whole = jax.jit(self._steps_and_figures, donate_argnums=0)
         self._one = jax.jit(self._one_step, donate_argnums=0)
         self.predict = jax.jit(self._predict)
         self._logs = jax.jit(self._results)
         self.way: Way = "many"
+        self.pace = Pace()
         self._measured = False
         self._compiling: float | None = None
         self.trained = 0.0
@@ -123,12 +145,27 @@ class Program:
             for step in steps:
                 state = self._one(state, dials, x, y, rows[step], weights[step])
         jax.block_until_ready(state[3])
-        seconds = time.perf_counter() - began
+        self._count(time.perf_counter() - began)
+        return state
+
+    def train_and_measure(
+        self, state: State, dials: Array, data: Any, steps: range, held: Any
+    ) -> tuple[State, dict[str, float], Array]:
+        """Train as `train` does with many steps a call, then do what `logs` and `predict` do, in one call.
+
+        On small models calling costs more than computing.
+        """
+        began = time.perf_counter()
+        state, logs, outputs = self._whole(state, dials, *data, steps.start, steps.stop, held)
+        predictions = np.asarray(outputs)
+        self._count(time.perf_counter() - began)
+        return state, {name: float(value) for name, value in logs.items()}, predictions
+
+    def _count(self, seconds: float) -> None:
         if self._compiling is None:
             self._compiling = seconds
         else:
             self.trained += seconds
-        return state
 
     @property
     def worth_measuring(self) -> bool:
@@ -171,6 +208,21 @@ class Program:
 
         trained: State = jax.lax.fori_loop(first, end, body, state)
         return trained
+
+    def _steps_and_figures(
+        self,
+        state: State,
+        dials: Any,
+        x: Any,
+        y: Any,
+        rows: Any,
+        weights: Any,
+        first: Any,
+        end: Any,
+        held: Any,
+    ) -> tuple[State, dict[str, Any], Any]:
+        state = self._many_steps(state, dials, x, y, rows, weights, first, end)
+        return state, self._results(state[3]), self._predict(state[0], state[1], held)
 
     def _predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
         outputs, _ = self.model.stateless_call(trainable, other, x.astype("float32"), training=False)

@@ -41,11 +41,12 @@ class Prepared:
     widths: Widths = field(default_factory=Widths)
     """The shapes that are meant, where the model is wider than the spec asks."""
 
-    def loop(self) -> Loop:
-        """Return how this model is trained on these batches."""
+    def loop(self, held: Held | None = None) -> Loop:
+        """Return how this model is trained on these batches and, after each epoch, measured on held rows."""
         if self.program is None:
             return FitLoop(self.model, self.batches)
-        return ProgramLoop(self.program, self.batches)
+        in_one = held is not None and len(held.x) <= held.batch_size
+        return ProgramLoop(self.program, self.batches, held.x if in_one and held is not None else None)
 
     def held(self, rows: Array) -> Held:
         """Return these rows as a set to be measured exactly."""

@@ -92,7 +92,8 @@ class _Train:
         parts = self._dataset.parts
         prepared = self._prepare(parts.train)
         best, stop = self._watches(prepared)
-        held, loop = prepared.held(parts.validation), prepared.loop()
+        held = prepared.held(parts.validation)
+        loop = prepared.loop(held)
         plan = Plan(
             model=prepared.model,
             batches=prepared.batches,

@@ -160,12 +160,13 @@ def _plan(
         monitor = check_figure(early.monitor, prepared, "early_stopping.monitor")
         stop = Watch(monitor, direction(monitor), early.patience, early.min_delta)
     metric = check_figure(objective.metric, prepared, "the objective")
+    measured = prepared.held(held)
     return Plan(
         model=prepared.model,
         batches=prepared.batches,
-        loop=prepared.loop(),
+        loop=prepared.loop(measured),
         widths=prepared.widths,
-        validation=prepared.held(held),
+        validation=measured,
         epochs=trial.epochs,
         best=Watch(metric, objective.direction),
         stop=stop,
