@@ -176,9 +176,14 @@ def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
         move(job, JobState.RETRYING, fence=attempt.number, restarts=restarts)
 
 
-def reap() -> int:
-    """End every attempt whose lease ran out; its work goes back into the queue. Returns how many."""
-    return each(_expired(), _reap, otherwise=_give_up)
+def reap(job: Job | None = None) -> int:
+    """End every attempt, or those of one job, whose lease ran out; its work goes back into the queue.
+
+    Returns:
+        How many.
+    """
+    expired = _expired() if job is None else _expired().filter(job=job)
+    return each(expired, _reap, otherwise=_give_up)
 
 
 def _expired() -> QuerySet[Attempt]:

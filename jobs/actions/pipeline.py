@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import queue
-from jobs.actions import after, results, suggest
+from jobs.actions import after, outside, results, suggest
 from jobs.actions.each import each
 from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
@@ -22,6 +22,11 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
 
 log = logging.getLogger(__name__)
+
+NO_TRIAL_COMPLETED = {
+    "code": "no_trial_completed",
+    "message": "no trial was completed, so there is nothing to go on with",
+}
 
 
 def advance(root: Job) -> None:
@@ -76,6 +81,9 @@ def _go_on(root: Job) -> None:
     if error := root.payload.get(FAILING):
         _fail(root, error)
         return
+    if root.is_outside:
+        _go_on_outside(root)
+        return
     if root.kind == JobKind.SEARCH and not _search_is_over(root):
         return
     if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) or root.revision is None:
@@ -97,6 +105,24 @@ def _search_is_over(root: Job) -> bool:
         suggest.ask(root, search)
         return False
     return not root.trials.exclude(state__in=TRIAL_FINAL).exists()
+
+
+def _go_on_outside(root: Job) -> None:
+    """End a search of outside scripts when it is over, or say that nobody serves it."""
+    search = outcomes.outside_of(root)
+    made = root.trials.filter(source="algorithm").count()
+    if _keeps_failing(root, search.max_consecutive_failures):
+        _give_up(root)
+    elif root.trials.exclude(state__in=TRIAL_FINAL).exists() or (
+        made < search.planned() and not root.payload.get("exhausted")
+    ):
+        outside.rest_without_chief(root)
+    elif not outcomes.best_trials(root, limit=1):
+        _fail(root, NO_TRIAL_COMPLETED)
+    else:
+        if root.state in WAITING:
+            move(root, JobState.STARTING)
+        move(root, JobState.COMPLETED, results=outcomes.results(root))
 
 
 def _keeps_failing(root: Job, limit: int) -> bool:
@@ -160,8 +186,7 @@ def _reached(root: Job) -> dict[str, Any]:
 def _follow(root: Job, spec: ExperimentSpec) -> None:
     """Make the next step's jobs once those of the step before are completed."""
     if root.kind == JobKind.SEARCH and not outcomes.best_trials(root, limit=1):
-        message = "no trial was completed, so there is nothing to go on with"
-        _fail(root, {"code": "no_trial_completed", "message": message})
+        _fail(root, NO_TRIAL_COMPLETED)
         return
     for make in (after.train, after.ensemble, after.quantize, after.register):
         try:

@@ -140,8 +140,9 @@ def _waiting_jobs() -> list[Candidate]:
 
 
 def _waiting_trials() -> dict[int, list[Trial]]:
-    """Return the trials that wait, by search and in order."""
-    trials = Trial.objects.filter(job__desired=Desired.RUNNING).exclude(
+    """Return the trials that wait, by search and in order; outside scripts ask their chief for theirs."""
+    ours = Trial.objects.filter(job__revision__isnull=False)
+    trials = ours.filter(job__desired=Desired.RUNNING).exclude(
         job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)
     )
     by_search: dict[int, list[Trial]] = defaultdict(list)

@@ -83,6 +83,11 @@ class Job(models.Model):
         return f"{self.kind} {self.pk}"
 
     @property
+    def is_outside(self) -> bool:
+        """Say whether scripts outside Trainyard run its trials: a search that no spec of ours describes."""
+        return self.kind == JobKind.SEARCH and "outside" in self.payload
+
+    @property
     def root_id_or_self(self) -> int:
         """Return the id of the job whose counter numbers this job's events."""
         return self.root_id or self.pk

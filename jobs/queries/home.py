@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs import access
 from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
-from jobs.queries import progress
+from jobs.queries import outcomes, progress
 from jobs.states import ACTIVE, FINAL, JobKind, JobState
 
 SHOWN = 6
@@ -93,10 +93,9 @@ def _scores(job: Job) -> list[float]:
 
 
 def _best(job: Job, scores: list[float]) -> float | None:
-    search = job.revision.spec.search if job.revision else None
-    if not scores or search is None:
+    if not scores:
         return None
-    return max(scores) if search.objective.direction == "max" else min(scores)
+    return max(scores) if outcomes.objective_of(job).direction == "max" else min(scores)
 
 
 def spark(values: list[float], width: float = 96, height: float = 24) -> str:

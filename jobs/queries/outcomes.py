@@ -9,6 +9,7 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
 from jobs.errors import Conflict
 from jobs.models import Dataset, Execution, Job, Project, Trial
+from jobs.spec.outside import OutsideSearch
 from jobs.spec.pareto import fronts
 from jobs.spec.search import Objective, SearchSpec
 from jobs.states import JobKind, JobState, TrialState
@@ -17,18 +18,31 @@ FAILING = "failing"
 """The key of a root's payload that holds why it fails, while workers still hold parts of it."""
 
 
+OUTSIDE = "outside"
+"""The key of the payload that holds an OutsideSearch."""
+
+
+def outside_of(root: Job) -> OutsideSearch:
+    """Return how a search is run whose trials outside scripts run."""
+    return OutsideSearch.model_validate(root.payload[OUTSIDE])
+
+
 def objective_of(root: Job) -> Objective:
     """Return the objective of a root job; validation loss where there is no search."""
+    if root.is_outside:
+        return outside_of(root).objective()
     spec = root.revision.spec if root.revision is not None else None
     return spec.search.objective if spec is not None and spec.search is not None else Objective()
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root job's spec.
+    """Return the search of a root job's spec; of one that outside scripts run, with the space told so far.
 
     Raises:
         Conflict: the job has none.
     """
+    if root.is_outside:
+        return outside_of(root).search()
     search = root.revision.spec.search if root.revision is not None else None
     if search is None:
         raise Conflict(f"job {root.pk} is a {root.kind}, not a search")
@@ -44,6 +58,8 @@ def score_of(trial: Trial) -> tuple[float | None, float | None]:
 
 def trials_planned(root: Job) -> int:
     """Return how many trials the algorithm of a search will make, if nothing ends it before."""
+    if root.is_outside:
+        return outside_of(root).planned()
     search = search_of(root)
     return search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
 

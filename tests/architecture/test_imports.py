@@ -30,7 +30,8 @@ ABSENT: dict[str, dict[str, set[str]]] = {
         "import jobs.scheduler": HEAVY | {"webapp.pages", "webapp.api", "workers"},
         "import webapp.ops.supervisor": HEAVY | {"workers"},
         "import workers.supervise.attempt, workers.supervise.pool": HEAVY,
-        "import workers.node.__main__": HEAVY,
+        "import workers.node.__main__": HEAVY | {"grpc"},
+        "import workers.chief.server, workers.chief.opening": HEAVY,
     },
 }
 """What has run before, and after it: a statement, and what must not be loaded by then."""

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -39,6 +40,11 @@ def worker_argv(pool: str, slots: int | None) -> tuple[str, ...]:
     """Return one worker's command; without `slots` it counts its own devices or cores."""
     sized = () if slots is None else ("--slots", str(slots))
     return (sys.executable, "-m", "workers.node", "--pool", pool, *sized)
+
+
+def chief_argv(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of a chief for scripts of KerasTuner."""
+    return (sys.executable, "-m", "workers.chief", *arguments)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,306 @@
+"""What outside scripts report of their trials: metrics, the end, and hyperparameters that they found."""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from jobs.actions import endings, events, outside, suggest, words
+from jobs.errors import BadInput, NotFound, StaleFence
+from jobs.models import Attempt, Job, MetricChunk, Trial
+from jobs.queries import outcomes
+from jobs.queries.chunks import unpack_columns
+from jobs.queries.outcomes import OUTSIDE
+from jobs.spec import events as said
+from jobs.spec.events import LONGEST_NAME
+from jobs.spec.formats import keras_tuner
+from jobs.spec.formats.reading import Item, Refused, refusal
+from jobs.spec.outside import OutsideSearch, completed
+from jobs.spec.search_space import Value, check_values
+from jobs.states import TRIAL_FINAL, AttemptState, Outcome
+
+MOST_METRICS = 200
+LAST_STEP = 2**31
+
+Reported = Mapping[str, Mapping[int, Sequence[float]]]
+"""Metric → step → the values reported there; steps count from 0, as KerasTuner's do."""
+
+
+class Name(NamedTuple):
+    """How a script names a trial. The attempt is part of it: it is the only fence that every call brings."""
+
+    trial: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.trial}-{self.attempt}"
+
+
+def name_of(text: str) -> Name:
+    """Read a trial's name.
+
+    Raises:
+        NotFound: it is none.
+    """
+    trial, _, attempt = text.partition("-")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
+        raise NotFound(f"there is no trial {text[:50]!r} here")
+    return Name(int(trial), int(attempt))
+
+
+def find(job_id: int, name: Name) -> Trial:
+    """Return a trial by number.
+
+    Raises:
+        NotFound: the search has none of it.
+    """
+    trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
+    if trial is None:
+        raise NotFound(f"search {job_id} has no trial {name.trial}")
+    return trial
+
+
+def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> int:
+    """Add the metrics of one step, all or none.
+
+    Returns:
+        The id of the attempt that the script holds.
+
+    Raises:
+        BadInput: the objective is missing, or a name or the step is out of bounds.
+        StaleFence: the trial was given to another script meanwhile; nothing was written.
+    """
+    with transaction.atomic():
+        root, attempt = _held(job_id, name)
+        _check(root, metrics, step)
+        now = time.time()
+        points = tuple(
+            (metric, step + 1.0, value if math.isfinite(value) else None, now)
+            for metric, value in metrics.items()
+        )
+        event = said.Metric(time=now, trial=name.trial, execution=1, points=points)
+        events.append(job_id, words.take_in(attempt, [event], {}))
+    return attempt.pk
+
+
+def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
+    """Return the search and the attempt that a script speaks for, locked and renewed."""
+    root = Job.objects.select_for_update(of=("self",)).filter(pk=job_id).first()
+    if root is None:
+        raise NotFound(f"there is no search {job_id}")
+    mine = root.attempts.filter(number=name.attempt, trials__number=name.trial)
+    attempt = mine.filter(state=AttemptState.RUNNING).first()
+    if attempt is None:
+        raise StaleFence(
+            f"trial {name.trial} is not this script's any more: it was silent for too long, or the trial was "
+            "stopped. What it reports now is not taken; it gets another trial when it asks."
+        )
+    attempt.job = root
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=outside.lease_end(root))
+    return root, attempt
+
+
+def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
+    metric = outcomes.outside_of(root).metric
+    if metric not in metrics:
+        told = ", ".join(sorted(metrics))[:300] or "nothing"
+        raise BadInput(f"the objective {metric!r} is not among the metrics; there is {told}")
+    if len(metrics) > MOST_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
+        raise BadInput(f"at most {MOST_METRICS} metrics with names of 1 to {LONGEST_NAME} characters")
+    if not 0 <= step < LAST_STEP:
+        raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
+
+
+def reported(job_id: int, name: Name) -> Reported:
+    """Return what a script has reported of a trial, under the attempt of this name alone."""
+    rows = MetricChunk.objects.filter(
+        series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
+    )
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for metric, data in rows.order_by("pk").values_list("series__name", "data"):
+        columns = unpack_columns(data)
+        for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
+            found[metric][int(x) - 1].append(value)
+    return found
+
+
+class Best(NamedTuple):
+    """The best step of a trial, counted from 0, and the objective there."""
+
+    score: float
+    step: int
+
+
+def best_of(observed: Reported, search: OutsideSearch) -> Best | None:
+    """Return the score as KerasTuner counts it: the best step's mean over what was reported there."""
+    sign = -1 if search.direction == "max" else 1
+    means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
+    finite = [(sign * mean, step) for step, mean in means.items() if math.isfinite(mean)]
+    if not finite:
+        return None
+    cost, step = min(finite)
+    return Best(sign * cost, step)
+
+
+def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
+    """End a trial, and take in the hyperparameters that it found.
+
+    Args:
+        job_id: the search.
+        name: the trial's.
+        done: whether it was completed; else it failed in the script.
+        space: the hyperparameters that the script knows now, as KerasTuner's JSON.
+        values: those that it ran with.
+
+    Raises:
+        StaleFence: the trial was given to another script meanwhile; nothing was written.
+        Refused: the first space told cannot be taken over. The trial has failed, with the reason.
+    """
+    refused: Refused | None = None
+    with transaction.atomic():
+        if _has_ended(job_id, name):
+            return  # the answer to the first call was lost
+        root, attempt = _held(job_id, name)
+        try:
+            grow(root, space, trial=name.trial)
+        except Refused as error:
+            refused = error
+        trial = find(job_id, name)
+        if refused is None:
+            _take_values(trial, outcomes.outside_of(root), values)
+        last = _verdict(root, name, done=done, refused=refused)
+        events.append(job_id, words.take_in(attempt, last, {}))
+        if done and not outcomes.outside_of(root).space and refused is None:
+            root.payload = root.payload | {outside.EXHAUSTED: True}  # it has no hyperparameter to vary
+            root.save(update_fields=["payload"])
+        endings.finish(attempt.pk, Outcome.COMPLETED)
+    if refused is not None:
+        raise refused
+
+
+def _has_ended(job_id: int, name: Name) -> bool:
+    return Attempt.objects.filter(
+        job_id=job_id, number=name.attempt, outcome=Outcome.COMPLETED, trials__state__in=TRIAL_FINAL
+    ).exists()
+
+
+def _verdict(root: Job, name: Name, *, done: bool, refused: Refused | None) -> list[said.RunnerEvent]:
+    """Return what there is to say at the end of a trial."""
+    now, trial = time.time(), name.trial
+    observed = reported(root.pk, name)
+    best = best_of(observed, outcomes.outside_of(root))
+    error = None
+    if refused is not None:
+        error = said.TrialError(code="space_refused", message=f"its search space cannot be taken: {refused}")
+    elif not done:
+        told = "the script gave it up: its build or run raised an exception, which its own output shows"
+        error = said.TrialError(code="script_failed", message=told)
+    elif best is None:
+        told = f"no finite value of {outcomes.outside_of(root).metric!r} was reported"
+        error = said.TrialError(code="no_score", message=told)
+    if error is not None or best is None:
+        return [said.TrialDone(time=now, trial=trial, state="failed", error=error)]
+    at_best = {metric: steps[best.step] for metric, steps in observed.items() if best.step in steps}
+    execution = said.ExecutionDone(
+        time=now,
+        trial=trial,
+        execution=1,
+        state="completed",
+        score=best.score,
+        best_epoch=best.step + 1,
+        epochs=max(max(steps) for steps in observed.values()) + 1,
+        metrics={metric: _finite(fmean(values)) for metric, values in at_best.items()},
+    )
+    return [execution, said.TrialDone(time=now, trial=trial, state="completed")]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def tell_space(job_id: int, space: dict[str, Any]) -> None:
+    """Take in hyperparameters that a script tells beside any trial.
+
+    Raises:
+        Refused: it is the first that is told, and cannot be taken over; nothing was written.
+    """
+    with transaction.atomic():
+        grow(Job.objects.select_for_update(of=("self",)).get(pk=job_id), space)
+
+
+def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
+    """Add the hyperparameters that a search does not know, inside the caller's transaction.
+
+    What cannot be added to a known space is told in the log; such a one keeps its default in the scripts.
+
+    Raises:
+        Refused: no space is known yet, and this one cannot be taken over.
+    """
+    known = outcomes.outside_of(root)
+    names = {parameter.name for parameter in known.space}
+    new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
+    if not new:
+        return
+    larger = _with(known, new) if not known.space else _with_those_that_fit(root, known, new, trial)
+    if larger is known:
+        return
+    root.payload = {key: value for key, value in root.payload.items() if key != outside.EXHAUSTED}
+    root.payload |= {OUTSIDE: larger.to_json()}
+    root.save(update_fields=["payload"])
+    _log(
+        root, f"search space, revision {len(larger.told)}: found {', '.join(larger.told[-1])}", "info", trial
+    )
+
+
+def _with_those_that_fit(
+    root: Job, known: OutsideSearch, new: Sequence[dict[str, Any]], trial: int | None
+) -> OutsideSearch:
+    larger, fitting = known, list[dict[str, Any]]()
+    for entry in new:
+        try:
+            larger = _with(known, [*fitting, entry])
+        except Refused as refused:
+            name = str(entry["config"]["name"])[:100]
+            _log(root, f"hyperparameter {name!r} keeps its default: {refused}", "warning", trial)
+        else:
+            fitting.append(entry)
+    return larger
+
+
+def _with(known: OutsideSearch, new: Sequence[dict[str, Any]]) -> OutsideSearch:
+    # What is known stands before what is new: conditions name what stands before them.
+    rows = [*keras_tuner.write(known.space)["space"], *new]
+    found = keras_tuner.read(Item({"space": rows}, ""))
+    body = known.model_dump() | {"space": found.search["space"]}
+    try:
+        return known.grown(OutsideSearch.model_validate(body).space)
+    except ValidationError as error:
+        raise refusal("/space", error.errors()[0]["msg"]) from None
+
+
+def _take_values(trial: Trial, search: OutsideSearch, values: Mapping[str, Value]) -> None:
+    """Note what a trial ran with beyond what it was given: hyperparameters found on the way."""
+    more = {name: value for name, value in values.items() if name not in trial.values}
+    try:
+        whole = check_values(search.space, completed(search.space, trial.values | more))
+    except ValueError:
+        return  # a script may set values as it likes; what it was given stands
+    if whole != trial.values:
+        trial.values, trial.values_digest = whole, suggest.values_digest(whole)
+        trial.save(update_fields=["values", "values_digest"])
+
+
+def _log(root: Job, line: str, level: str, trial: int | None) -> None:
+    body = events.event("log", root, trial=trial, level=level, source="chief", line=line)
+    events.append(root.pk, [body])
+
+
+def best(job_id: int, count: int) -> list[Trial]:
+    """Return the best trials, best first."""
+    root = Job.objects.get(pk=job_id)
+    return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

@@ -1,0 +1,95 @@
+"""What a chief was asked for."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
+
+from pydantic import ValidationError
+
+from jobs.spec.outside import OutsideSearch
+from jobs.spec.search import RUNGS, Algorithm
+
+TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class Settings(NamedTuple):
+    """From the command line and the environment."""
+
+    project: str
+    name: str
+    search: OutsideSearch
+    host: str
+    port: int
+    space: str | None
+    by: str | None
+    token: str | None
+    grace: float
+
+
+def read_settings(arguments: Sequence[str] | None) -> Settings:
+    """Read the command line; it exits with a usage message on a bad one."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    metric, _, direction = given.objective.partition(":")
+    try:
+        search = OutsideSearch.model_validate(
+            {
+                "algorithm": given.algorithm,
+                "metric": metric,
+                "direction": direction or "min",
+                "max_trials": given.max_trials,
+                "seed": given.seed,
+                "lease_seconds": given.lease,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        parser.error(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+    return Settings(
+        project=given.project,
+        name=given.name,
+        search=search,
+        host=given.host,
+        port=given.port,
+        space=given.space,
+        by=given.by,
+        token=os.environ.get(TOKEN_VARIABLE),
+        grace=given.grace,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="manage.py chief",
+        description="Plays the chief of KerasTuner's distributed mode: scripts that know nothing of "
+        "Trainyard run the trials of one search. An open search of the same project and name goes on.",
+    )
+    algorithms = [name for name in get_args(Algorithm) if name not in RUNGS]
+    parser.add_argument("--project", required=True, help="whose search it is")
+    parser.add_argument("--name", required=True, help="of the search, as its page shows it")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on; no caller is asked who he is"
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks one")
+    parser.add_argument("--algorithm", default="random", choices=algorithms)
+    parser.add_argument(
+        "--objective",
+        default="default_objective:min",
+        help="what scripts report and rank by, such as val_accuracy:max",
+    )
+    parser.add_argument("--max-trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--space", help="file with the search space; without it the first trial tells it")
+    parser.add_argument(
+        "--lease",
+        type=float,
+        default=6 * 3600.0,
+        help="seconds a script may be silent before its trial goes on",
+    )
+    parser.add_argument(
+        "--grace", type=float, default=30.0, help="seconds after which a script that hung up loses its trial"
+    )
+    parser.add_argument("--by", help=f"who runs it; else the owner of the token in {TOKEN_VARIABLE}")
+    return parser

@@ -1,0 +1,148 @@
+"""Between KerasTuner's messages and what Trainyard keeps: spaces, values, metrics, trials."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobs.actions.reports import Best, Reported
+from jobs.spec.formats import keras_tuner
+from jobs.spec.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
+from jobs.spec.search_space import Space
+from workers.chief import wire
+
+KINDS = ("Fixed", "Float", "Int", "Choice", "Boolean")
+HyperParameters = wire.message("HyperParameters")
+Trial = wire.message("Trial")
+
+
+def config(message: Any) -> dict[str, Any]:
+    """Return the space of a HyperParameters message as KerasTuner's JSON, parents before their children.
+
+    The message holds them by kind, so the order in which the script made them is lost.
+    """
+    entries = [_entry(kind, row) for kind in KINDS for row in getattr(message.space, f"{kind.lower()}_space")]
+    return {"space": _parents_first(entries)}
+
+
+def _entry(kind: str, row: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": row.name, "conditions": [_condition(one) for one in row.conditions]}
+    match kind:
+        case "Fixed":
+            fields["value"] = plain(row.value)
+        case "Boolean":
+            fields["default"] = row.default
+        case "Choice":
+            fields |= {"values": [plain(value) for value in row.values], "ordered": row.ordered}
+            fields["default"] = plain(row.default)
+        case _:
+            sampling = wire.member_of("Sampling", row.sampling).lower()
+            fields |= {"min_value": row.min_value, "max_value": row.max_value, "default": row.default}
+            fields |= {"step": row.step or None, "sampling": None if sampling == "none" else sampling}
+    return {"class_name": kind, "config": fields}
+
+
+def _condition(message: Any) -> dict[str, Any]:
+    values = [plain(value) for value in message.parent.values]
+    return {"class_name": "Parent", "config": {"name": message.parent.name, "values": values}}
+
+
+def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    ordered: list[dict[str, Any]] = []
+    placed: set[str] = set()
+    left = entries
+    while left:
+        ready = [one for one in left if _parents(one) <= placed] or left  # in a circle: our own rules refuse
+        ordered += ready
+        placed |= {one["config"]["name"] for one in ready}
+        left = [one for one in left if one not in ready]
+    return ordered
+
+
+def _parents(entry: dict[str, Any]) -> set[str]:
+    return {condition["config"]["name"] for condition in entry["config"]["conditions"]}
+
+
+def plain(message: Any) -> Value | None:
+    """Return a Value message's value; None if it holds none."""
+    kind = message.WhichOneof("kind")
+    return getattr(message, kind) if kind else None
+
+
+def values(message: Any) -> dict[str, Value]:
+    """Return the values of a HyperParameters message."""
+    found = ((name, plain(value)) for name, value in message.values.values.items())
+    return {name: value for name, value in found if value is not None}
+
+
+def hyperparameters(space: Space, of: Mapping[str, Value]) -> Any:
+    """Return a space with the values of one trial."""
+    message = HyperParameters()
+    for entry in keras_tuner.write(space)["space"]:
+        kind = entry["class_name"]
+        _fill(getattr(message.space, f"{kind.lower()}_space").add(), kind, entry["config"])
+    known = {parameter.name: parameter for parameter in space}
+    for name, value in of.items():
+        _set(message.values.values[name], _typed(known.get(name), value))
+    return message
+
+
+def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
+    row.name = fields["name"]
+    for condition in fields["conditions"]:
+        parent = row.conditions.add().parent
+        parent.name = condition["config"]["name"]
+        for value in condition["config"]["values"]:
+            _set(parent.values.add(), value)
+    match kind:
+        case "Fixed":
+            _set(row.value, fields["value"])
+        case "Boolean":
+            row.default = fields["default"]
+        case "Choice":
+            for value in fields["values"]:
+                _set(row.values.add(), value)
+            _set(row.default, fields["default"])
+            row.ordered = fields["ordered"]
+        case _:
+            default = fields["min_value"] if fields["default"] is None else fields["default"]
+            row.min_value, row.max_value, row.default = fields["min_value"], fields["max_value"], default
+            row.step = fields["step"] or 0
+            row.sampling = wire.number_of("Sampling", (fields["sampling"] or "none").upper())
+
+
+def _typed(parameter: Parameter | None, value: Value) -> Value:
+    """Return a value in the type that the script gave its hyperparameter: JSON may have lost a `.0`."""
+    if parameter is None or isinstance(value, bool | str):
+        return value
+    if isinstance(parameter, ChoiceParameter):
+        return type(parameter.values[0])(value)
+    if isinstance(parameter, FixedParameter):
+        return type(parameter.value)(value)
+    return float(value) if parameter.kind == "float" else value
+
+
+def _set(message: Any, value: Value) -> None:
+    kinds = {bool: "boolean_value", int: "int_value", float: "float_value", str: "string_value"}
+    setattr(message, kinds[type(value)], value)
+
+
+def trial(
+    name: str,
+    status: str,
+    *,
+    space: Space = (),
+    of: Mapping[str, Value] | None = None,
+    reported: Reported | None = None,
+    maximized: Iterable[str] = (),
+    best: Best | None = None,
+) -> Any:
+    """Return a Trial message."""
+    message = Trial(trial_id=name, status=wire.number_of("TrialStatus", status))
+    message.hyperparameters.CopyFrom(hyperparameters(space, of or {}))
+    for metric, steps in (reported or {}).items():
+        history = message.metrics.metrics[metric]
+        history.maximize = metric in maximized
+        for step, observed in sorted(steps.items()):
+            history.observations.add(value=observed, step=step)
+    if best is not None:
+        message.score.value, message.score.step = best.score, best.step
+    return message
