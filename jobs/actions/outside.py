@@ -20,6 +20,7 @@ from jobs.errors import BadInput, StaleState
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.queries import batches, outcomes
 from jobs.queries.outcomes import FAILING, OUTSIDE
+from jobs.queries.outside import command
 from jobs.spec import events as said
 from jobs.spec.outside import OutsideSearch, completed
 from jobs.spec.search_space import Values
@@ -143,14 +144,6 @@ def rest_without_chief(root: Job) -> None:
         move(root, JobState.RETRYING, why_waiting=why)
     elif root.state in WAITING and root.why_waiting != why:
         Job.objects.filter(pk=root.pk, state__in=WAITING).update(why_waiting=why)
-
-
-def command(root: Job) -> str:
-    """Return the command that goes on with a search."""
-    address = root.payload.get("address", {})
-    place = f"--host {address.get('host', '127.0.0.1')} --port {address.get('port', 0)}"
-    project = root.project.slug if root.project is not None else ""
-    return f"manage.py chief --project {project} --name '{root.title}' {place}"
 
 
 def open_attempts(root: Job) -> Any:

@@ -2,20 +2,19 @@
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 from pydantic import ValidationError
 
 from jobs.actions import endings, events, outside, suggest, words
 from jobs.errors import BadInput, NotFound, StaleFence
-from jobs.models import Attempt, Job, MetricChunk, Trial
+from jobs.models import Attempt, Job, Trial
 from jobs.queries import outcomes
-from jobs.queries.chunks import unpack_columns
 from jobs.queries.outcomes import OUTSIDE
+from jobs.queries.reported import Name, best_of, find, reported
 from jobs.spec import events as said
 from jobs.spec.events import LONGEST_NAME
 from jobs.spec.formats import keras_tuner
@@ -26,43 +25,6 @@ from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MOST_METRICS = 200
 LAST_STEP = 2**31
-
-Reported = Mapping[str, Mapping[int, Sequence[float]]]
-"""Metric → step → the values reported there; steps count from 0, as KerasTuner's do."""
-
-
-class Name(NamedTuple):
-    """How a script names a trial. The attempt is part of it: it is the only fence that every call brings."""
-
-    trial: int
-    attempt: int
-
-    def __str__(self) -> str:
-        return f"{self.trial}-{self.attempt}"
-
-
-def name_of(text: str) -> Name:
-    """Read a trial's name.
-
-    Raises:
-        NotFound: it is none.
-    """
-    trial, _, attempt = text.partition("-")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
-        raise NotFound(f"there is no trial {text[:50]!r} here")
-    return Name(int(trial), int(attempt))
-
-
-def find(job_id: int, name: Name) -> Trial:
-    """Return a trial by number.
-
-    Raises:
-        NotFound: the search has none of it.
-    """
-    trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
-    if trial is None:
-        raise NotFound(f"search {job_id} has no trial {name.trial}")
-    return trial
 
 
 def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> int:
@@ -114,37 +76,6 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
         raise BadInput(f"at most {MOST_METRICS} metrics with names of 1 to {LONGEST_NAME} characters")
     if not 0 <= step < LAST_STEP:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
-
-
-def reported(job_id: int, name: Name) -> Reported:
-    """Return what a script has reported of a trial, under the attempt of this name alone."""
-    rows = MetricChunk.objects.filter(
-        series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
-    )
-    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for metric, data in rows.order_by("pk").values_list("series__name", "data"):
-        columns = unpack_columns(data)
-        for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
-            found[metric][int(x) - 1].append(value)
-    return found
-
-
-class Best(NamedTuple):
-    """The best step of a trial, counted from 0, and the objective there."""
-
-    score: float
-    step: int
-
-
-def best_of(observed: Reported, search: OutsideSearch) -> Best | None:
-    """Return the score as KerasTuner counts it: the best step's mean over what was reported there."""
-    sign = -1 if search.direction == "max" else 1
-    means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
-    finite = [(sign * mean, step) for step, mean in means.items() if math.isfinite(mean)]
-    if not finite:
-        return None
-    cost, step = min(finite)
-    return Best(sign * cost, step)
 
 
 def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
@@ -298,9 +229,3 @@ def _take_values(trial: Trial, search: OutsideSearch, values: Mapping[str, Value
 def _log(root: Job, line: str, level: str, trial: int | None) -> None:
     body = events.event("log", root, trial=trial, level=level, source="chief", line=line)
     events.append(root.pk, [body])
-
-
-def best(job_id: int, count: int) -> list[Trial]:
-    """Return the best trials, best first."""
-    root = Job.objects.get(pk=job_id)
-    return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

@@ -9,6 +9,7 @@ from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
 from jobs.queries import jobs as queries
+from jobs.queries import outcomes
 from jobs.spec.after import AfterSpec, Retrain
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Values
@@ -25,12 +26,15 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
         BadInput: the values do not fit the space; says which.
     """
     access.require(by, job.project, access.Action.WRITE)
-    if job.kind != JobKind.SEARCH or job.revision is None:
+    if job.kind != JobKind.SEARCH:
         raise Conflict(f"job {job.pk} is a {job.kind}, not a search")
+    if job.is_outside and not outcomes.search_of(job).space:
+        raise Conflict("no script has told its hyperparameters yet; the first trial's end does")
     with transaction.atomic():
         root = _searching(job.pk)
         try:
-            apply_values(job.revision.spec, values)
+            if job.revision is not None:
+                apply_values(job.revision.spec, values)
             trial = suggest.make_trial(root, values, source="hand", by=by)
         except (ValueError, ValidationError) as error:
             message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)

@@ -8,6 +8,7 @@ from jobs.queries import batches, outcomes
 from jobs.states import WAITING, AttemptState, Desired, TrialState
 
 NEXT = "Its runner turns to it after the trials before it."
+OUTSIDE = "It goes to the next script that asks for a trial."
 
 
 def reasons(search: Job) -> dict[int, str]:
@@ -29,13 +30,15 @@ def reasons(search: Job) -> dict[int, str]:
 def _of_one(state: str, restarts: int, shared: str) -> str:
     if state == TrialState.PAUSED:
         return "It is paused at its checkpoint until it is taken up again."
-    if restarts:
+    if restarts and shared != OUTSIDE:
         return f"Its runner was lost; it goes on from its newest checkpoint. {shared}"
     return shared
 
 
 def _of_all(search: Job) -> str:
     """Return what every queued trial of the search waits for."""
+    if search.is_outside and search.state not in WAITING and search.desired == Desired.RUNNING:
+        return OUTSIDE
     if search.desired != Desired.RUNNING:
         return f"The search is told to be {search.desired}."
     if search.state in WAITING and search.why_waiting:

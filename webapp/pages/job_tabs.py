@@ -7,7 +7,7 @@ from django.templatetags.static import static
 
 from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import evaluations, outcomes
+from jobs.queries import evaluations, outcomes, outside
 from jobs.queries import jobs as shown
 from jobs.spec.search_space import Parameter
 from jobs.states import JobKind, TrialState
@@ -80,7 +80,8 @@ def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
     own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
     members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
-    return {"candidates": [entry for member in members if (entry := evaluations.summary(member))]}
+    candidates = [entry for member in members if (entry := evaluations.summary(member))]
+    return {"candidates": candidates, "outside_lines": outside.environment_of(row)}
 
 
 def _charts_tab(request: Request, row: Job) -> dict[str, Any]:

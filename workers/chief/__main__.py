@@ -23,8 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.errors import TrainyardError
+    from jobs.queries.outside import environment
     from jobs.spec.formats.reading import Refused
-    from workers.chief.opening import lines_for, open_for
+    from workers.chief.opening import open_for
     from workers.chief.server import PortTaken, serve
     from workers.chief.settings import LOOPBACK, read_settings
 
@@ -45,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 grace=settings.grace,
                 folder=Path(django_settings.TRAINYARD_HOME) / "chiefs" / str(search.job_id),
                 ready=lambda port: say(
-                    f"Search {search.job_id} {'begins' if search.is_new else 'goes on'}. For each script:\n"
-                    f"{lines_for(settings.host, port)}"
+                    f"Search {search.job_id} {'begins' if search.is_new else 'goes on'}. For each script, "
+                    "with an id of its own:\n" + "\n".join(environment(settings.host, port))
                 ),
             )
         )

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.actions import outside, pipeline, reports
 from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
-from jobs.queries import outcomes
+from jobs.queries import outcomes, reported
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import translate, wire
 from workers.chief.presence import Address, Presence, connections
@@ -93,7 +93,7 @@ class Chief:
             found = await self.db(lambda: outside.hand_out(self.job_id, request.tuner_id, host=peer))
             if isinstance(found, outside.Held):
                 self._presence.called(found.attempt.pk, peer)
-                name = reports.Name(found.trial.number, found.attempt.number)
+                name = reported.Name(found.trial.number, found.attempt.number)
                 return answered(trial=await self._trial(found.trial, name))
             if found is outside.Answer.OVER:
                 return answered(trial=translate.trial("", "STOPPED"))
@@ -129,17 +129,17 @@ class Chief:
 
     async def update_trial(self, request: Any, peer: str) -> Any:
         """Add one step's metrics."""
-        name = reports.name_of(request.trial_id)
+        name = reported.name_of(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         attempt = await self.db(lambda: reports.update(self.job_id, name, metrics, step))
         self._presence.called(attempt, peer)
-        trial = await self.db(lambda: reports.find(self.job_id, name))
+        trial = await self.db(lambda: reported.find(self.job_id, name))
         return wire.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
 
     async def end_trial(self, request: Any, peer: str) -> Any:
         """End a trial. Of one that is not the script's any more nothing is taken, and the script goes on."""
         del peer
-        name = reports.name_of(request.trial.trial_id)
+        name = reported.name_of(request.trial.trial_id)
         done = wire.member_of("TrialStatus", request.trial.status) == "COMPLETED"
         space = translate.config(request.trial.hyperparameters)
         values = translate.values(request.trial.hyperparameters)
@@ -155,21 +155,21 @@ class Chief:
     async def get_trial(self, request: Any, peer: str) -> Any:
         """Return a trial, with what was reported under this name of it."""
         del peer
-        name = reports.name_of(request.trial_id)
-        trial = await self.db(lambda: reports.find(self.job_id, name))
+        name = reported.name_of(request.trial_id)
+        trial = await self.db(lambda: reported.find(self.job_id, name))
         return wire.message("GetTrialResponse")(trial=await self._trial(trial, name))
 
     async def get_best_trials(self, request: Any, peer: str) -> Any:
         """Return the best trials, each named by its last attempt: scripts find their files by that."""
         del peer
-        best = await self.db(lambda: reports.best(self.job_id, request.num_trials))
-        named = [(trial, reports.Name(trial.number, trial.attempt)) for trial in best]
+        best = await self.db(lambda: reported.best(self.job_id, request.num_trials))
+        named = [(trial, reported.Name(trial.number, trial.attempt)) for trial in best]
         return wire.message("GetBestTrialsResponse")(trials=[await self._trial(*one) for one in named])
 
-    async def _trial(self, trial: Trial, name: reports.Name) -> Any:
+    async def _trial(self, trial: Trial, name: reported.Name) -> Any:
         def read() -> Any:
             search = outcomes.outside_of(Job.objects.get(pk=self.job_id))
-            observed = reports.reported(self.job_id, name)
+            observed = reported.reported(self.job_id, name)
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
             return translate.trial(
                 str(name),
@@ -178,7 +178,7 @@ class Chief:
                 of=trial.values,
                 reported=observed,
                 maximized=[search.metric] if search.direction == "max" else [],
-                best=reports.best_of(observed, search) if ended else None,
+                best=reported.best_of(observed, search) if ended else None,
             )
 
         return await self.db(read)

@@ -55,12 +55,3 @@ def _with_space(settings: Settings) -> OutsideSearch:
         raise BadInput(f"--space {settings.space} cannot be read: {error}") from error
     read = importing.read(text).search["space"]
     return settings.search.grown(OutsideSearch.model_validate({"space": read}).space)
-
-
-def lines_for(host: str, port: int) -> str:
-    """Return what a script's environment needs."""
-    return (
-        f"export KERASTUNER_TUNER_ID=script-1   # another one for each script\n"
-        f"export KERASTUNER_ORACLE_IP={host}\n"
-        f"export KERASTUNER_ORACLE_PORT={port}"
-    )

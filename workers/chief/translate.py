@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobs.actions.reports import Best, Reported
+from jobs.queries.reported import Best, Reported
 from jobs.spec.formats import keras_tuner
 from jobs.spec.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
 from jobs.spec.search_space import Space

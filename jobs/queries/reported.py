@@ -1,0 +1,87 @@
+"""What outside scripts have reported of their trials, and what it comes to."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from jobs.errors import NotFound
+from jobs.models import Job, MetricChunk, Trial
+from jobs.queries import outcomes
+from jobs.queries.chunks import unpack_columns
+from jobs.spec.outside import OutsideSearch
+
+Reported = Mapping[str, Mapping[int, Sequence[float]]]
+"""Metric → step → the values reported there; steps count from 0, as KerasTuner's do."""
+
+
+class Name(NamedTuple):
+    """How a script names a trial. The attempt is part of it: it is the only fence that every call brings."""
+
+    trial: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.trial}-{self.attempt}"
+
+
+def name_of(text: str) -> Name:
+    """Read a trial's name.
+
+    Raises:
+        NotFound: it is none.
+    """
+    trial, _, attempt = text.partition("-")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
+        raise NotFound(f"there is no trial {text[:50]!r} here")
+    return Name(int(trial), int(attempt))
+
+
+def find(job_id: int, name: Name) -> Trial:
+    """Return a trial by number.
+
+    Raises:
+        NotFound: the search has none of it.
+    """
+    trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
+    if trial is None:
+        raise NotFound(f"search {job_id} has no trial {name.trial}")
+    return trial
+
+
+def reported(job_id: int, name: Name) -> Reported:
+    """Return what a script has reported of a trial, under the attempt of this name alone."""
+    rows = MetricChunk.objects.filter(
+        series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
+    )
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for metric, data in rows.order_by("pk").values_list("series__name", "data"):
+        columns = unpack_columns(data)
+        for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
+            found[metric][int(x) - 1].append(value)
+    return found
+
+
+class Best(NamedTuple):
+    """The best step of a trial, counted from 0, and the objective there."""
+
+    score: float
+    step: int
+
+
+def best_of(observed: Reported, search: OutsideSearch) -> Best | None:
+    """Return the score as KerasTuner counts it: the best step's mean over what was reported there."""
+    sign = -1 if search.direction == "max" else 1
+    means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
+    finite = [(sign * mean, step) for step, mean in means.items() if math.isfinite(mean)]
+    if not finite:
+        return None
+    cost, step = min(finite)
+    return Best(sign * cost, step)
+
+
+def best(job_id: int, count: int) -> list[Trial]:
+    """Return the best trials, best first."""
+    root = Job.objects.get(pk=job_id)
+    return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

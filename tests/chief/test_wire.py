@@ -1,0 +1,106 @@
+"""The messages that the chief speaks are KerasTuner's own, and nothing of a space is lost on the way."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from jobs.spec.formats import keras_tuner
+from jobs.spec.formats.reading import Item
+from jobs.spec.outside import OutsideSearch
+from workers.chief import translate, wire
+
+THEIRS = """
+import json
+import keras_tuner as kt
+from keras_tuner.src.protos import get_proto, get_service
+
+def fields(message, prefix, found):
+    name = prefix + message.name
+    found[name] = {
+        f.name: [f.number, f.type, f.is_repeated, getattr(f.message_type or f.enum_type, "name", None)]
+        for f in message.fields
+    }
+    for inner in message.nested_types:
+        fields(inner, name + ".", found)
+
+found = {}
+for module in (get_proto(), get_service()):
+    for message in module.DESCRIPTOR.message_types_by_name.values():
+        fields(message, "", found)
+hp = kt.HyperParameters()
+hp.Int("units", 8, 64, step=8, default=16)
+hp.Float("rate", 1e-4, 1e-1, sampling="log")
+hp.Boolean("norm", default=True)
+hp.Fixed("seed", 3)
+hp.Choice("width", [0.5, 1.0])
+if hp.Choice("kind", ["a", "b"]) == "a":
+    with hp.conditional_scope("kind", ["a"]):
+        hp.Int("alpha", 1, 3)
+        hp.Choice("leak", ["x", "y"], default="y")
+print(json.dumps({
+    "fields": found,
+    "enums": {n: list(e.values_by_name) for n, e in get_proto().DESCRIPTOR.enum_types_by_name.items()},
+    "calls": [m.name for m in get_service().DESCRIPTOR.services_by_name["Oracle"].methods],
+    "space": hp.to_proto().SerializeToString().hex(),
+    "config": hp.get_config(),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def theirs() -> dict[str, Any]:
+    environment = os.environ | {"KERAS_BACKEND": "jax"}
+    done = subprocess.run(
+        [sys.executable, "-c", THEIRS], env=environment, capture_output=True, text=True, check=True
+    )
+    body: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return body
+
+
+def fields(descriptor: Any) -> dict[str, list[Any]]:
+    return {
+        f.name: [f.number, f.type, f.is_repeated, getattr(f.message_type or f.enum_type, "name", None)]
+        for f in descriptor.fields
+    }
+
+
+def test_every_field_of_every_message_is_theirs(theirs: dict[str, Any]) -> None:
+    ours = {name: fields(wire.message(name).DESCRIPTOR) for name in theirs["fields"]}
+    assert ours == theirs["fields"]
+
+
+def test_states_and_calls_are_theirs(theirs: dict[str, Any]) -> None:
+    for name, known in theirs["enums"].items():
+        assert [wire.member_of(name, number) for number in range(len(known))] == known
+    assert set(wire.CALLS) == set(theirs["calls"])
+
+
+def test_a_space_that_their_script_sends_is_the_one_it_made(theirs: dict[str, Any]) -> None:
+    sent = translate.HyperParameters.FromString(bytes.fromhex(theirs["space"]))
+    by_message = keras_tuner.read(Item(translate.config(sent), "")).search["space"]
+    by_file = keras_tuner.read(Item(theirs["config"], "")).search["space"]
+    assert sorted(by_message, key=str) == sorted(by_file, key=str)
+
+
+def test_what_is_handed_out_comes_back_the_same(theirs: dict[str, Any]) -> None:
+    read = keras_tuner.read(Item(theirs["config"], "")).search["space"]
+    space = OutsideSearch.model_validate({"space": read}).space
+    values = {
+        "units": 16,
+        "rate": 0.01,
+        "norm": True,
+        "seed": 3,
+        "width": 1,
+        "kind": "a",
+        "alpha": 2,
+        "leak": "y",
+    }
+    message = translate.hyperparameters(space, values)
+    assert translate.values(message) == values
+    assert isinstance(translate.values(message)["width"], float)  # JSON had lost the `.0`
+    again = keras_tuner.read(Item(translate.config(message), "")).search["space"]
+    assert sorted(again, key=str) == sorted(read, key=str)
