@@ -3,14 +3,12 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import grpc
 import psutil
 import pytest
 from django.db import connection
@@ -19,7 +17,6 @@ from jobs.models import Job, Membership, Project, Role, Trial
 from tests.ops.conftest import ROOT, wait_for
 from tests.people import make_person
 from webapp.ops.child import dying_with_parent
-from workers.chief import translate, wire
 
 HERE = Path(__file__).parent
 SECONDS = 60.0
@@ -167,48 +164,3 @@ def test_scripts_and_the_chief_itself_are_killed_and_no_trial_is_lost(
 
 def _read(file: Path) -> str:
     return file.read_text() if file.exists() else ""
-
-
-def test_what_is_not_a_call_of_theirs_is_answered_with_a_sentence_and_changes_nothing(
-    start: Callable[..., ChiefProcess],
-) -> None:
-    chief = start()
-    channel = grpc.insecure_channel(f"127.0.0.1:{chief.port}")
-
-    def call(name: str, **fields: object) -> object:
-        send = channel.unary_unary(
-            f"/{wire.SERVICE}/{name}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=wire.message(f"{name}Response").FromString,
-        )
-        return send(wire.message(f"{name}Request")(**fields), timeout=20)
-
-    with channel:
-        for name, fields, status, told in (
-            ("UpdateTrial", {"trial_id": "../x", "step": 1}, grpc.StatusCode.NOT_FOUND, "no trial"),
-            ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "not this script's"),
-            ("GetTrial", {"trial_id": "9-9"}, grpc.StatusCode.NOT_FOUND, "no trial 9"),
-            ("CreateTrial", {"tuner_id": ""}, grpc.StatusCode.INVALID_ARGUMENT, "KERASTUNER_TUNER_ID"),
-            ("CreateTrial", {"tuner_id": "x" * 2**23}, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
-            ("NoSuchCall", None, grpc.StatusCode.UNIMPLEMENTED, ""),
-        ):
-            with pytest.raises(grpc.RpcError) as refused:
-                call(name, **fields) if fields is not None else channel.unary_unary(
-                    f"/{wire.SERVICE}/{name}"
-                )(b"")
-            assert (refused.value.code(), told in refused.value.details()) == (status, True), name
-        first = call("CreateTrial", tuner_id="a")
-        assert first == call("CreateTrial", tuner_id="a")
-        assert call("GetBestTrials", num_trials=-3).trials == []  # type: ignore[attr-defined]
-        unknown = translate.trial("1-1", "IDLE")
-        call("EndTrial", trial=unknown)
-    assert [(trial.number, trial.state) for trial in Trial.objects.all()] == [(1, "failed")]
-
-
-def test_a_port_that_is_taken_and_a_person_who_is_unknown_are_told_in_a_sentence(
-    start: Callable[..., ChiefProcess],
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        chief = start("--port", str(taken.getsockname()[1]))
-        assert chief.process.wait(SECONDS) == 1
-        assert "cannot be listened on" in chief.log.read_text().splitlines()[-1]

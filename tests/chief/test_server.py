@@ -1,0 +1,177 @@
+"""What the server answers, and who it takes for gone: inside the test's process."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from django.db import connection
+
+from jobs.actions import control, outside
+from jobs.models import Job, Trial, Worker
+from jobs.spec.outside import OutsideSearch
+from tests.people import People, make_people
+from workers.chief import presence, translate, wire
+from workers.chief.presence import Presence, address_of, connections
+from workers.chief.server import PortTaken, serve
+
+SECONDS = 20.0
+needs_file = pytest.mark.skipif(connection.vendor != "sqlite", reason="its thread opens the database file")
+
+
+@pytest.fixture
+def people(transactional_db: None) -> People:
+    return make_people()
+
+
+@pytest.fixture
+def search(people: People) -> Job:
+    return outside.open_search(people.project, "mine", OutsideSearch(), by=people.member)[0]
+
+
+@pytest.fixture
+async def channel(search: Job, people: People, tmp_path: Path) -> AsyncIterator[grpc.aio.Channel]:
+    ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(
+        serve(search.pk, host="127.0.0.1", port=0, grace=1, folder=tmp_path, ready=ready.set_result)
+    )
+    port = await asyncio.wait_for(ready, SECONDS)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
+        yield opened
+        await asyncio.to_thread(_kill, search, people)
+    ended = await asyncio.wait_for(task, SECONDS)  # over, and nobody is connected any more
+    assert ended.state == "stopped"
+
+
+def _kill(search: Job, people: People) -> None:
+    control.kill(Job.objects.get(pk=search.pk), by=people.owner)
+    connection.close()
+
+
+async def call(channel: grpc.aio.Channel, name: str, **fields: Any) -> Any:
+    send = channel.unary_unary(
+        f"/{wire.SERVICE}/{name}",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=wire.message(f"{name}Response").FromString,
+    )
+    return await send(wire.message(f"{name}Request")(**fields), timeout=SECONDS)
+
+
+async def refusal(channel: grpc.aio.Channel, name: str, **fields: Any) -> tuple[grpc.StatusCode, str]:
+    """Return status and words; the error itself would hold the connection open."""
+    try:
+        await call(channel, name, **fields)
+    except grpc.aio.AioRpcError as error:
+        return error.code(), error.details() or ""
+    raise AssertionError(f"{name} was answered")
+
+
+@needs_file
+async def test_what_no_script_would_send_is_answered_with_a_sentence_and_changes_nothing(
+    channel: grpc.aio.Channel,
+) -> None:
+    for name, fields, status, told in (
+        ("UpdateTrial", {"trial_id": "../x", "step": 1}, grpc.StatusCode.NOT_FOUND, "no trial"),
+        ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "not this script's"),
+        ("GetTrial", {"trial_id": "9-9"}, grpc.StatusCode.NOT_FOUND, "no trial 9"),
+        ("CreateTrial", {"tuner_id": ""}, grpc.StatusCode.INVALID_ARGUMENT, "KERASTUNER_TUNER_ID"),
+        ("CreateTrial", {"tuner_id": "x" * 2**23}, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
+    ):
+        code, words = await refusal(channel, name, **fields)
+        assert (code, told in words) == (status, True), words
+    assert not await asyncio.to_thread(Trial.objects.exists)
+
+
+@needs_file
+async def test_a_script_is_led_through_a_trial(channel: grpc.aio.Channel) -> None:
+    first = (await call(channel, "CreateTrial", tuner_id="a")).trial
+    assert first == (await call(channel, "CreateTrial", tuner_id="a")).trial
+    answer = await call(
+        channel, "UpdateTrial", trial_id=first.trial_id, metrics={"default_objective": 0.5}, step=3
+    )
+    (observed,) = answer.trial.metrics.metrics["default_objective"].observations
+    assert (list(observed.value), observed.step) == ([0.5], 3)
+    space = translate.hyperparameters(
+        OutsideSearch.model_validate({"space": [{"name": "x", "kind": "float", "min": 0, "max": 1}]}).space,
+        {"x": 0.25},
+    )
+    first.hyperparameters.CopyFrom(space)
+    first.status = wire.number_of("TrialStatus", "COMPLETED")
+    await call(channel, "EndTrial", trial=first)
+    await call(channel, "EndTrial", trial=first)  # the answer to the first was lost
+    (best,) = (await call(channel, "GetBestTrials", num_trials=5)).trials
+    assert (best.trial_id, best.score.value, best.score.step) == (first.trial_id, 0.5, 3)
+    assert translate.values(best.hyperparameters) == {"x": 0.25}
+    assert (await call(channel, "GetSpace")).hyperparameters.space.float_space[0].name == "x"
+    assert (await call(channel, "CreateTrial", tuner_id="a")).trial.trial_id == "2-2"
+
+
+@needs_file
+async def test_who_waits_while_the_chief_is_told_to_end_is_sent_to_ask_again(
+    search: Job, tmp_path: Path
+) -> None:
+    ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(
+        serve(search.pk, host="127.0.0.1", port=0, grace=1, folder=tmp_path, ready=ready.set_result)
+    )
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{await ready}") as channel:
+        assert (await call(channel, "CreateTrial", tuner_id="a")).trial.trial_id == "1-1"
+        waiting = asyncio.create_task(call(channel, "CreateTrial", tuner_id="b"))
+        while not await asyncio.to_thread(Worker.objects.filter(name="b").exists):
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert wire.member_of("TrialStatus", (await waiting).trial.status) == "IDLE"
+    assert (await asyncio.wait_for(task, SECONDS)).state == "running"
+
+
+async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"127.0.0.1:{port} cannot be listened on"):
+            await serve(1, host="127.0.0.1", port=port, grace=1, folder=tmp_path, ready=print)
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:127.0.0.1:4242", ("127.0.0.1", 4242)),
+        ("ipv6:%5B::1%5D:4242", ("::1", 4242)),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:4242", ("10.0.0.1", 4242)),
+        ("unix:", None),
+    ],
+)
+def test_a_peer_is_known_by_its_address(peer: str, address: tuple[str, int] | None) -> None:
+    assert address_of(peer) == address
+
+
+def test_who_is_connected_is_seen_until_it_hangs_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as script:
+            accepted, _ = server.accept()
+            assert connections(port) == {script.getsockname()}
+        accepted.close()
+        assert connections(port) == set()
+
+
+@pytest.mark.parametrize(
+    ("silent", "lost"), [(60.0, [7]), (1800.0, [])], ids=["at once", "when gRPC lets an idle connection go"]
+)
+def test_who_hangs_up_is_gone_but_not_who_may_be_asleep(
+    monkeypatch: pytest.MonkeyPatch, silent: float, lost: list[int]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(presence.time, "monotonic", lambda: now)
+    known = Presence(grace=30)
+    known.called(7, "ipv4:10.0.0.1:4242")
+    assert known.there({("10.0.0.1", 4242)}) == [7]
+    now += silent
+    assert known.gone(set()) == []
+    now += 31
+    assert known.gone(set()) == lost
+    assert known.gone(set()) == []
