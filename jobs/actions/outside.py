@@ -98,7 +98,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
 
     Args:
         job_id: the search.
-        connected: the attempts whose scripts are known to be there, though they say nothing.
+        connected: the numbers of attempts whose scripts are known to be there, though they say nothing.
 
     Returns:
         The search as it is now.
@@ -111,7 +111,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         Lease.objects.update_or_create(name=_lease_name(root), defaults={"holder": "chief", "until": until})
         if root.desired == Desired.RUNNING:
             _run(root)
-        _renew(root, open_attempts(root).filter(pk__in=connected).values_list("pk", flat=True))
+        _renew(root, open_attempts(root).filter(number__in=connected).values_list("pk", flat=True))
     if root.desired == Desired.KILLED or FAILING in root.payload:
         for attempt in open_attempts(root):
             endings.finish(attempt.pk, Outcome.KILLED)
@@ -295,10 +295,10 @@ def suggested(job_id: int, asked: Question, values: Values | None) -> None:
         suggest.make_trial(root, values, source="algorithm")
 
 
-def give_back(attempt_id: int, why: str) -> None:
+def give_back(job_id: int, attempt: int, why: str) -> None:
     """End the attempt of a script that is gone: its trial, with its number and values, is the next one's."""
     error = {"code": "script_gone", "message": why}
     with transaction.atomic():
-        attempt = Attempt.objects.select_related("job").get(pk=attempt_id)
-        if attempt.state != AttemptState.ENDED:
-            endings.finish(attempt_id, Outcome.LOST, error=error)
+        held = Attempt.objects.filter(job_id=job_id, number=attempt).exclude(state=AttemptState.ENDED).first()
+        if held is not None:
+            endings.finish(held.pk, Outcome.LOST, error=error)

@@ -27,11 +27,8 @@ MOST_METRICS = 200
 LAST_STEP = 2**31
 
 
-def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> int:
+def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> None:
     """Add the metrics of one step, all or none.
-
-    Returns:
-        The id of the attempt that the script holds.
 
     Raises:
         BadInput: the objective is missing, or a name or the step is out of bounds.
@@ -47,7 +44,6 @@ def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> 
         )
         event = said.Metric(time=now, trial=name.trial, execution=1, points=points)
         events.append(job_id, words.take_in(attempt, [event], {}))
-    return attempt.pk
 
 
 def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:

@@ -133,13 +133,13 @@ def test_a_trial_that_is_lost_again_and_again_fails(search: Job) -> None:
     search = discovered(search)
     for _ in range(search.max_restarts + 1):
         held = ask(search)
-        outside.give_back(held.attempt.pk, "it hung up")
+        outside.give_back(search.pk, held.attempt.number, "it hung up")
     assert state_of(held) == "failed"
 
 
 def test_the_scheduler_places_no_trial_of_it_and_asks_nobody_for_suggestions(search: Job) -> None:
     held = ask(discovered(search))
-    outside.give_back(held.attempt.pk, "it hung up")
+    outside.give_back(search.pk, held.attempt.number, "it hung up")
     live = timezone.now() + timedelta(hours=1)
     Worker.objects.create(name="w", host="h", pid=1, slots=4, lease_until=live)
     assert schedule.place() == 0

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from jobs.actions import outside, pipeline, reports
@@ -25,6 +26,7 @@ HELD_SECONDS = 30.0
 LOOK_SECONDS = 1.0
 RETRY_SECONDS = 0.5
 AFTER_FAILURE_SECONDS = 5.0
+HUNG_UP = "its script hung up without a word"
 
 
 class Chief:
@@ -64,8 +66,8 @@ class Chief:
         gone = self._presence.gone(connected) if connected is not None else []
         there = self._presence.there(connected) if connected is not None else []
         for attempt in gone:
-            log.warning("a script hung up; its trial goes to the next one that asks")
-            await self.db(lambda pk=attempt: outside.give_back(pk, "the script hung up without a word"))  # type: ignore[misc]
+            log.warning("the script of attempt %s hung up; its trial goes to the next one that asks", attempt)
+            await self.db(partial(outside.give_back, self.job_id, attempt, HUNG_UP))
         root = await self.db(lambda: _step(self.job_id, there))
         self._changed.set()
         self._changed.clear()
@@ -92,7 +94,7 @@ class Chief:
         while True:
             found = await self.db(lambda: outside.hand_out(self.job_id, request.tuner_id, host=peer))
             if isinstance(found, outside.Held):
-                self._presence.called(found.attempt.pk, peer)
+                self._presence.called(found.attempt.number, peer)
                 name = reported.Name(found.trial.number, found.attempt.number)
                 return answered(trial=await self._trial(found.trial, name))
             if found is outside.Answer.OVER:
@@ -131,8 +133,8 @@ class Chief:
         """Add one step's metrics."""
         name = reported.name_of(request.trial_id)
         metrics, step = dict(request.metrics), request.step
-        attempt = await self.db(lambda: reports.update(self.job_id, name, metrics, step))
-        self._presence.called(attempt, peer)
+        await self.db(lambda: reports.update(self.job_id, name, metrics, step))
+        self._presence.called(name.attempt, peer)
         trial = await self.db(lambda: reported.find(self.job_id, name))
         return wire.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
 
@@ -147,6 +149,7 @@ class Chief:
             await self.db(lambda: reports.end(self.job_id, name, done=done, space=space, values=values))
         except StaleFence as refusal:
             log.warning("%s", refusal)
+        self._presence.left(name.attempt)
         await self.db(lambda: _step(self.job_id, []))
         self._changed.set()
         self._changed.clear()
