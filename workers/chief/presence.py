@@ -42,7 +42,7 @@ class _Seen:
 
 @dataclass
 class Presence:
-    """What is known of the scripts that hold trials, by their attempts' numbers. It may be lost: the leases remain."""
+    """What is known of scripts, by the number of the attempt that each holds. The leases outlive it."""
 
     grace: float
     _seen: dict[int, _Seen] = field(default_factory=dict)
