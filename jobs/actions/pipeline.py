@@ -15,7 +15,7 @@ from jobs.actions import after, outside, results, suggest
 from jobs.actions.each import each
 from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries import batches, outcomes
 from jobs.queries.outcomes import FAILING
 from jobs.spec.experiment import ExperimentSpec
@@ -126,9 +126,13 @@ def _go_on_outside(root: Job) -> None:
 
 
 def _keeps_failing(root: Job, limit: int) -> bool:
-    newest = root.trials.filter(finished__isnull=False).exclude(state=TrialState.STOPPED)
-    states = newest.order_by("-finished").values_list("state", flat=True)[:limit]
-    return len(states) == limit and all(state == TrialState.FAILED for state in states)
+    """Say whether the newest trials failed, so many in a row; one that ended a rung did not fail."""
+    ended = root.trials.filter(finished__isnull=False).exclude(state=TrialState.STOPPED)
+    newest = list(ended.order_by("-finished").values_list("state", "finished")[:limit])
+    if len(newest) < limit or any(state != TrialState.FAILED for state, _ in newest):
+        return False
+    since = newest[-1][1]  # one that was promoted since then is open again, but had not failed
+    return not TrialDecision.objects.filter(trial__job=root, trial__finished=None, time__gt=since).exists()
 
 
 def _give_up(root: Job) -> None:

@@ -7,20 +7,22 @@ from jobs import clock
 from jobs.actions.each import each
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
-from jobs.states import FINAL, TRIAL_FINAL, JobState
+from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
 
 KEEP_NEWEST = 2
 BEST_TRIALS_KEPT = 5
 SECONDS = 2.0
+TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
+"""Final states of a trial that somebody may run again, from where it was."""
 
 
 def sweep() -> int:
     """Remove checkpoints: of ended work all, of running work all but the newest two.
 
-    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials. It stops
-    after SECONDS, since the scheduler waits for it; the next call goes on. Returns from how many jobs some
-    were removed.
+    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials. A trial that
+    waits at a rung is open work: its executions go on from what they left there. It stops after SECONDS,
+    since the scheduler waits for it; the next call goes on. Returns from how many jobs some were removed.
     """
     holding = Checkpoint.objects.filter(removed=None).values("job")
     deadline = time.monotonic() + SECONDS
@@ -51,7 +53,7 @@ def _superfluous(job: Job) -> list[Checkpoint]:
 
 def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     if checkpoint.trial is not None and checkpoint.trial.state in TRIAL_FINAL:
-        return 1 if checkpoint.trial_id in best or checkpoint.trial.state != "completed" else 0
+        return int(checkpoint.trial_id in best or checkpoint.trial.state in TRIAL_RETRIED)
     if job.state in FINAL:
         return 0 if job.state == JobState.COMPLETED else 1
     return KEEP_NEWEST

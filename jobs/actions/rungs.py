@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jobs import clock
 from jobs.actions.transition import move_trial
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
@@ -16,7 +17,9 @@ def promote(root: Job, suggestion: Suggestion) -> None:
         return
     _decide(root, trial, {**suggestion.saw, "promoted": True})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
-    move_trial(trial, TrialState.QUEUED, rung=suggestion.rung, epochs=suggestion.epochs)
+    # Its time is anew that of this rung: in between it only waited.
+    rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
+    move_trial(trial, TrialState.QUEUED, **rung, started=None, finished=None)
 
 
 def drop(root: Job, dropped: Dropped) -> None:
@@ -26,7 +29,7 @@ def drop(root: Job, dropped: Dropped) -> None:
         return
     _decide(root, trial, {**dropped.saw, "promoted": False})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.PRUNED)
-    move_trial(trial, TrialState.PRUNED)
+    move_trial(trial, TrialState.PRUNED, finished=trial.finished or clock.now())
 
 
 def _waiting(root: Job, number: int | None) -> Trial | None:

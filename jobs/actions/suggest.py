@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Count, F, Max, Q
 
 from jobs import clock, hints, queue
 from jobs.actions import events, rungs
@@ -22,7 +22,7 @@ LEASE_SECONDS = 60.0
 
 MOST_AT_ONCE = 1000
 
-WITHOUT_RESULTS = frozenset({"random", "grid"})
+WITHOUT_RESULTS = frozenset({"random", "grid", "hyperband"})
 """Algorithms whose next trials do not hang on what became of the others: these can be made ahead."""
 
 
@@ -30,12 +30,20 @@ COPIED = ("state", "score", "best_epoch", "epochs", "metrics")
 """What a trial that is answered takes over from the executions of the one that answers."""
 
 
+NOTHING_FOR = "nothing_for"
+"""The key of a root's payload that holds what of its trials an algorithm had no answer to."""
+
+
 class Ticket(NamedTuple):
-    """The right to answer one request for suggestions. `request` is a SuggestRequest as JSON."""
+    """The right to answer one request for suggestions. `request` is a SuggestRequest as JSON.
+
+    `standing` is what an empty answer holds for.
+    """
 
     job_id: int
     fence: int
     request: dict[str, Any]
+    standing: str = ""
 
 
 def values_digest(values: Values) -> str:
@@ -82,14 +90,34 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 def is_over(root: Job, search: SearchSpec) -> bool:
     """Say whether no further suggestion will ever come."""
     if root.payload.get("exhausted"):
-        return True
+        return search.algorithm not in RUNGS or not _waits(root)  # one that was run again may wait
     made = root.trials.filter(source="algorithm").count()
     return search.algorithm not in RUNGS and made >= outcomes.trials_planned(root)
 
 
+def _waits(root: Job) -> bool:
+    """Say whether a trial stands at the end of its rung."""
+    return any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
+
+
+def _standing(root: Job) -> str:
+    """Return what differs once a trial has begun, ended, or reached the end of a rung.
+
+    Only an answer takes trials away from those that wait, and each that ends is newer than those before it:
+    no two changes undo each other here.
+    """
+    by_state = root.trials.order_by("state").values_list("state").annotate(Count("pk"), Max("finished"))
+    return " ".join(f"{state}:{count}:{newest}" for state, count, newest in by_state)
+
+
 def ask(root: Job, search: SearchSpec) -> None:
-    """Send a wake-up for suggestions if some are wanted and nobody works on it."""
+    """Send a wake-up for suggestions if some are wanted and nobody works on it.
+
+    An algorithm that waits for a rung to be complete is not asked again before a trial has changed.
+    """
     if _wanted(root, search) <= 0:
+        return
+    if NOTHING_FOR in root.payload and root.payload[NOTHING_FOR] == _standing(root):
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
         return
@@ -115,7 +143,7 @@ def claim(job_id: int) -> Ticket | None:
         ).update(suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS))
         if not claimed:
             return None
-        return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted))
+        return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _standing(root))
 
 
 COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "rungs")
@@ -150,8 +178,9 @@ def add(ticket: Ticket, answer: Answer) -> None:
         if root.state in FINAL:
             return  # stopped while somebody was still thinking: nothing would ever end these trials
         if answer.exhausted:
-            root.payload = root.payload | {"exhausted": True}
-            root.save(update_fields=["payload"])
+            _note(root, "exhausted", value=True)
+        elif answer.is_empty():
+            _note(root, NOTHING_FOR, value=ticket.standing)
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
@@ -159,6 +188,11 @@ def add(ticket: Ticket, answer: Answer) -> None:
         for dropped in answer.dropped:
             rungs.drop(root, dropped)
         hints.send("schedule", job=root.pk)
+
+
+def _note(root: Job, name: str, *, value: Any) -> None:
+    root.payload = root.payload | {name: value}
+    root.save(update_fields=["payload"])
 
 
 def failed(ticket: Ticket, error: str) -> None:

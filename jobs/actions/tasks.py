@@ -114,17 +114,21 @@ def _search(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         )
     )
     spec = _spec(attempt.job)
+    top = outcomes.top_rung(attempt.job)
     return tasks.TrialTask(
         **common,
         spec=spec,
         objective=outcomes.objective_of(attempt.job),
         dataset=_dataset_of(attempt.job),
-        trials=tuple(_plan(trial, spec) for trial in trials),
+        trials=tuple(_plan(trial, spec, top) for trial in trials),
     )
 
 
-def _plan(trial: Any, spec: ExperimentSpec) -> tasks.TrialPlan:
-    """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`."""
+def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> tasks.TrialPlan:
+    """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
+
+    At the end of each rung it waits, but for the highest, which ends at epoch `top`.
+    """
     return tasks.TrialPlan(
         number=trial.number,
         values=trial.values,
@@ -139,6 +143,8 @@ def _plan(trial: Any, spec: ExperimentSpec) -> tasks.TrialPlan:
             )
             for execution in trial.todo
         ),
+        until=trial.epochs,
+        waits=trial.epochs is not None and top is not None and trial.epochs < top,
     )
 
 

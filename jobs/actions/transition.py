@@ -87,6 +87,6 @@ def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fie
     for name, value in ({"state": to} | fields).items():
         setattr(trial, name, value)
     body = events.event("trial", trial.job, attempt=trial.attempt, trial=trial.number, state=str(to))
-    if to is TrialState.COMPLETED:
+    if "score" in fields:
         body |= {"score": trial.score, "std": trial.std}
     return body

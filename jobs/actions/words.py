@@ -4,6 +4,7 @@ import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jobs import clock, hints, store
 from jobs.actions import metrics
@@ -112,8 +113,18 @@ class _Words:
             trial.executions.filter(state=TrialState.RUNNING).update(state=to)
             hints.send("schedule", job=self.attempt.job_id)  # too many of these end the search
             return body
+        reached = self._reached(trial)
+        if to is TrialState.PAUSED:
+            hints.send("schedule", job=self.attempt.job_id)  # it waits for the algorithm to decide on it
+        return shift_trial(trial, to, fence=fence, finished=finished, error=None, **reached)
+
+    def _reached(self, trial: Trial) -> dict[str, Any]:
+        """Return the score of a trial, and that at the end of its rung where it has one."""
         score, std = outcomes.score_of(trial)
-        return shift_trial(trial, to, fence=fence, finished=finished, score=score, std=std, error=None)
+        if trial.epochs is None:
+            return {"score": score, "std": std}
+        # Its place, not the end: a trial that is run again may stand at this rung for the second time.
+        return {"score": score, "std": std, "rungs": [*trial.rungs[: trial.rung], score]}
 
     def _started(self, event: said.Started) -> None:
         attempt = self.attempt
@@ -129,15 +140,11 @@ class _Words:
     def _execution(self, event: said.ExecutionDone) -> None:
         if event.trial is None:
             return  # executions are of trials
-        Execution.objects.filter(trial=self.held[event.trial], number=event.execution or 0).exclude(
-            state=TrialState.COMPLETED
-        ).update(
-            state=event.state,
-            score=event.score,
-            best_epoch=event.best_epoch,
-            epochs=event.epochs,
-            metrics=event.metrics,
-        )
+        rows = Execution.objects.filter(trial=self.held[event.trial], number=event.execution or 0)
+        reached: dict[str, Any] = {}
+        if event.state != "running":  # else what it reached at an earlier rung stands until it says more
+            reached = {name: getattr(event, name) for name in ("score", "best_epoch", "epochs", "metrics")}
+        rows.exclude(state=TrialState.COMPLETED).update(state=event.state, **reached)
 
     def take_checkpoints(self, events: Sequence[said.CheckpointCommitted]) -> None:
         """Write the checkpoints of a batch; one that is known stays as it is."""

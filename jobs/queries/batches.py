@@ -29,9 +29,8 @@ def waiting(trials: QuerySet[Trial]) -> QuerySet[Trial]:
 
 def fill(search: Job) -> int | None:
     """Return how many trials make `FILL_SECONDS` of work; None while it is not known how long one takes."""
-    finished = search.trials.filter(
-        state__in=(TrialState.COMPLETED, TrialState.PRUNED), started__isnull=False, finished__isnull=False
-    )
+    ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)  # the last: at the end of a rung
+    finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
     newest = finished.order_by("-finished").values_list("started", "finished")[:NEWEST]
     seconds = [(end - start).total_seconds() for start, end in newest if start and end]
     if not seconds:

@@ -11,13 +11,15 @@ from jobs.errors import Conflict
 from jobs.models import Dataset, Execution, Job, Project, Trial
 from jobs.spec.outside import OutsideSearch
 from jobs.spec.pareto import fronts
-from jobs.spec.search import Objective, SearchSpec
+from jobs.spec.search import RUNGS, Objective, SearchSpec
 from jobs.states import JobKind, JobState, TrialState
 
 FAILING = "failing"
 """The key of a root's payload that holds why it fails, while workers still hold parts of it."""
 
 
+MEASURED = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
+"""States of an execution that has a score: it ended, or was left at an epoch whose figures are known."""
 OUTSIDE = "outside"
 """The key of the payload that holds an OutsideSearch."""
 
@@ -50,8 +52,8 @@ def search_of(root: Job) -> SearchSpec:
 
 
 def score_of(trial: Trial) -> tuple[float | None, float | None]:
-    """Return mean and spread over a trial's completed executions of each one's best epoch."""
-    rows = trial.executions.filter(state=TrialState.COMPLETED).values_list("score", flat=True)
+    """Return mean and spread over a trial's executions of each one's best epoch so far."""
+    rows = trial.executions.filter(state__in=MEASURED).values_list("score", flat=True)
     scores = [score for score in rows if score is not None]
     return (fmean(scores), pstdev(scores)) if scores else (None, None)
 
@@ -64,14 +66,26 @@ def trials_planned(root: Job) -> int:
     return search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
 
 
+def top_rung(root: Job) -> int | None:
+    """Return the epoch at which the highest rung of a search ends; None where it has no rungs."""
+    search = search_of(root)
+    if root.revision is None or search.algorithm not in RUNGS:
+        return None
+    return search.rung_options().ladder(root.revision.spec.fit.epochs)[-1]
+
+
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     """List the completed trials of distinct values with the best scores, best first.
 
-    Under several objectives those come first that no other trial beats in all of them.
+    Under several objectives those come first that no other trial beats in all of them. Where none was
+    completed, the pruned ones count: a short search may end before a trial has reached its highest rung.
     """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
-    rows = root.trials.filter(state=TrialState.COMPLETED, score__isnull=False).order_by(order, "number")
+    scored = root.trials.filter(score__isnull=False).order_by(order, "number")
+    rows = scored.filter(state=TrialState.COMPLETED)
+    if not rows.exists():
+        rows = scored.filter(state=TrialState.PRUNED)
     several = _several_objectives(root)
     if several is not None:
         rows = _by_dominance(rows, several, limit)

@@ -1,21 +1,23 @@
 """How far a job is and how long it will take: measured durations, not hopes.
 
-A root's time left is what its open parts still need: executions at the pace of the latest ones, retrainings
-from the epochs that trials needed, the small steps at the median of earlier ones or, where there were none,
-measured in starts of a runner.
+A root's time left is what its open parts still need: executions at the pace of the latest ones (epochs where
+there are rungs, which differ in length), retrainings from the epochs that trials needed, the small steps at
+the median of earlier ones or, where there were none, measured in starts of a runner.
 """
 
 import datetime as dt
+from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from django.db.models import Avg
+from django.db.models import Avg, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from jobs.models import Execution, Job, Worker
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.search import RUNGS
 from jobs.states import FINAL, JobKind, JobState, TrialState
 
 USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 0.5}
@@ -43,9 +45,9 @@ class Progress(NamedTuple):
 
 
 class _Pace(NamedTuple):
-    """What the trials so far tell of the rest."""
+    """What the trials so far tell of the rest. A unit is an execution, or an epoch where there are rungs."""
 
-    seconds_per_execution: float
+    seconds_per_unit: float
     seconds_per_epoch: float
     best_epoch: float
 
@@ -68,7 +70,13 @@ def _counted(job: Job) -> tuple[float, float, str]:
     if job.kind == JobKind.SEARCH:
         search = outcomes.search_of(job)
         extra = job.trials.exclude(source="algorithm").count()
-        done = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED).count()
+        executions = Execution.objects.filter(trial__job=job)
+        if job.revision is not None and search.algorithm in RUNGS:
+            whole = job.revision.spec.fit.epochs
+            planned = (search.epochs_planned(whole) + extra * whole) * search.trainings()
+            done = executions.aggregate(done=Sum("epochs"))["done"] or 0
+            return done, max(planned, done), "epochs"
+        done = executions.filter(state__in=(TrialState.COMPLETED, TrialState.PRUNED)).count()
         return done, (outcomes.trials_planned(job) + extra) * search.trainings(), "executions"
     stored = job.progress
     return stored.get("done", 0), stored.get("total", 0), stored.get("unit", "")
@@ -97,20 +105,33 @@ def _own_seconds_left(job: Job) -> float | None:
 
 def _pace(job: Job) -> _Pace | None:
     timed = job.trials.filter(
-        state=TrialState.COMPLETED, started__isnull=False, finished__isnull=False
+        state__in=outcomes.MEASURED, started__isnull=False, finished__isnull=False
     ).order_by("-finished")
-    trained = Execution.objects.filter(trial__job=job, state=TrialState.COMPLETED, epochs__gt=0).aggregate(
-        epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1))
-    )
+    measured = Execution.objects.filter(trial__job=job, state__in=outcomes.MEASURED, epochs__gt=0)
+    trained = measured.aggregate(epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1)))
     # The first trial of each lane also pays for its runner's start, and the first of each shape for its
     # compilation: the latest tell more of those to come.
     share = min(max(LATEST, timed.count() // 2), MOST_LOOKED_AT)
-    latest = list(timed.values_list("started", "finished")[:share])
+    latest = list(timed.only("started", "finished", "bracket", "rung", "epochs")[:share])
     if not latest or trained["epochs"] is None:
         return None
-    per_trial = fmean(_seconds(started, finished) for started, finished in latest)
-    per_execution = per_trial / outcomes.search_of(job).trainings()
-    return _Pace(per_execution, per_execution / trained["epochs"], trained["best"])
+    seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
+    per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
+    if steps := _steps_of_rungs(job):
+        whole = sum(steps[0])  # what a trial that somebody queued by hand takes
+        ran = (whole if trial.epochs is None else steps[trial.bracket][trial.rung] for trial in latest)
+        per_epoch = per_trial / fmean(ran)
+        return _Pace(per_epoch, per_epoch, trained["best"])
+    return _Pace(per_trial, per_trial / trained["epochs"], trained["best"])
+
+
+def _steps_of_rungs(job: Job) -> list[list[int]]:
+    """Return how many epochs each rung of each bracket takes; nothing for a search without rungs."""
+    search = outcomes.search_of(job)
+    if job.revision is None or search.algorithm not in RUNGS:
+        return []
+    brackets = search.brackets(job.revision.spec.fit.epochs)
+    return [[b - a for a, b in pairwise((0, *bracket.epochs))] for bracket in brackets]
 
 
 def _lanes(job: Job) -> int:
@@ -128,14 +149,14 @@ def _search_seconds_left(job: Job, pace: _Pace | None) -> float | None:
     )
     begun = sum(_begun(started, pace, job) for started in running if started is not None)
     lanes = min(_lanes(job), outcomes.search_of(job).parallel_trials or 10_000)
-    return max((total - done) * pace.seconds_per_execution - begun, 0.0) / lanes
+    return max((total - done) * pace.seconds_per_unit - begun, 0.0) / lanes
 
 
 def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
     """Return the seconds of an open execution of a running trial that have passed."""
     trial_seconds = (timezone.now() - started).total_seconds()
-    most = pace.seconds_per_execution * outcomes.search_of(job).trainings()
-    return min(trial_seconds, most) % pace.seconds_per_execution
+    most = pace.seconds_per_unit * outcomes.search_of(job).trainings()
+    return min(trial_seconds, most) % pace.seconds_per_unit if pace.seconds_per_unit else 0.0
 
 
 def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None) -> float:

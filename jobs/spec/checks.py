@@ -14,7 +14,7 @@ from jobs.spec import fit_checks, measures
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
-from jobs.spec.search import LEARNS_FROM_EARLIER, RUNGS, Objective
+from jobs.spec.search import LEARNS_FROM_EARLIER, Objective
 from jobs.spec.search_space import Value, Values
 from jobs.spec.tried import LOOKED_AT, configurations
 from jobs.spec.values import apply_values
@@ -24,22 +24,9 @@ from jobs.spec.variables import check_layout, variables
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """List what of `spec` cannot run on the data that `profile` describes."""
     found = [*_of_roles(spec, profile), *_of_model(spec, profile), *_of_measures(spec, profile)]
-    found += _not_yet(spec)
     if not roles_differ(spec, profile):
         found += fit_checks.problems(spec, profile)
     return found or [*_of_space(spec), *_of_layout(spec, profile)]
-
-
-# ---- delete from here, and the line in `problems`, once runners stop at the end of a rung ----
-def _not_yet(spec: ExperimentSpec) -> list[Problem]:
-    if spec.search is None or spec.search.algorithm not in RUNGS:
-        return []
-    return [
-        Problem("/search/algorithm", f"{spec.search.algorithm} cannot run yet: trials do not stop at rungs")
-    ]
-
-
-# ---- delete to here ----
 
 
 def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:

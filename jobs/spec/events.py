@@ -24,6 +24,8 @@ Role = Literal[
     "dataset",
     "export",
 ]
+ExecutionState = Literal["running", "paused", "completed", "failed"]
+"""A training that is paused has reached the end of its trial's rung."""
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
 POINTS_AN_EVENT = 20_000
@@ -110,19 +112,23 @@ class TrialError(Frozen):
     traceback: str = ""
 
 
+TrialEnd = Literal["completed", "paused", "pruned"]
+"""How a trial may end without an error; a paused one stands at the end of its rung and waits there."""
+
+
 class TrialDone(_Event):
-    """This trial is over, whatever becomes of the others; its score follows from its executions."""
+    """The work on this trial is over, whatever becomes of the others; its score is that of its executions."""
 
     type: Literal["trial_done"] = "trial_done"
-    state: Literal["completed", "failed", "pruned"]
+    state: TrialEnd | Literal["failed"]
     error: TrialError | None = None
 
 
 class ExecutionDone(_Event):
-    """One training of a trial ended. `score` is the objective at its best epoch (epochs from 1)."""
+    """One training of a trial began or ended. `score` is the objective at its best epoch (epochs from 1)."""
 
     type: Literal["execution"] = "execution"
-    state: Literal["running", "completed", "failed"]
+    state: ExecutionState
     score: float | None = None
     best_epoch: int | None = None
     epochs: int = 0

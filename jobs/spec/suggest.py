@@ -105,3 +105,7 @@ class Answer(Frozen):
     suggestions: tuple[Suggestion, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     exhausted: bool = Field(default=False, description="no further suggestion will ever come")
+
+    def is_empty(self) -> bool:
+        """Say whether it holds nothing to do: it waits for results."""
+        return not self.suggestions and not self.dropped

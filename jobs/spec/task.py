@@ -74,6 +74,7 @@ class TrialPlan(Frozen):
     spec: ExperimentSpec
     executions: tuple[ExecutionPlan, ...]
     until: int | None = Field(default=None, ge=1, description="the epoch up to which it may train now")
+    waits: bool = Field(default=False, description="what reaches `until` waits there and may go on later")
 
     @property
     def epochs(self) -> int:

@@ -175,7 +175,6 @@ TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
         ({"objectives": [TWO[0], {"metric": "val_mae"}]}, "objectives/1/metric"),
         ({"duplicates": "forget"}, "duplicates"),
         ({"warm_start": 12345}, "warm_start"),
-        ({"algorithm": "hyperband"}, "algorithm"),
     ],
 )
 def test_each_error_of_a_search_stands_at_its_field(

@@ -41,6 +41,12 @@ class NanLoss(EngineError):
     code = "nan_loss"
 
 
+class NanObjective(EngineError):
+    """The objective was NaN or infinite from the first epoch to the last."""
+
+    code = "nan_objective"
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Say whether the process, or a device, had no memory left."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)

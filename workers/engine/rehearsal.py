@@ -7,11 +7,11 @@ every trial.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
-from jobs.spec.events import Axis, Level, Role
+from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.profile import Profile
 from jobs.spec.search import Objective
@@ -47,7 +47,7 @@ class Unheard:
     def trial_begins(self) -> None:
         """See `Report.trial_begins`."""
 
-    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:  # noqa: ARG002
+    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:  # noqa: ARG002
         """See `Report.trial_ends`."""
         if error is not None:
             raise error
@@ -69,7 +69,7 @@ class Unheard:
     def execution(
         self,
         execution: int,
-        state: Literal["running", "completed", "failed"],
+        state: ExecutionState,
         *,
         score: float | None = None,
         best_epoch: int | None = None,

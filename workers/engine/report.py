@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-from jobs.spec.events import Axis, Level, Role
+from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
 
 Why = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]
@@ -25,8 +25,8 @@ class Report(Protocol):
     def trial_begins(self) -> None:
         """Say that the work on the trial begins."""
 
-    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:
-        """Say that the trial is over: completed, pruned, or failed by `error`."""
+    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:
+        """Say that the work on the trial is over: as `state` says, or failed by `error`."""
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """Say that work went on. Silence means a hang, so call it only after real work."""
@@ -45,7 +45,7 @@ class Report(Protocol):
     def execution(
         self,
         execution: int,
-        state: Literal["running", "completed", "failed"],
+        state: ExecutionState,
         *,
         score: float | None = None,
         best_epoch: int | None = None,

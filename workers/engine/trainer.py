@@ -78,7 +78,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a training ended. Epochs count from 1; `figures` are those of the best epoch."""
+    """How a training ended. Epochs count from 1; `figures` are those of the best epoch.
+
+    Attributes:
+        exhausted: it was stopped early, so more epochs would not be used.
+    """
 
     epochs: int
     best_epoch: int
@@ -86,6 +90,7 @@ class Outcome:
     figures: dict[str, float]
     history: list[dict[str, float]]
     seconds: float
+    exhausted: bool = False
 
 
 class Training:
@@ -268,4 +273,5 @@ class Training:
             figures=self._history[best_epoch - 1],
             history=self._history,
             seconds=self._seconds(),
+            exhausted=self._exhausted(),
         )

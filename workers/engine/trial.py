@@ -1,16 +1,23 @@
-"""The trial task: trials of a search, one after another, and of each its open executions with their seeds."""
+"""The trial task: trials of a search, one after another, and of each its open executions with their seeds.
 
+A trial that waits at the end of a rung leaves the checkpoint of each execution there; the next task goes on
+from them as if it had never stopped.
+"""
+
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jobs.spec.events import ExecutionState
 from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import checkpoint
+from workers.engine.checkpoint import Snapshot
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.folds import rows_of
 from workers.engine.data.table import Array
-from workers.engine.errors import EngineError, ends_the_task
+from workers.engine.errors import EngineError, NanObjective, ends_the_task
 from workers.engine.keeper import Keeper
 from workers.engine.losses import direction
 from workers.engine.report import Report, Yielding
@@ -51,7 +58,8 @@ def _tell(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) -
             raise
         report.trial_ends(error)
         return None
-    report.trial_ends()
+    waits = any(execution["state"] == "paused" for execution in done["executions"])
+    report.trial_ends(state="paused" if waits else "completed")
     return done
 
 
@@ -59,19 +67,20 @@ def _train(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) 
     """Train each open execution of a trial; the score of one is the objective at its best epoch.
 
     Returns:
-        `trial` (its number), `score` (mean over these executions), `std`, and `executions` with score,
-        best_epoch, epochs, metrics and seconds of each. No model is exported: the checkpoint of the best one
-        is enough.
+        `trial` (its number), `score` (mean over these executions), `std`, and `executions` with state,
+        score, best_epoch, epochs, metrics and seconds of each. No model is exported: the checkpoint of the
+        best one is enough.
     """
     pace = _Pace(report, len(trial.executions), trial.epochs)
     done: list[dict[str, Any]] = []
     for plan in trial.executions:
-        outcome, score = _execute(task, trial, plan, dataset, report, pace)
+        outcome, state = _execute(task, trial, plan, dataset, report, pace)
         pace.execution_done(outcome.epochs)
         done.append(
             {
                 "execution": plan.execution,
-                "score": score,
+                "state": state,
+                "score": outcome.figures[task.objective.metric],
                 "best_epoch": outcome.best_epoch,
                 "epochs": outcome.epochs,
                 "metrics": outcome.figures,
@@ -108,7 +117,7 @@ class _Pace:
 
 def _execute(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
-) -> tuple[Outcome, float]:
+) -> tuple[Outcome, ExecutionState]:
     report.execution(plan.execution, "running")
     report.log(f"execution {plan.execution}{_fold(plan)} begins: {trial.values}")
     rows = rows_of(plan.turn(), dataset, trial.spec)
@@ -118,26 +127,53 @@ def _execute(
     parent = folder / f"execution-{plan.execution}"
     keeper = Keeper(parent, report, fence=task.fence, execution=plan.execution)
     training = Training(_plan(task, trial, plan, prepared, rows.validation, keeper, report, pace))
-    found = checkpoint.newest_whole(plan.checkpoints)
+    snapshot = _newest(plan, report)
     try:
-        outcome = training.run(None if found is None else checkpoint.read(Path(found.folder)))
+        outcome = training.run(snapshot)
+        score = _score(task, outcome)
     except EngineError:
         report.execution(plan.execution, "failed")
         raise
-    score = outcome.figures[task.objective.metric]
+    state: ExecutionState = "paused" if trial.waits and not outcome.exhausted else "completed"
     report.log(
         f"execution {plan.execution}: {task.objective.metric} {score:.4g} at epoch {outcome.best_epoch} "
         f"of {outcome.epochs}"
     )
     report.execution(
         plan.execution,
-        "completed",
+        state,
         score=score,
         best_epoch=outcome.best_epoch,
         epochs=outcome.epochs,
         metrics=outcome.figures,
     )
-    return outcome, score
+    return outcome, state
+
+
+def _newest(plan: ExecutionPlan, report: Report) -> Snapshot | None:
+    """Return what to go on from; None: begin at the first epoch."""
+    found = checkpoint.newest_whole(plan.checkpoints)
+    if found is None:
+        return None
+    snapshot = checkpoint.read(Path(found.folder))
+    report.log(f"execution {plan.execution} goes on after epoch {snapshot.state['epoch']}")
+    return snapshot
+
+
+def _score(task: TrialTask, outcome: Outcome) -> float:
+    """Return the objective at the best epoch.
+
+    Raises:
+        NanObjective: it was not finite at any epoch, so the trial cannot be ranked.
+    """
+    metric = task.objective.metric
+    score = outcome.figures[metric]
+    if not math.isfinite(score):
+        raise NanObjective(
+            f"{metric} was {score} at each of {outcome.epochs} epochs; try a smaller learning rate, or "
+            "another objective"
+        )
+    return score
 
 
 def _fold(plan: ExecutionPlan) -> str:

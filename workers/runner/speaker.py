@@ -2,19 +2,21 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from jobs.spec.events import (
     ArtifactWritten,
     Axis,
     CheckpointCommitted,
     ExecutionDone,
+    ExecutionState,
     Level,
     Log,
     Progress,
     Role,
     TrialBegun,
     TrialDone,
+    TrialEnd,
     TrialError,
     Warned,
 )
@@ -46,11 +48,10 @@ class Speaker:
         """See `Report.trial_begins`."""
         self._outlet.send(TrialBegun(time=time.time(), trial=self._trial))
 
-    def trial_ends(self, error: Exception | None = None, *, pruned: bool = False) -> None:
+    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:
         """See `Report.trial_ends`."""
         now = time.time()
         if error is None:
-            state: Literal["pruned", "completed"] = "pruned" if pruned else "completed"
             self._outlet.send(TrialDone(time=now, trial=self._trial, state=state))
             return
         told = describe(error, now)
@@ -86,7 +87,7 @@ class Speaker:
     def execution(
         self,
         execution: int,
-        state: Literal["running", "completed", "failed"],
+        state: ExecutionState,
         *,
         score: float | None = None,
         best_epoch: int | None = None,

@@ -1,0 +1,73 @@
+"""A worker whose runner is the engine itself, called in this process: real trainings without processes."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from jobs import clock
+from jobs.actions import endings, tasks
+from jobs.models import Attempt
+from jobs.spec import events as said
+from jobs.spec.task import TrialTask
+from jobs.states import Outcome
+from jobs.store import store
+from tests.jobs.yard import PretendWorker
+from workers.engine.report import Yielding, finite
+from workers.runner.gathering import Call
+from workers.runner.speaker import Speaker
+
+
+class Outlet:
+    """Keeps what a `Speaker` sends, in order."""
+
+    def __init__(self) -> None:
+        self.sent: list[said.RunnerEvent] = []
+
+    def send(self, event: said.RunnerEvent) -> None:
+        if isinstance(event, said.CheckpointCommitted):
+            folder = Path(event.folder).relative_to(store().checkpoint_root)
+            event = event.model_copy(update={"folder": str(folder)})
+        self.sent.append(event)
+
+    def gather(self, call: Call) -> None:
+        pairs = zip(call.names, call.values, strict=True)
+        points = tuple((name, call.at, finite(value), call.time) for name, value in pairs)
+        of = call.of
+        event = said.Metric(time=call.time, trial=of.trial, execution=of.execution, x=of.axis, points=points)
+        self.sent.append(event)
+
+
+class Inbox:
+    """Asks for nothing."""
+
+    def request(self) -> None:
+        return None
+
+
+class EngineWorker(PretendWorker):
+    """Runs attempts with the real engine; `tasks` are those that it was given."""
+
+    def __init__(self, folder: Path, *, slots: int = 1) -> None:
+        super().__init__(slots=slots)
+        self.row.lease_until = clock.seconds_from_now(3600)  # nobody renews it while the engine trains
+        self.row.save(update_fields=["lease_until"])
+        self.folder = folder
+        self.tasks: list[TrialTask] = []
+
+    def run(self, attempt: Attempt, **_: Any) -> None:
+        from workers.engine import trial
+
+        folder = self.folder / f"attempt-{attempt.number}"
+        folder.mkdir(parents=True)
+        task = tasks.task_for(attempt.pk, folder=folder, threads=1)
+        assert isinstance(task, TrialTask)
+        self.tasks.append(task)
+        outlet = Outlet()
+        outlet.send(said.Started(time=time.time()))
+        outcome = Outcome.COMPLETED
+        try:
+            trial.run(task, Speaker(outlet, Inbox(), str(folder)))  # type: ignore[arg-type]
+        except Yielding:
+            outcome = Outcome.PAUSED
+        self.say(attempt, *outlet.sent)
+        endings.finish(attempt.pk, outcome)

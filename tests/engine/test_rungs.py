@@ -1,0 +1,81 @@
+"""Trials that stop at rungs, trained for real: rows, tasks, engine and rows again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.models import DatasetVersion
+from jobs.spec.task import TrialTask
+from jobs.store import LocalStore, store
+from tests.engine.engine_worker import EngineWorker
+from tests.engine.helpers import Memory, profiled
+from tests.jobs.test_rungs import CLIMB, FIT, climb
+from tests.jobs.yard import Yard, make_yard
+from workers.engine.checkpoint import read
+
+
+@pytest.fixture
+def iris(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
+    """The yard with iris as its data set."""
+    yard = make_yard()
+    file = profiled(tmp_path / "iris", bundled="iris")
+    DatasetVersion.objects.filter(pk=yard.dataset.pk).update(profile_json=file.profile)
+    monkeypatch.setattr(LocalStore, "path", lambda _store, _digest: Path(file.path))
+    return yard
+
+
+def test_promoted_trials_go_on_from_their_checkpoints_as_if_they_had_never_stopped(
+    iris: Yard, tmp_path: Path
+) -> None:
+    worker = EngineWorker(tmp_path / "work")
+    fit = {**FIT, "schedule": {"kind": "cosine"}}
+    job = climb(worker, iris.submit(search=CLIMB | {"max_trials": 4}, fit=fit))
+    assert job.state == "completed", job.error
+    winner = job.trials.get(epochs=9)
+    steps = {row.epoch: row for row in winner.checkpoints.order_by("pk")}
+    assert {1, 3, 9} <= set(steps)
+    resumed = [plan for task in worker.tasks for plan in task.trials if plan.number == winner.number]
+    assert [(plan.until, plan.waits) for plan in resumed] == [(1, True), (3, True), (9, False)]
+    assert [plan.executions[0].checkpoints[:1] == () for plan in resumed] == [True, False, False]
+
+    unbroken = whole(worker, resumed[0], tmp_path / "whole")
+    stood = read(store().checkpoint_root / steps[9].folder)
+    assert stood.state["history"] == unbroken.state["history"]
+    for group in ("model", "optimizer", "best"):
+        for a, b in zip(stood.arrays[group], unbroken.arrays[group], strict=True):
+            np.testing.assert_array_equal(a, b)
+    best = min(figures["val_loss"] for figures in unbroken.state["history"])
+    assert winner.score == pytest.approx(best)
+    assert winner.rungs == sorted(winner.rungs, reverse=True), "the best so far never gets worse"
+
+
+def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
+    """Train the same trial to the end at once; return its last checkpoint."""
+    from workers.engine import trial
+
+    alone = plan.model_copy(update={"until": None, "waits": False})
+    task = worker.tasks[0].model_copy(
+        update={"trials": (alone,), "folder": str(folder), "checkpoints": str(folder / "checkpoints")}
+    )
+    assert isinstance(task, TrialTask)
+    memory = Memory(folder)
+    trial.run(task, memory)
+    (last, _), *_ = reversed(memory.of("checkpoint"))
+    return read(Path(last[0]))
+
+
+def test_a_trial_whose_objective_is_never_a_number_fails_alone(
+    iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine import trainer
+
+    monkeypatch.setattr(trainer, "measure", lambda *_: {"loss": float("nan")})
+    worker = EngineWorker(tmp_path / "work")
+    job = iris.submit(search=CLIMB | {"max_consecutive_failures": 1}, fit=FIT)
+    climb(worker, job)
+    failed = job.trials.filter(state="failed").first()
+    assert failed is not None
+    assert failed.error["code"] == "nan_objective"
+    assert "val_loss was nan" in failed.error["message"]

@@ -1,0 +1,248 @@
+"""Searches whose trials stop at rungs: what waits, what goes on, and how it all ends."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from jobs import clock
+from jobs.actions import control, endings, pipeline, retention, schedule, suggest, trials
+from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
+from jobs.queries import outcomes, progress
+from jobs.spec import events as said
+from jobs.spec.suggest import SuggestRequest
+from jobs.states import Outcome
+from tests.jobs.yard import PretendWorker, Yard, begun, ended
+from workers.engine.search.suggest import suggest as suggested
+
+SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
+CLIMB: dict[str, Any] = {
+    "algorithm": "hyperband",
+    "objective": {"metric": "val_loss", "direction": "min"},
+    "max_trials": 100,
+    "space": SPACE,
+}
+FIT = {"epochs": 9, "batch_size": 64}
+
+
+class Climber(PretendWorker):
+    """A worker whose trials score their learning rate, less a bit for each epoch."""
+
+    failing: frozenset[int] = frozenset()
+
+    def run(self, attempt: Attempt, **_: Any) -> None:
+        self.say(attempt, said.Started(time=time.time()))
+        for trial in attempt.trials.order_by("number"):
+            self.climb(attempt, trial)
+        endings.finish(attempt.pk, Outcome.COMPLETED)
+
+    def climb(self, attempt: Attempt, trial: Trial) -> None:
+        """Say what a runner says of a trial that trains up to the end of its rung."""
+        if trial.number in self.failing:
+            self.say(attempt, begun(trial), ended(trial, "out of luck"))
+            return
+        epochs = trial.epochs or FIT["epochs"]
+        state: Any = "paused" if epochs < FIT["epochs"] else "completed"
+        done = [
+            said.ExecutionDone(
+                time=time.time(), trial=trial.number, execution=execution.number, state=state,
+                score=trial.values["learning_rate"] + execution.number - epochs / 1000,
+                best_epoch=epochs, epochs=epochs,
+            )
+            for execution in trial.executions.exclude(state="completed")
+        ]  # fmt: skip
+        self.say(
+            attempt, begun(trial), *done, said.TrialDone(time=time.time(), trial=trial.number, state=state)
+        )
+
+
+def answer(job: Job) -> bool:
+    """Let the real algorithm answer; say whether it was asked."""
+    ticket = suggest.claim(job.pk)
+    if ticket is None:
+        return False
+    suggest.add(ticket, suggested(SuggestRequest.model_validate(ticket.request)))
+    return True
+
+
+def turn(worker: PretendWorker, job: Job) -> None:
+    """Do one round of everything."""
+    pipeline.advance_all()
+    answer(job)
+    schedule.place()
+    for attempt in worker.claim_all():
+        worker.run(attempt)
+    pipeline.advance_all()
+    job.refresh_from_db()
+
+
+def climb(worker: PretendWorker, job: Job) -> Job:
+    """Turn until the job is final."""
+    for _ in range(200):
+        turn(worker, job)
+        if job.state in ("completed", "failed", "stopped"):
+            return job
+    raise AssertionError(f"job is still {job.state}: {Counter(job.trials.values_list('state', flat=True))}")
+
+
+@pytest.fixture
+def climber(yard: Yard) -> Climber:
+    return Climber(slots=4)
+
+
+def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Trial]:
+    """Return a running search and its first trial, which waits while others run."""
+    job = yard.submit(search=CLIMB | search, fit=FIT)
+    pipeline.advance_all()
+    answer(job)
+    schedule.place()
+    first, *_ = climber.claim_all()
+    trial = first.trials.get()
+    climber.run(first)
+    trial.refresh_from_db()
+    job.refresh_from_db()
+    return job, trial
+
+
+def test_hyperband_goes_through_its_brackets_and_says_why(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search=CLIMB, fit=FIT))
+    assert job.state == "completed", job.error
+    reached = Counter((t.bracket, t.epochs) for t in job.trials.all())
+    # 9·1 3·3 1·9, 5·3 1·9, 3·9: the paper's brackets for R = 9 and η = 3, by where each trial ended
+    assert reached == {(0, 1): 6, (0, 3): 2, (0, 9): 1, (1, 3): 4, (1, 9): 1, (2, 9): 3}
+    assert Counter(job.trials.values_list("state", flat=True)) == {"pruned": 12, "completed": 5}
+    assert all(len(t.rungs) == t.rung + 1 and t.rungs[-1] == t.score for t in job.trials.all())
+    decisions = TrialDecision.objects.filter(trial__job=job, trial__bracket=0, rung=0)
+    assert Counter(d.saw["promoted"] for d in decisions) == {True: 3, False: 6}
+    assert all(d.saw["promoted"] == (d.value <= d.saw["cutoff"]) for d in decisions)
+    trained = sum(Execution.objects.filter(trial__job=job).values_list("epochs", flat=True))
+    assert progress.of(job).total == trained == outcomes.search_of(job).epochs_planned(9)
+
+
+def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 20}, fit=FIT))
+    assert job.state == "completed", job.error
+    assert {t.state for t in job.trials.all()} == {"pruned", "completed"}
+    assert job.trials.count() == 20
+
+
+def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
+    assert (job.state, {t.state for t in job.trials.all()}) == ("completed", {"pruned"})
+    assert job.results["best_trial"]["score"] == min(t.score for t in job.trials.all())
+
+
+def test_what_waits_keeps_its_score_and_a_second_stop_at_a_rung_replaces_the_first(
+    yard: Yard, climber: Climber
+) -> None:
+    _, trial = at_first_rung(yard, climber, executions_per_trial=2)
+    assert trial.waits_at_rung
+    assert trial.score == pytest.approx(trial.values["learning_rate"] + 1.5 - 0.001)
+    assert trial.rungs == [trial.score]
+    assert trial.finished is not None
+    assert {e.state for e in trial.executions.all()} == {"paused"}
+
+    Trial.objects.filter(pk=trial.pk).update(state="stopped")
+    trials.retry(trial, by=yard.owner)
+    schedule.place()
+    for attempt in climber.claim_all():
+        climber.run(attempt)
+    trial.refresh_from_db()
+    assert trial.waits_at_rung
+    assert trial.rungs == [trial.score]
+
+
+def test_an_algorithm_that_waits_for_a_rung_is_not_asked_again_before_a_trial_has_changed(
+    yard: Yard, climber: Climber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
+    pipeline.advance_all()
+    assert answer(job)
+    schedule.place()
+    *others, last = climber.claim_all()
+    for attempt in others:
+        climber.run(attempt)
+    asked: list[int] = []
+    monkeypatch.setattr(suggest.queue, "ask_for_suggestions", lambda _pool, pk: asked.append(pk))
+    for _ in range(3):
+        pipeline.advance_all()
+        answer(job)
+        Job.objects.update(suggest_until=None)
+    assert len(asked) == 1, "its empty answer holds"
+    climber.run(last)
+    pipeline.advance_all()
+    assert len(asked) == 2, "the rung is complete"
+
+
+def test_a_trial_run_again_after_the_last_answer_is_still_decided_on(yard: Yard, climber: Climber) -> None:
+    climber.failing = frozenset({2})
+    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
+    while not Job.objects.get(pk=job.pk).payload.get("exhausted"):
+        pipeline.advance_all()
+        answer(job)
+        schedule.place()
+        for attempt in climber.claim_all():
+            climber.run(attempt)
+    climber.failing = frozenset()
+    trials.retry(job.trials.get(number=2), by=yard.owner)
+    assert climb(climber, job).state == "completed"
+    assert job.trials.get(number=2).state in ("pruned", "completed")
+
+
+def test_trials_that_end_a_rung_stand_between_failures(yard: Yard, climber: Climber) -> None:
+    climber.failing = frozenset({1, 3, 5, 7})
+    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    assert job.state == "completed"
+    climber.failing = frozenset(range(100))
+    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    assert job.error["code"] == "trials_keep_failing"
+
+
+def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -> None:
+    at_first_rung(yard, climber)
+    schedule.place()
+    attempt = Attempt.objects.filter(state="running").first()
+    assert attempt is not None
+    trial = attempt.trials.get()
+    climber.say(attempt, begun(trial))
+    endings.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
+    trial.refresh_from_db()
+    assert (trial.state, trial.restarts, trial.rungs) == ("queued", 1, [])
+
+
+def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goes_on(
+    yard: Yard, climber: Climber
+) -> None:
+    job, trial = at_first_rung(yard, climber)
+    control.stop(job, by=yard.owner)
+    for attempt in Attempt.objects.exclude(state="ended"):
+        endings.finish(attempt.pk, Outcome.STOPPED)
+    pipeline.advance_all()
+    trial.refresh_from_db()
+    assert (Job.objects.get(pk=job.pk).state, trial.state) == ("stopped", "stopped")
+    control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
+    assert climb(climber, job).state == "completed"
+
+
+def test_checkpoints_of_what_waits_stay_and_those_of_what_was_pruned_go(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    other = job.trials.get(number=2)
+    for row in (trial, other):
+        Checkpoint.objects.create(
+            job=job, trial=row, execution=1, attempt=1, step=1, epoch=1, bytes=1,
+            folder=f"t{row.pk}", manifest="0" * 64,
+        )  # fmt: skip
+    Trial.objects.filter(pk=other.pk).update(state="pruned")
+    retention.sweep()
+    assert Checkpoint.objects.filter(removed=None).get().trial_id == trial.pk
+
+
+def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
+    Trial.objects.filter(state="running").update(state="queued", started=None)
+    now = progress.of(Job.objects.get(pk=job.pk))
+    planned = outcomes.search_of(job).epochs_planned(9)
+    assert (now.done, now.total, now.unit) == (1, planned, "epochs")
+    assert now.eta_seconds == pytest.approx((planned - 1) * 2 / 4, rel=0.05)
