@@ -1,4 +1,4 @@
-"""Trials that wait at the end of a rung: they go on from their checkpoint, or they are pruned."""
+"""Trials at the end of a rung go on from their checkpoint or are pruned; others are cut short by a pruner."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from jobs import clock
 from jobs.actions.transition import move_trial
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
+from jobs.spec.pruning import Verdict
 from jobs.spec.suggest import Dropped, Suggestion
 from jobs.states import TrialState
 
@@ -30,6 +31,20 @@ def drop(root: Job, dropped: Dropped) -> None:
     _decide(root, trial, {**dropped.saw, "promoted": False})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.PRUNED)
     move_trial(trial, TrialState.PRUNED, finished=trial.finished or clock.now())
+
+
+def cut_short(trial: Trial, verdict: Verdict | None) -> None:
+    """Take down why a pruner stopped a trial; what was left of it is not trained."""
+    trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.PRUNED)
+    if verdict is not None:
+        saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}
+        seen = {"epoch": verdict.epoch, "value": verdict.value}
+        TrialDecision.objects.get_or_create(
+            trial=trial,
+            rule=verdict.rule,
+            rung=verdict.rung,
+            defaults={**seen, "saw": {**saw, "execution": verdict.execution}},
+        )
 
 
 def _waiting(root: Job, number: int | None) -> Trial | None:

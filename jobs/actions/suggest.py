@@ -26,7 +26,7 @@ WITHOUT_RESULTS = frozenset({"random", "grid", "hyperband"})
 """Algorithms whose next trials do not hang on what became of the others: these can be made ahead."""
 
 
-COPIED = ("state", "score", "best_epoch", "epochs", "metrics")
+COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """What a trial that is answered takes over from the executions of the one that answers."""
 
 

@@ -19,7 +19,7 @@ from jobs.models import (
     ModelVersion,
     PromotionRequest,
 )
-from jobs.queries import outcomes
+from jobs.queries import curves, outcomes
 from jobs.spec import task as tasks
 from jobs.spec.after import Ensemble, Quantize
 from jobs.spec.experiment import ExperimentSpec
@@ -121,6 +121,7 @@ def _search(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         objective=outcomes.objective_of(attempt.job),
         dataset=_dataset_of(attempt.job),
         trials=tuple(_plan(trial, spec, top) for trial in trials),
+        curves=curves.of(attempt.job),
     )
 
 

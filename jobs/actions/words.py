@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs import clock, hints, store
-from jobs.actions import metrics
+from jobs.actions import metrics, rungs
 from jobs.actions.transition import move, shift_trial
 from jobs.errors import StaleState
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
@@ -17,6 +17,8 @@ from jobs.spec import events as said
 from jobs.states import JobKind, JobState, TrialState
 
 Files = Mapping[str, store.StoredFile]
+REACHED = ("score", "best_epoch", "epochs", "metrics", "best")
+"""What an execution says of itself when it ends, and its row has."""
 
 
 def take_in(attempt: Attempt, batch: Sequence[said.RunnerEvent], stored: Files) -> list[Event]:
@@ -116,7 +118,10 @@ class _Words:
         reached = self._reached(trial)
         if to is TrialState.PAUSED:
             hints.send("schedule", job=self.attempt.job_id)  # it waits for the algorithm to decide on it
-        return shift_trial(trial, to, fence=fence, finished=finished, error=None, **reached)
+        body = shift_trial(trial, to, fence=fence, finished=finished, error=None, **reached)
+        if to is TrialState.PRUNED:
+            rungs.cut_short(trial, event.verdict)
+        return body
 
     def _reached(self, trial: Trial) -> dict[str, Any]:
         """Return the score of a trial, and that at the end of its rung where it has one."""
@@ -143,7 +148,7 @@ class _Words:
         rows = Execution.objects.filter(trial=self.held[event.trial], number=event.execution or 0)
         reached: dict[str, Any] = {}
         if event.state != "running":  # else what it reached at an earlier rung stands until it says more
-            reached = {name: getattr(event, name) for name in ("score", "best_epoch", "epochs", "metrics")}
+            reached = {name: getattr(event, name) for name in REACHED}
         rows.exclude(state=TrialState.COMPLETED).update(state=event.state, **reached)
 
     def take_checkpoints(self, events: Sequence[said.CheckpointCommitted]) -> None:
@@ -199,6 +204,7 @@ class _Words:
                 del body["folder"]
             case said.ExecutionDone():
                 body["score"] = event.score
+                body.pop("best", None)  # the curve has it
             case said.Metric():
                 body["points"] = [list(point) for point in event.points]
         return body | who

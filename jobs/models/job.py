@@ -169,6 +169,9 @@ class Execution(models.Model):
     best_epoch = models.PositiveIntegerField(null=True)
     epochs = models.PositiveIntegerField(default=0)
     metrics = models.JSONField(default=dict)
+    best = models.JSONField(
+        default=list, help_text="under a pruner: each epoch at which the objective was best, and its value"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trial", "number"], name="execution_number")]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.pruning import Verdict
 
 Level = Literal["debug", "info", "warning", "error"]
 Axis = Literal["epoch", "batch", "second"]
@@ -24,7 +25,7 @@ Role = Literal[
     "dataset",
     "export",
 ]
-ExecutionState = Literal["running", "paused", "completed", "failed"]
+ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
 """A training that is paused has reached the end of its trial's rung."""
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
@@ -122,6 +123,7 @@ class TrialDone(_Event):
     type: Literal["trial_done"] = "trial_done"
     state: TrialEnd | Literal["failed"]
     error: TrialError | None = None
+    verdict: Verdict | None = Field(default=None, description="why it was pruned")
 
 
 class ExecutionDone(_Event):
@@ -133,6 +135,9 @@ class ExecutionDone(_Event):
     best_epoch: int | None = None
     epochs: int = 0
     metrics: dict[str, float | None] = Field(default_factory=dict, description="at the best epoch")
+    best: tuple[tuple[int, float], ...] = Field(
+        default=(), description="under a pruner: each epoch at which the objective was best, and its value"
+    )
 
 
 class CheckpointCommitted(_Event):

@@ -16,6 +16,7 @@ from jobs.spec.extent import Extent
 from jobs.spec.mesh import MeshSpec
 from jobs.spec.problems import Problem
 from jobs.spec.profile import Profile
+from jobs.spec.pruning import MedianPruner
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import ChoiceParameter, FixedParameter, Parameter, grid
 from jobs.spec.summary import Line, summary
@@ -289,9 +290,22 @@ def _of_search(search: SearchSpec, space: Extent) -> Iterator[Problem]:
         yield Problem("/search/max_trials", sentence)
 
 
+def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+    pruner = search.pruner
+    if isinstance(pruner, MedianPruner):
+        if pruner.warmup_epochs + pruner.interval >= epochs:
+            yield Problem("/search/pruner/warmup_epochs", f"never prunes a training of {epochs} epochs")
+        elif pruner.startup_trials >= search.max_trials:
+            sentence = f"never prunes one of {search.max_trials} trials"
+            yield Problem("/search/pruner/startup_trials", sentence)
+    elif pruner is not None and pruner.min_epochs >= epochs:
+        yield Problem("/search/pruner/min_epochs", f"never prunes a training of {epochs} epochs")
+
+
 def _of_plan(spec: ExperimentSpec, space: Extent | None, now: Situation) -> Iterator[Problem]:
     if spec.search is not None and space is not None:
         yield from _of_search(spec.search, space)
+        yield from _of_pruner(spec.search, spec.fit.epochs)
     if now.total_slots == 0:
         sentence = f"no worker runs in pool {spec.resources.pool!r}: the job will wait for one"
         yield Problem("/resources/pool", sentence)

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from jobs.spec.base import Frozen
 from jobs.spec.evaluation import Evaluation, Holdout, Turn
+from jobs.spec.pruning import Pruner
 from jobs.spec.rungs import Bracket, RungOptions, brackets, epochs_of, halved
 from jobs.spec.search_space import Space, check_space, grid_size
 
@@ -72,6 +73,7 @@ class SearchSpec(Frozen):
     duplicates: Duplicates = "replace"
     warm_start: int | None = Field(default=None, ge=1, lt=2**63)
     seed: int = Field(default=0, ge=0, lt=2**32)
+    pruner: Pruner | None = Field(default=None, description="stops trainings that others outdo; absent: none")
     space: Space = Field(min_length=1, max_length=200)
 
     @field_validator("space")
@@ -84,6 +86,16 @@ class SearchSpec(Frozen):
     def _grid_is_finite(self) -> Self:
         if self.algorithm == "grid" and grid_size(self.space) >= 1_000_000:
             raise ValueError("this grid has a million configurations or more; give steps or use random")
+        return self
+
+    @model_validator(mode="after")
+    def _pruner_has_something_to_decide(self) -> Self:
+        if self.pruner is None:
+            return self
+        if self.algorithm in RUNGS:
+            raise ValueError(f"pruner must be absent: {self.algorithm} itself decides how long trials train")
+        if self.objectives is not None:
+            raise ValueError("pruner must be absent: it weighs one objective, and there are several")
         return self
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from jobs.spec.after import Ensemble, Quantize, Retrain
 from jobs.spec.base import Frozen
 from jobs.spec.evaluation import Turn
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.pruning import Curve
 from jobs.spec.search import Objective
 from jobs.spec.search_space import Value
 
@@ -90,6 +91,9 @@ class TrialTask(_Task):
     objective: Objective
     dataset: DatasetFile
     trials: tuple[TrialPlan, ...] = Field(min_length=1)
+    curves: tuple[Curve, ...] = Field(
+        default=(), description="of earlier trials, which a pruner compares with"
+    )
 
 
 class TrainTask(_Task):

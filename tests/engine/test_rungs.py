@@ -1,16 +1,20 @@
 """Trials that stop at rungs, trained for real: rows, tasks, engine and rows again."""
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
 
 from jobs.models import DatasetVersion
+from jobs.queries import metrics
+from jobs.spec.pruning import Verdict
 from jobs.spec.task import TrialTask
 from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker
 from tests.engine.helpers import Memory, profiled
+from tests.engine.training import blobs_file, train_on
 from tests.jobs.test_rungs import CLIMB, FIT, climb
 from tests.jobs.yard import Yard, make_yard
 from workers.engine.checkpoint import read
@@ -79,3 +83,39 @@ def test_a_trial_whose_objective_is_never_a_number_fails_alone(
     assert failed is not None
     assert failed.error["code"] == "nan_objective"
     assert "val_loss was nan" in failed.error["message"]
+
+
+def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, tmp_path: Path) -> None:
+    worker = EngineWorker(tmp_path / "work")
+    search = {**CLIMB, "algorithm": "random", "max_trials": 10, "pruner": {"kind": "median"}}
+    job = climb(worker, iris.submit(search=search, fit=FIT))
+    assert job.state == "completed", job.error
+    pruned = list(job.trials.filter(state="pruned").order_by("number"))
+    assert pruned, "none of ten was worse than the median"
+    curves = {
+        series.trial: [point[1] for point in series.points]
+        for series in metrics.read(job, names=["val_loss"])
+    }
+    for trial in pruned:
+        decision, execution = trial.decisions.get(), trial.executions.get()
+        epoch = decision.epoch
+        before = [curves[n] for n in range(1, trial.number) if len(curves[n]) >= epoch]
+        threshold = median(min(values[:epoch]) for values in before)
+        assert len(curves[trial.number]) == epoch == execution.epochs, "it trained on"
+        assert decision.value == pytest.approx(min(curves[trial.number])) == pytest.approx(trial.score)
+        assert decision.saw["cutoff"] == pytest.approx(threshold)
+        assert decision.saw["of"] == len(before) >= 5
+        assert decision.value > threshold
+        assert execution.state == "pruned"
+
+
+def test_what_was_pruned_never_runs_on(tmp_path: Path) -> None:
+    file, verdict = (
+        blobs_file(tmp_path),
+        Verdict(rule="median", execution=1, epoch=2, value=1, threshold=0, of=5),
+    )
+    first = train_on(file, tmp_path / "a", prune=lambda epoch, _best: verdict if epoch == 2 else None)
+    assert (first.outcome.epochs, first.outcome.verdict) == (2, verdict)
+    (folder, _), *_ = reversed(first.report.of("checkpoint"))
+    again = train_on(file, tmp_path / "a", resume=read(Path(folder[0])), prune=lambda *_: None)
+    assert (again.outcome.epochs, again.outcome.verdict) == (2, verdict)

@@ -24,7 +24,9 @@ def blobs_file(folder: Path) -> DatasetFile:
     return profiled(folder / "profile", source="npz", path=str(folder / "blobs.npz"))
 
 
-def train_on(file: DatasetFile, folder: Path, *, wants=(), resume=None, patience=None, **parts) -> Trained:
+def train_on(
+    file: DatasetFile, folder: Path, *, wants=(), resume=None, patience=None, prune=None, **parts
+) -> Trained:
     """Train on `file`; checkpoints go to `folder`."""
     from workers.engine import trainer
     from workers.engine.data.dataset import load_dataset
@@ -44,6 +46,7 @@ def train_on(file: DatasetFile, folder: Path, *, wants=(), resume=None, patience
         best=Watch("val_loss", "min"), stop=stop,
         keeper=Keeper(folder, report, fence=1, interval=1e9),
         report=report, pace=lambda done: report.progress(done), hook=prepared.hook(),
+        prune=prune,
     )  # fmt: skip
     training = trainer.Training(plan)
     return Trained(training, training.run(resume), report)

@@ -161,6 +161,8 @@ TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
         ({"options": {"factor": 3}}, "options"),
         ({"algorithm": "asha", "options": {"iterations": 2}}, "options/iterations"),
         ({"algorithm": "hyperband", "options": {"factor": 1}}, "options/factor"),
+        ({"algorithm": "asha", "pruner": {"kind": "median"}}, "pruner"),
+        ({"pruner": {"kind": "hyperband", "min_epochs": 5, "max_epochs": 3}}, "pruner/min_epochs"),
         ({"algorithm": "hyperband", "options": {"min_epochs": 5, "max_epochs": 3}}, "options/min_epochs"),
         ({"algorithm": "hyperband", "options": {"max_epochs": 101}}, "options/max_epochs"),
         (

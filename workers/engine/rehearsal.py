@@ -5,7 +5,7 @@ through the engine: about a second of CPU. A rehearsal pays it ahead of need, on
 every trial.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import numpy as np
 from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.profile import Profile
+from jobs.spec.pruning import Verdict
 from jobs.spec.search import Objective
 from jobs.spec.task import DatasetFile, ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import trial
@@ -47,7 +48,13 @@ class Unheard:
     def trial_begins(self) -> None:
         """See `Report.trial_begins`."""
 
-    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:  # noqa: ARG002
+    def trial_ends(
+        self,
+        error: Exception | None = None,
+        *,
+        state: TrialEnd = "completed",  # noqa: ARG002
+        verdict: Verdict | None = None,  # noqa: ARG002
+    ) -> None:
         """See `Report.trial_ends`."""
         if error is not None:
             raise error
@@ -75,6 +82,7 @@ class Unheard:
         best_epoch: int | None = None,
         epochs: int = 0,
         metrics: Mapping[str, float] | None = None,
+        best: Sequence[tuple[int, float]] = (),
     ) -> None:
         """See `Report.execution`."""
 

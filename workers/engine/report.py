@@ -4,10 +4,11 @@ The runner implements `Report` over its event pipe; a test implements it with a 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
+from jobs.spec.pruning import Verdict
 
 Why = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]
@@ -25,8 +26,14 @@ class Report(Protocol):
     def trial_begins(self) -> None:
         """Say that the work on the trial begins."""
 
-    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:
-        """Say that the work on the trial is over: as `state` says, or failed by `error`."""
+    def trial_ends(
+        self,
+        error: Exception | None = None,
+        *,
+        state: TrialEnd = "completed",
+        verdict: Verdict | None = None,
+    ) -> None:
+        """Say that the work on the trial is over; `verdict` says why it was pruned, `error` why it failed."""
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """Say that work went on. Silence means a hang, so call it only after real work."""
@@ -51,6 +58,7 @@ class Report(Protocol):
         best_epoch: int | None = None,
         epochs: int = 0,
         metrics: Mapping[str, float] | None = None,
+        best: Sequence[tuple[int, float]] = (),
     ) -> None:
         """Say how one training of a trial stands."""
 

@@ -6,10 +6,11 @@ epoch are run is the loop's affair; `loops` has two.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.spec.pruning import Verdict
 from workers.engine.checkpoint import Snapshot
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
@@ -51,6 +52,7 @@ class Plan:
         stop: ends the training early; None runs all epochs.
         pace: called with epochs done, a fraction within an epoch.
         hook: acts between epochs.
+        prune: asked after each epoch but the last, with the best values so far; a verdict ends the training.
         extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
         label: put before metric names, so that two phases of one job draw two curves.
         loop: how epochs are run; Keras' `fit` if None.
@@ -69,6 +71,7 @@ class Plan:
     execution: int | None = None
     first_step: int = 0
     label: str = ""
+    prune: Callable[[int, Sequence[tuple[int, float]]], Verdict | None] | None = None
     loop: Loop | None = None
     widths: Widths = field(default_factory=Widths)
     hook: EpochHook = field(default_factory=EpochHook)
@@ -82,6 +85,8 @@ class Outcome:
 
     Attributes:
         exhausted: it was stopped early, so more epochs would not be used.
+        best: each epoch at which the watched figure was best so far, and its value.
+        verdict: why it was pruned, None if it was not.
     """
 
     epochs: int
@@ -91,6 +96,8 @@ class Outcome:
     history: list[dict[str, float]]
     seconds: float
     exhausted: bool = False
+    best: tuple[tuple[int, float], ...] = ()
+    verdict: Verdict | None = None
 
 
 class Training:
@@ -104,6 +111,7 @@ class Training:
         self._history: list[dict[str, float]] = []
         self._best_weights: list[Array] = []
         self._open_metrics: list[Array] = []
+        self._verdict: Verdict | None = None
         self._seconds_before = 0.0
         self._begun = time.monotonic()
         self._looked = self._begun
@@ -121,9 +129,11 @@ class Training:
         if resume is not None:
             self._restore(resume)
         plan, finished = self._plan, self._epoch
-        while self._epoch < plan.epochs and not self._exhausted():
+        while not self._ends():
             self._run_epoch(self._epoch + 1)
-            is_last = self._epoch >= plan.epochs or self._exhausted()
+            if plan.prune is not None and not self._ends():
+                self._verdict = plan.prune(self._epoch, self._bests())
+            is_last = self._ends()
             self._serve_requests(final=is_last, due=plan.keeper.due())
         if resume is not None and finished == self._epoch:
             plan.pace(self._epoch)  # it had ended before: say that it is done
@@ -134,6 +144,17 @@ class Training:
         else:
             self._let_hook(plan.hook.before_validation)  # the model shall hold what was measured
         return self._outcome()
+
+    def _ends(self) -> bool:
+        return self._epoch >= self._plan.epochs or self._exhausted() or self._verdict is not None
+
+    def _bests(self) -> tuple[tuple[int, float], ...]:
+        """Return where the watched figure was best so far, as `Watch` finds it."""
+        if self._plan.best is None:
+            return ()
+        again = Watch(self._plan.best.metric, self._plan.best.direction)
+        found = ((epoch, figures[again.metric]) for epoch, figures in enumerate(self._history, start=1))
+        return tuple((epoch, value) for epoch, value in found if again.update(epoch, value))
 
     def _exhausted(self) -> bool:
         return self._plan.stop is not None and self._plan.stop.exhausted
@@ -232,6 +253,7 @@ class Training:
                 "seconds": self._seconds(),
                 "seed": plan.batches.seed,
                 "way": self._loop.way,
+                "verdict": None if self._verdict is None else self._verdict.model_dump(),
                 "extra": plan.extra,
             },
         )
@@ -251,6 +273,8 @@ class Training:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
+        if state.get("verdict"):  # what was pruned never runs on, whatever others have reached since
+            self._verdict = Verdict.model_validate(state["verdict"])
         if state.get("hook"):
             plan.hook.restore(state["hook"])
 
@@ -274,4 +298,6 @@ class Training:
             history=self._history,
             seconds=self._seconds(),
             exhausted=self._exhausted(),
+            best=self._bests(),
+            verdict=self._verdict,
         )

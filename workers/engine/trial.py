@@ -5,14 +5,16 @@ from them as if it had never stopped.
 """
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.spec.events import ExecutionState
+from jobs.spec.events import ExecutionState, TrialEnd
+from jobs.spec.pruning import Curve
 from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine import checkpoint
+from workers.engine import checkpoint, pruning
 from workers.engine.checkpoint import Snapshot
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.folds import rows_of
@@ -42,29 +44,39 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         Exception: an error that concerns the whole process, such as no memory left.
     """
     dataset = load_dataset(task.dataset, task.spec.data)
-    told = [_tell(task, trial, dataset, report.of_trial(trial.number)) for trial in task.trials]
+    others = list(task.curves)
+    told = [_tell(task, trial, dataset, report.of_trial(trial.number), others) for trial in task.trials]
     return {"trials": [one for one in told if one is not None]}
 
 
-def _tell(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) -> dict[str, Any] | None:
+def _tell(
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: list[Curve]
+) -> dict[str, Any] | None:
     """Train one trial between its beginning and its end, whichever that is."""
     if (request := report.request()) in ("pause", "stop"):
         raise Yielding(request)
     report.trial_begins()
     try:
-        done = _train(task, trial, dataset, report)
+        done = _train(task, trial, dataset, report, others)
     except Exception as error:
         if ends_the_task(error):
             raise
         report.trial_ends(error)
         return None
+    verdict = done["verdict"]
     waits = any(execution["state"] == "paused" for execution in done["executions"])
-    report.trial_ends(state="paused" if waits else "completed")
-    return done
+    state: TrialEnd = "pruned" if verdict is not None else "paused" if waits else "completed"
+    report.trial_ends(state=state, verdict=verdict)
+    return done | {"verdict": None if verdict is None else verdict.model_dump()}
 
 
-def _train(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) -> dict[str, Any]:
+def _train(
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: list[Curve]
+) -> dict[str, Any]:
     """Train each open execution of a trial; the score of one is the objective at its best epoch.
+
+    Once one is pruned the trial is, and the executions after it are not trained. What is over is added to
+    `others`, with which later trials of the task are compared.
 
     Returns:
         `trial` (its number), `score` (mean over these executions), `std`, and `executions` with state,
@@ -73,9 +85,13 @@ def _train(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) 
     """
     pace = _Pace(report, len(trial.executions), trial.epochs)
     done: list[dict[str, Any]] = []
+    curves: list[Curve] = []
+    verdict = None
     for plan in trial.executions:
-        outcome, state = _execute(task, trial, plan, dataset, report, pace)
+        prune = pruning.judge_of(task, trial, plan, others)
+        outcome, state = _execute(task, trial, plan, dataset, report, pace, prune)
         pace.execution_done(outcome.epochs)
+        curves.append(pruning.curve_of(trial, plan, outcome))
         done.append(
             {
                 "execution": plan.execution,
@@ -87,12 +103,16 @@ def _train(task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report) 
                 "seconds": round(outcome.seconds, 3),
             }
         )
+        if (verdict := outcome.verdict) is not None:
+            break
+    others += curves
     scores = [entry["score"] for entry in done]
     return {
         "trial": trial.number,
         "score": float(np.mean(scores)) if scores else None,
         "std": float(np.std(scores)) if scores else None,
         "executions": done,
+        "verdict": verdict,
     }
 
 
@@ -116,7 +136,13 @@ class _Pace:
 
 
 def _execute(
-    task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, dataset: Dataset, report: Report, pace: _Pace
+    task: TrialTask,
+    trial: TrialPlan,
+    plan: ExecutionPlan,
+    dataset: Dataset,
+    report: Report,
+    pace: _Pace,
+    prune: pruning.Judge | None,
 ) -> tuple[Outcome, ExecutionState]:
     report.execution(plan.execution, "running")
     report.log(f"execution {plan.execution}{_fold(plan)} begins: {trial.values}")
@@ -126,7 +152,8 @@ def _execute(
     folder = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
     parent = folder / f"execution-{plan.execution}"
     keeper = Keeper(parent, report, fence=task.fence, execution=plan.execution)
-    training = Training(_plan(task, trial, plan, prepared, rows.validation, keeper, report, pace))
+    asked = _plan(task, trial, plan, prepared, rows.validation, keeper, report, pace)
+    training = Training(replace(asked, prune=prune))
     snapshot = _newest(plan, report)
     try:
         outcome = training.run(snapshot)
@@ -134,7 +161,7 @@ def _execute(
     except EngineError:
         report.execution(plan.execution, "failed")
         raise
-    state: ExecutionState = "paused" if trial.waits and not outcome.exhausted else "completed"
+    state = _state(trial, outcome)
     report.log(
         f"execution {plan.execution}: {task.objective.metric} {score:.4g} at epoch {outcome.best_epoch} "
         f"of {outcome.epochs}"
@@ -146,8 +173,15 @@ def _execute(
         best_epoch=outcome.best_epoch,
         epochs=outcome.epochs,
         metrics=outcome.figures,
+        best=outcome.best if prune is not None else (),
     )
     return outcome, state
+
+
+def _state(trial: TrialPlan, outcome: Outcome) -> ExecutionState:
+    if outcome.verdict is not None:
+        return "pruned"
+    return "paused" if trial.waits and not outcome.exhausted else "completed"
 
 
 def _newest(plan: ExecutionPlan, report: Report) -> Snapshot | None:

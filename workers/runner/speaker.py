@@ -1,7 +1,7 @@
 """The engine's `Report`, spoken over the event pipe."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.spec.events import (
@@ -20,6 +20,7 @@ from jobs.spec.events import (
     TrialError,
     Warned,
 )
+from jobs.spec.pruning import Verdict
 from workers.engine.report import Request, finite
 from workers.runner.failures import describe
 from workers.runner.gathering import Call, Series
@@ -48,11 +49,17 @@ class Speaker:
         """See `Report.trial_begins`."""
         self._outlet.send(TrialBegun(time=time.time(), trial=self._trial))
 
-    def trial_ends(self, error: Exception | None = None, *, state: TrialEnd = "completed") -> None:
+    def trial_ends(
+        self,
+        error: Exception | None = None,
+        *,
+        state: TrialEnd = "completed",
+        verdict: Verdict | None = None,
+    ) -> None:
         """See `Report.trial_ends`."""
         now = time.time()
         if error is None:
-            self._outlet.send(TrialDone(time=now, trial=self._trial, state=state))
+            self._outlet.send(TrialDone(time=now, trial=self._trial, state=state, verdict=verdict))
             return
         told = describe(error, now)
         cause = TrialError(code=told.code, message=told.message, traceback=told.traceback)
@@ -93,6 +100,7 @@ class Speaker:
         best_epoch: int | None = None,
         epochs: int = 0,
         metrics: Mapping[str, float] | None = None,
+        best: Sequence[tuple[int, float]] = (),
     ) -> None:
         """See `Report.execution`."""
         self._outlet.send(
@@ -105,6 +113,7 @@ class Speaker:
                 best_epoch=best_epoch,
                 epochs=epochs,
                 metrics={name: finite(value) for name, value in (metrics or {}).items()},
+                best=tuple(best),
             )
         )
 

@@ -18,6 +18,7 @@ from jobs.spec.evaluation import Holdout, KFold
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.model import TEMPLATES
 from jobs.spec.optimizers import ARGUMENTS
+from jobs.spec.pruning import PRUNERS
 from jobs.spec.schedules import KINDS
 
 
@@ -33,6 +34,7 @@ VARIANTS: dict[str, Variant] = {
     "/fit/optimizer": Variant("/fit/optimizer_args", ARGUMENTS),
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
+    "/search/pruner/kind": Variant("/search/pruner", PRUNERS),
 }
 """By the pointer of the choice."""
 

@@ -1,5 +1,6 @@
 """The steps of the form that say what is tried, and what becomes of the best: search space, afterwards."""
 
+from functools import partial
 from typing import Any
 
 from webapp.forms.experiment.description import Field, Group, Option, Section, argument
@@ -13,6 +14,30 @@ SEARCH_BEGINS: dict[str, Any] = {
     "executions_per_trial": 2,
     "space": [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}],
 }
+P = partial(argument, "/search/pruner/kind")
+PRUNING = Group(
+    "Pruning",
+    (
+        F(
+            "/search/pruner/kind",
+            "Rule",
+            options=(
+                Option('"median"', "worse than half of the others"),
+                Option('"asha"', "not among the best at a rung (ASHA)"),
+                Option('"hyperband"', "the same in brackets (Hyperband)"),
+            ),
+        ),
+        P("startup_trials", "Not before", "So many trials have come as far."),
+        P("warmup_epochs", "Not in the first", "Epochs."),
+        P("interval", "Look every", "Epochs."),
+        P("factor", "Factor", "One trial in so many goes on from a rung."),
+        P("min_epochs", "First rung after", "Epochs."),
+        P("max_epochs", "Last rung after", "Epochs; those of the training if left open."),
+    ),
+    help="Stops trainings that others outdo at the same epoch. Not under Hyperband and ASHA.",
+    toggle="/search/pruner",
+    initial={"kind": "median"},
+)
 SEARCH = Section(
     "search",
     "Search space",
@@ -93,6 +118,7 @@ SEARCH = Section(
             toggle="/search/options",
             initial={"factor": 3, "min_epochs": 1},
         ),
+        PRUNING,
         Group(
             "Hyperparameters",
             part="space",

@@ -1,0 +1,19 @@
+"""Executions keep where their objective was best, which pruners compare."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [("jobs", "0006_analyses_and_trials_by_score")]
+
+    operations = [
+        migrations.AddField(
+            model_name="execution",
+            name="best",
+            field=models.JSONField(
+                default=list,
+                help_text="under a pruner: each epoch at which the objective was best, and its value",
+            ),
+        ),
+    ]

@@ -1,0 +1,35 @@
+"""Pruning within a task: what others had reached, at hand at the end of each epoch."""
+
+from collections.abc import Callable, Sequence
+
+from jobs.spec.pruning import Curve, Verdict, judge
+from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
+from workers.engine.trainer import Outcome
+
+Judge = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
+"""Called with the epochs done and the best values so far."""
+
+
+def judge_of(task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, others: Sequence[Curve]) -> Judge | None:
+    """Return what judges a training; None where the search has no pruner."""
+    search = task.spec.search
+    if search is None or search.pruner is None:
+        return None
+    pruner, whole, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
+
+    def decide(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
+        mine = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
+        return judge(pruner, others, mine, whole=whole, maximize=maximize)
+
+    return decide
+
+
+def curve_of(trial: TrialPlan, plan: ExecutionPlan, outcome: Outcome) -> Curve:
+    """Return what later trials are compared with."""
+    return Curve(
+        trial=trial.number,
+        execution=plan.execution,
+        epochs=outcome.epochs,
+        over=outcome.verdict is None,
+        best=outcome.best,
+    )
