@@ -9,6 +9,7 @@ from jobs.actions import audit, pipeline
 from jobs.actions.transition import move, move_trial
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
+from jobs.queries.outcomes import WITHDRAWN
 from jobs.states import FINAL, AttemptState, Desired, JobKind, JobState, TrialState
 
 
@@ -103,7 +104,7 @@ def resume(job: Job, *, by: User) -> Job:
 
 def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], **fields: Any) -> int:
     count = 0
-    for trial in job.trials.filter(state__in=trials):
+    for trial in job.trials.filter(state__in=trials).exclude(source=WITHDRAWN):
         if trial.waits_at_rung:
             continue  # not paused by anybody: only a promotion takes it further
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)

@@ -50,7 +50,7 @@ def create(
             created_by=by,
         )
         if frozen is not None:
-            _freeze(experiment, frozen, by=by)
+            freeze(experiment, frozen, by=by)
         audit.record("experiment.create", experiment, by=by, project=project, name=name)
     return experiment
 
@@ -90,7 +90,7 @@ def change(
         fields["draft"] = None if _is_newest(experiment, draft) else draft
     with transaction.atomic():
         _update(experiment, seen=seen, **fields)
-        revision = _freeze(experiment, frozen, by=by) if frozen is not None else None
+        revision = freeze(experiment, frozen, by=by) if frozen is not None else None
         audit.record(
             "experiment.change",
             experiment,
@@ -135,7 +135,7 @@ def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
     experiment.refresh_from_db()
 
 
-def _freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User) -> Revision:
+def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: str = "") -> Revision:
     """Return the revision of `spec`: the newest one if it is the same, else a new one."""
     Experiment.objects.select_for_update().get(pk=experiment.pk)  # revisions are numbered one at a time
     newest = experiment.revisions.order_by("-number").first()
@@ -147,6 +147,7 @@ def _freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User) -> Revisi
         number=newest.number + 1 if newest is not None else 1,
         spec_json=spec.to_json(),
         digest=digest,
+        reason=reason,
         created_by=by,
     )
 
@@ -213,7 +214,7 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
             created_by=by,
         )
         if newest is not None:
-            _freeze(copy, newest.spec, by=by)
+            freeze(copy, newest.spec, by=by)
         audit.record("experiment.clone", copy, by=by, project=home, source=experiment.pk)
     return copy
 

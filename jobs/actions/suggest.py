@@ -13,6 +13,7 @@ from jobs.actions import events, rungs
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, earlier, outcomes
+from jobs.spec.narrowing import holds
 from jobs.spec.search import RUNGS, SearchSpec
 from jobs.spec.search_space import Values, check_values
 from jobs.spec.suggest import Answer, Suggestion
@@ -154,6 +155,9 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
     if search.objectives is not None:
         scores = outcomes.scores_of(root.trials.all(), search.objectives)
         trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
+    if outcomes.BEYOND in root.payload:
+        on_grid = search.algorithm == "grid"
+        trials = [t | {"inside": holds(search.space, t["values"], on_grid=on_grid)} for t in trials]
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,

@@ -23,6 +23,7 @@ from jobs.queries import curves, outcomes
 from jobs.spec import task as tasks
 from jobs.spec.after import Ensemble, Quantize
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.search import RUNGS
 from jobs.spec.values import apply_values
 from jobs.states import TRIAL_FINAL, JobKind, TrialState
 from jobs.store import store
@@ -133,7 +134,7 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> tasks.TrialPlan:
     return tasks.TrialPlan(
         number=trial.number,
         values=trial.values,
-        spec=apply_values(spec, trial.values),
+        spec=_continued(apply_values(spec, trial.values), trial.epochs),
         executions=tuple(
             tasks.ExecutionPlan(
                 execution=execution.number,
@@ -147,6 +148,15 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> tasks.TrialPlan:
         until=trial.epochs,
         waits=trial.epochs is not None and top is not None and trial.epochs < top,
     )
+
+
+def _continued(spec: ExperimentSpec, epochs: int | None) -> ExperimentSpec:
+    """Return a trial's spec; one that was let go on to an epoch trains up to it, whatever its patience."""
+    climbs = spec.search is not None and spec.search.algorithm in RUNGS
+    if epochs is None or (climbs and epochs <= spec.fit.epochs):
+        return spec  # with rungs, `epochs` says where the next one ends
+    fit = spec.fit.model_copy(update={"epochs": epochs, "early_stopping": None})
+    return spec.model_copy(update={"fit": fit})
 
 
 def _train(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:

@@ -1,6 +1,7 @@
 """Single trials: queued by hand, run again, trained for real."""
 
 from django.db import transaction
+from django.db.models import Max
 from pydantic import ValidationError
 
 from jobs import access, hints
@@ -12,6 +13,7 @@ from jobs.queries import jobs as queries
 from jobs.queries import outcomes
 from jobs.spec.after import AfterSpec, Retrain
 from jobs.spec.problems import Problem
+from jobs.spec.search import RUNGS
 from jobs.spec.search_space import Values
 from jobs.spec.values import apply_values
 from jobs.states import FINAL, JobKind, TrialState
@@ -31,7 +33,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
     if job.is_outside and not outcomes.search_of(job).space:
         raise Conflict("no script has told its hyperparameters yet; the first trial's end does")
     with transaction.atomic():
-        root = _searching(job.pk)
+        root = searching(job.pk)
         try:
             if job.revision is not None:
                 apply_values(job.revision.spec, values)
@@ -52,7 +54,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
     """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
-        _searching(trial.job_id)
+        searching(trial.job_id)
         trial.refresh_from_db()
         if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(
@@ -64,6 +66,77 @@ def retry(trial: Trial, *, by: User) -> Trial:
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
         )
     return trial
+
+
+def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
+    """Let a trial train on from its newest checkpoints, under its number.
+
+    Args:
+        trial: a completed one, whose trainings go on to `epochs`; or a failed or stopped one, which goes on
+            where it was.
+        epochs: up to which epoch; what the search says if None.
+        by: who does it.
+
+    Raises:
+        StaleState: it is in no such state, no checkpoint of it is left, or its search is past its trials.
+        BadInput: `epochs` are no more than it has trained, or more than a training may have.
+    """
+    access.require(by, trial.job.project, access.Action.WRITE)
+    with transaction.atomic():
+        root = searching(trial.job_id)
+        trial.refresh_from_db()
+        over = trial.state == TrialState.COMPLETED
+        if not over and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
+            raise StaleState(f"trial {trial.number} is {trial.state}; it goes on once it is over")
+        _require_checkpoints(trial, every=over)
+        fields = _longer(root, trial, epochs, over=over)
+        again = trial.executions.all() if over else trial.executions.exclude(state=TrialState.COMPLETED)
+        again.update(state=TrialState.QUEUED)
+        move_trial(trial, TrialState.QUEUED, finished=None, restarts=0, error=None, **fields)
+        where = f"job:{trial.job_id}"
+        audit.record(
+            "trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=trial.epochs
+        )
+    return trial
+
+
+def _require_checkpoints(trial: Trial, *, every: bool) -> None:
+    """Refuse a trial of which nothing is left to go on from; of a completed one all executions go on."""
+    standing = set(trial.checkpoints.filter(removed=None).values_list("execution", flat=True))
+    wanted = set(trial.executions.values_list("number", flat=True))
+    if wanted <= standing or (standing and not every):
+        return
+    if every:
+        raise StaleState(
+            f"a checkpoint of trial {trial.number} is gone: only the best trials keep theirs once they are "
+            "over. Queue its values again to train longer"
+        )
+    raise StaleState(f"trial {trial.number} left no checkpoint: retry it, which begins anew")
+
+
+def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[str, int]:
+    """Return the columns that make a trial train to `epochs`."""
+    if epochs is None:
+        if over:
+            message = f"trial {trial.number} is completed: say up to which epoch it shall go on"
+            raise BadInput(message, [Problem("/epochs", message)])
+        return {}
+    trained = trial.executions.aggregate(most=Max("epochs"))["most"] or 0
+    if epochs <= trained:
+        message = f"trial {trial.number} has trained {trained} epochs: give more"
+        raise BadInput(message, [Problem("/epochs", message)])
+    spec = root.revision.spec if root.revision is not None else None
+    if spec is not None and spec.search is not None:
+        if spec.search.algorithm in RUNGS and epochs <= spec.fit.epochs:
+            message = f"{spec.search.algorithm} decides on the first {spec.fit.epochs} epochs: give more"
+            raise BadInput(message, [Problem("/epochs", message)])
+        try:
+            fit = spec.model_copy(update={"search": None})  # of a search with rungs, epochs are no value
+            apply_values(fit, {**trial.values, "epochs": epochs})
+        except (ValueError, ValidationError) as error:
+            message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise BadInput(message, [Problem("/epochs", message)]) from error
+    return {"epochs": epochs}
 
 
 def train(trial: Trial, *, by: User) -> Job:
@@ -99,7 +172,7 @@ def train(trial: Trial, *, by: User) -> Job:
     )
 
 
-def _searching(job_id: int) -> Job:
+def searching(job_id: int) -> Job:
     """Return a search, locked, that still takes trials."""
     root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
     if root.state in FINAL:

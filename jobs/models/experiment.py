@@ -31,6 +31,7 @@ class Revision(models.Model):
     number = models.PositiveIntegerField()
     spec_json = models.JSONField(db_column="spec")
     digest = models.CharField(max_length=64, db_index=True)
+    reason = models.CharField(max_length=1000, blank=True, help_text="why a running search was changed")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
 

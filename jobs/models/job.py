@@ -101,7 +101,7 @@ class Trial(models.Model):
     state = models.CharField(max_length=10, choices=_choices(TrialState), default=TrialState.QUEUED.value)
     values = models.JSONField()
     values_digest = models.CharField(max_length=64)
-    source = models.CharField(max_length=10, default="algorithm", help_text="algorithm, or hand")
+    source = models.CharField(max_length=10, default="algorithm", help_text="algorithm, hand, or withdrawn")
     attempt = models.PositiveIntegerField(default=0, help_text="the fence of its newest attempt; 0 before")
     restarts = models.PositiveIntegerField(default=0)
     score = models.FloatField(null=True)

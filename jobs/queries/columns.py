@@ -55,7 +55,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     Raises:
         Conflict: the job is no search.
     """
-    space = outcomes.search_of(search).space
+    space = outcomes.widest_space(search)
     head = cursor(search)  # before the rows: what comes between is read twice rather than never
     numbers = _changed(search, after) if after is not None else None
     rows = search.trials.order_by("number")

@@ -46,7 +46,7 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
     Raises:
         Conflict: the job is no search.
     """
-    names = [parameter.name for parameter in outcomes.search_of(search).space]
+    names = [parameter.name for parameter in outcomes.widest_space(search)]
     rows = search.trials.order_by("number")
     if numbers:
         rows = rows.filter(number__in=numbers)

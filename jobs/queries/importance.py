@@ -73,7 +73,7 @@ def request(search: Job) -> ImportanceRequest:
         .values_list("values", "score")
         if score is not None and math.isfinite(score)
     ]
-    columns = unit_interval(outcomes.search_of(search).space, [values for values, _ in rows])
+    columns = unit_interval(outcomes.widest_space(search), [values for values, _ in rows])
     return ImportanceRequest(
         names=tuple(columns),
         columns=tuple(tuple(column) for column in columns.values()),

@@ -8,14 +8,24 @@ from typing import Any
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
 from jobs.errors import Conflict
-from jobs.models import Dataset, Execution, Job, Project, Trial
+from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.spec.outside import OutsideSearch
 from jobs.spec.pareto import fronts
 from jobs.spec.search import RUNGS, Objective, SearchSpec
+from jobs.spec.search_space import Space
 from jobs.states import JobKind, JobState, TrialState
 
 FAILING = "failing"
 """The key of a root's payload that holds why it fails, while workers still hold parts of it."""
+
+BEYOND = "beyond_space"
+"""The key that holds how many of its algorithm's trials lie outside a space that was made narrower."""
+
+FIRST = "first_revision"
+"""The key that holds which revision a search began with, once it was revised."""
+
+WITHDRAWN = "withdrawn"
+"""The source of a trial that its algorithm took back before it began: it counts as none."""
 
 
 MEASURED = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
@@ -51,6 +61,14 @@ def search_of(root: Job) -> SearchSpec:
     return search
 
 
+def widest_space(root: Job) -> Space:
+    """Return the space that a search began with: every trial lies inside, even if it is narrower now."""
+    if FIRST not in root.payload:
+        return search_of(root).space
+    first = Revision.objects.get(pk=root.payload[FIRST]).spec.search
+    return first.space if first is not None else ()
+
+
 def score_of(trial: Trial) -> tuple[float | None, float | None]:
     """Return mean and spread over a trial's executions of each one's best epoch so far."""
     rows = trial.executions.filter(state__in=MEASURED).values_list("score", flat=True)
@@ -63,7 +81,10 @@ def trials_planned(root: Job) -> int:
     if root.is_outside:
         return outside_of(root).planned()
     search = search_of(root)
-    return search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
+    planned = search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
+    if search.algorithm == "grid":  # trials outside the grid are none of its points
+        return min(search.max_trials, planned + int(root.payload.get(BEYOND, 0)))
+    return planned
 
 
 def top_rung(root: Job) -> int | None:

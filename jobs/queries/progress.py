@@ -69,7 +69,7 @@ def of(job: Job) -> Progress:
 def _counted(job: Job) -> tuple[float, float, str]:
     if job.kind == JobKind.SEARCH:
         search = outcomes.search_of(job)
-        extra = job.trials.exclude(source="algorithm").count()
+        extra = job.trials.filter(source="hand").count()
         executions = Execution.objects.filter(trial__job=job)
         if job.revision is not None and search.algorithm in RUNGS:
             whole = job.revision.spec.fit.epochs

@@ -101,7 +101,9 @@ class IntParameter(_Range):
         return self
 
     def _steps(self) -> Sequence[int]:
-        return whole_steps(self.min, self.max, self.step or 1, self.sampling)
+        if self.step is None:
+            return range(self.min, self.max + 1)
+        return whole_steps(self.min, self.max, self.step, self.sampling)
 
     def takes(self, value: Value) -> bool:
         """Say whether sampling or a grid may give this value."""

@@ -30,11 +30,14 @@ class TrialRow(Frozen):
     Attributes:
         score: the objective's value, None while unknown; of a trial that waits at a rung, its value there.
         scores: one value an objective, where there are several.
-        source: `algorithm`, `hand`, or `earlier` (a trial of the search that this one is warm-started from).
+        source: `algorithm`, `hand`, `earlier` (a trial of the search that this one is warm-started from), or
+            `withdrawn` (the algorithm's, taken back before it began).
         bracket: which bracket of Hyperband it belongs to.
         rung: how often it was promoted. A `paused` trial has reached the end of this rung and waits there.
         epochs: up to which epoch it may train at this rung; None: to the end.
         rungs: its score at the end of each rung it has reached, oldest first.
+        inside: False of one whose values were searched only before the space was made narrower. It counts
+            among the trials made, and no model learns from it.
     """
 
     number: int = Field(ge=0)
@@ -47,6 +50,7 @@ class TrialRow(Frozen):
     rung: int = 0
     epochs: int | None = None
     rungs: tuple[float | None, ...] = ()
+    inside: bool = True
 
     def waits(self) -> bool:
         """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""

@@ -163,3 +163,46 @@ def test_a_refused_configuration_that_is_loaded_again_leads_to_the_trials(
 
 def test_a_cursor_of_another_list_is_refused(browser: Client) -> None:
     assert browser.get("/jobs", {"cursor": "x"}).status_code == 422
+
+
+CHANGED = {"revise-revision": "1", "revise-max_trials": "9", "revise-max_consecutive_failures": "3"}
+
+
+def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) -> None:
+    page = browser.get(f"/jobs/{wide_search.pk}").content.decode()
+    assert 'data-dialog="revise"' in page and 'value="4"' in page, "it shows what is"
+    typed = CHANGED | {
+        "revise-units:min": "16",
+        "revise-units:max": "32",
+        "revise-dropout:min": "0.0",
+        "revise-dropout:max": "0.5",
+        "revise-optimizer:values": ["sgd"],
+        "revise-comment": "adam diverges",
+    }
+    said = browser.post(f"/jobs/{wide_search.pk}/revise/preview", typed).content.decode()
+    assert "Trials, at most: 9, before 4" in said and "optimizer takes &#x27;sgd&#x27;" in said
+    assert wide_search.experiment is not None and wide_search.experiment.revisions.count() == 1
+    answer = browser.post(f"/jobs/{wide_search.pk}/revise", typed)
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{wide_search.pk}")
+    wide_search.refresh_from_db()
+    assert wide_search.revision is not None and wide_search.revision.reason == "adam diverges"
+    search = wide_search.revision.spec.search
+    assert search is not None and [list(search.space[i].grid()) for i in (0, 2)] == [[16, 32], ["sgd"]]
+    late = browser.post(f"/jobs/{wide_search.pk}/revise", typed | {"revise-max_trials": "12"})
+    assert late.status_code == 409
+
+
+def test_a_refused_change_is_shown_again_in_the_dialog_with_its_place(browser: Client, search: Job) -> None:
+    answer = browser.post(f"/jobs/{search.pk}/revise", CHANGED | {"revise-units:min": "0", "revise-units:max": "64"})
+    assert answer.status_code == 422 and "data-open-now" in answer.content.decode()
+    assert list(answer.context["revise_form"].errors) == ["units:min"]
+
+
+def test_what_stands_in_the_way_is_told_on_a_page_that_leads_back(browser: Client, search: Job) -> None:
+    came_from = f"/jobs/{search.pk}?tab=trials"
+    answer = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": f"http://testserver{came_from}"})
+    page = answer.content.decode()
+    assert answer.status_code == 409 and "only a paused one can resume" in page
+    assert f'href="{escape(came_from)}"' in page
+    elsewhere = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": "https://example.org/x"})
+    assert "example.org" not in elsewhere.content.decode()

@@ -73,6 +73,7 @@ class RevisionOut(Schema):
     number: int
     digest: str
     spec: Json
+    reason: str
     created_by: str
     created: Time
 
@@ -143,6 +144,7 @@ def _revision(revision: Revision) -> RevisionOut:
         number=revision.number,
         digest=revision.digest,
         spec=revision.spec_json,
+        reason=revision.reason,
         created_by=revision.created_by.username,
         created=revision.created,
     )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from jobs.queries import metrics as metric_log
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Value
 from jobs.states import JobKind, JobState
+from webapp.api import etags
 from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
@@ -103,9 +104,12 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilters], paging: Query[Pa
 
 
 @router.get("/jobs/{int:job_id}", response=Json)
-def get_job(request: HttpRequest, job_id: Id) -> Json:
-    """Return a job with its steps, progress and results."""
-    return shown.detail(access.get_job(actor(request), job_id))
+def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> Json:
+    """Return a job with its steps, progress and results; its ETag is its revision, for `revise`."""
+    job = access.get_job(actor(request), job_id)
+    if job.revision is not None:
+        etags.give(response, job.revision.number)
+    return shown.detail(job)
 
 
 @router.patch("/jobs/{int:job_id}", response=Json)
@@ -185,12 +189,12 @@ def get_trial(request: HttpRequest, job_id: Id, number: Number) -> Json:
 @router.post("/jobs/{int:job_id}/trials/{int:number}/{order}", response={202: Json})
 @idempotent
 def order_trial(
-    request: HttpRequest, job_id: Id, number: Number, order: Literal["retry", "continue", "again", "train"]
+    request: HttpRequest, job_id: Id, number: Number, order: Literal["retry", "again", "train"]
 ) -> tuple[int, Json]:
     """Run a failed or stopped trial again, queue its values once more, or train them for real.
 
-    `retry` and `continue` are the same: finished executions stay, broken ones go on from their newest
-    checkpoints. `again` answers the new trial, `train` the new job.
+    Under `retry` finished executions stay, and broken ones go on from their newest checkpoints. `again`
+    answers the new trial, `train` the new job.
     """
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)

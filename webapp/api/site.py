@@ -28,7 +28,8 @@ RESOURCES = (
     "datasets",
     "experiments",
     "search_spaces",
-    "trials",  # before jobs, whose last address would match
+    "trials",  # these two before jobs, whose last addresses would match
+    "steering",
     "jobs",
     "artifacts",
     "models",

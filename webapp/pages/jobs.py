@@ -12,7 +12,8 @@ from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes, paging, waiting
-from jobs.states import FINAL, JobKind, JobState
+from jobs.states import FINAL, Desired, JobKind, JobState
+from webapp.forms.revise import ReviseForm
 from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
 
@@ -100,9 +101,15 @@ def _of_search(row: Job) -> dict[str, Any]:
         ],
         "best": outcomes.best_trials(row, limit=1).first(),
         "objective": outcomes.objective_of(row),
+        "revise_form": ReviseForm(row) if may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),
     }
+
+
+def may_revise(row: Job) -> bool:
+    """Say whether a search can be changed now."""
+    return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.takes_trials(row)
 
 
 def _track(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

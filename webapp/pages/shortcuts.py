@@ -73,7 +73,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 def refusal(request: HttpRequest, error: TrainyardError) -> HttpResponse:
     """Show why something was refused, under the status that belongs to it."""
     found = error.problems if isinstance(error, BadInput) else ()
-    context = {"error": error, "problems": found, "status": error.status}
+    context = {"error": error, "problems": found, "status": error.status, "back": came_from(request)}
     if is_partial(request):
         toast = {"toast": [{"text": error.message, "level": "error"}]}
         headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)}
@@ -122,12 +122,17 @@ def go(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:
 
 def go_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
     """Redirect to the page a form was on (`next`, or where the browser says), else to `default`."""
+    return go(came_from(request) or default)
+
+
+def came_from(request: HttpRequest) -> str:
+    """Return the address of ours that a form was on: `next`, or what the browser says; else nothing."""
     here = {request.get_host()}
     for candidate in (request.POST.get("next", ""), request.headers.get("Referer", "")):
         if candidate and url_has_allowed_host_and_scheme(candidate, here, require_https=request.is_secure()):
             parts = urlsplit(candidate)
-            return go(parts.path + (f"?{parts.query}" if parts.query else ""))
-    return go(default)
+            return parts.path + (f"?{parts.query}" if parts.query else "")
+    return ""
 
 
 def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
-            for p in space_of(row.job)
+            for p in outcomes.widest_space(row.job)
         ],
         "metrics": compared.metrics(row, best),
         "checkpoints": row.checkpoints.order_by("execution", "-step"),

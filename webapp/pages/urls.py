@@ -14,7 +14,8 @@ SUBJECTS = (
     "projects",
     "experiments",
     "experiment_form",
-    "trials",  # before jobs, whose address of an order takes any word
+    "trials",  # these two before jobs, whose address of an order takes any word
+    "steering",
     "jobs",
     "compare",
     "queue",

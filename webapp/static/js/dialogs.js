@@ -1,4 +1,5 @@
-// Asks before something is lost, naming what: forms with data-confirm, and htmx's hx-confirm.
+// Dialogs of a page open by a button with data-dialog, or at once when they hold a refused form. And one
+// asks before something is lost, naming what: forms with data-confirm, and htmx's hx-confirm.
 const dialog = document.getElementById("confirm");
 
 function ask({ title, lost = "", verb = "Go on" }) {
@@ -11,6 +12,13 @@ function ask({ title, lost = "", verb = "Go on" }) {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
   });
 }
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog)?.showModal();
+  event.target.closest("[data-dialog-close]")?.closest("dialog").close();
+});
+document.querySelector("dialog[data-open-now]")?.showModal();
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;

@@ -1,7 +1,6 @@
 """Grid search: the next configurations of the space's own enumeration."""
 
 from collections.abc import Callable
-from itertools import islice
 
 from jobs.spec.search_space import Value, grid
 from jobs.spec.suggest import Key, key
@@ -11,11 +10,14 @@ from workers.engine.search.history import History
 def start(history: History) -> Callable[[History], dict[str, Value] | None]:
     """Return what gives the next point of the grid, and None once it is used up.
 
-    Each trial of this algorithm took the first point that was free, so the first free one stands no earlier
-    than after as many points as it has made trials.
+    Usually the trials of this algorithm are the first points of the grid, and it goes on behind them.
     """
-    points = islice(grid(history.search.space), len(history.own), None)
-    taken = _taken(history)
+    points = grid(history.search.space)
+    taken = _by_hand(history)
+    if not all(row.values == next(points, None) for row in history.own):
+        # a point was passed over, or the space was made narrower and has other points than before
+        points = grid(history.search.space)
+        taken |= {key(row.values) for row in history.own}
 
     def propose(_: History) -> dict[str, Value] | None:
         return next((values for values in points if key(values) not in taken), None)
@@ -23,16 +25,12 @@ def start(history: History) -> Callable[[History], dict[str, Value] | None]:
     return propose
 
 
-def _taken(history: History) -> set[Key]:
-    """Return the points to pass over: those queued by hand, unless they are wanted again, and our own.
-
-    Of our own only the newest can lie that far: each was put off by one that was queued by hand.
-    """
-    by_hand = [row for row in history.rows if row.source != "algorithm"]
-    own = history.own[-4 * len(by_hand) :] if by_hand else []
+def _by_hand(history: History) -> set[Key]:
+    """Return the points to pass over since they were queued by hand, unless they are wanted again."""
     policy = history.search.duplicates
+    by_hand = [row for row in history.rows if row.source != "algorithm"]
     if policy == "train":
-        by_hand = []
-    elif policy == "answer":  # what has no result yet cannot answer
+        return set()
+    if policy == "answer":  # what has no result yet cannot answer
         by_hand = [row for row in by_hand if row.result() is None]
-    return {key(row.values) for row in (*own, *by_hand)}
+    return {key(row.values) for row in by_hand}

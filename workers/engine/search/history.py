@@ -55,6 +55,9 @@ class History:
     @property
     def left(self) -> int:
         """Return how many trials the algorithm may still make."""
+        if self.search.algorithm == "grid":  # points may be fewer than trials, and outside ones are no points
+            inside = sum(row.inside for row in self.own)
+            return max(min(self.search.max_trials - len(self.own), self._planned - inside), 0)
         return max(self._planned - len(self.own), 0)
 
     @cached_property
@@ -64,11 +67,15 @@ class History:
     def model_rows(self, limit: int) -> list[TrialRow]:
         """Return what a model learns from: results, of earlier searches too, and trials that are pending.
 
+        Trials outside a space that was made narrower are left out: a value that is gone has no place on any
+        axis, and one beyond a bound would stand at the bound and speak for it.
+
         Of more results than `limit` the best quarter stays, by the first objective, and of the others
         the newest: where a search is now, and where it was best.
         """
-        pending = [row for row in self.rows if row.result() is None and row.is_pending()]
-        scored = self.earlier + [row for row in self.rows if row.result() is not None]
+        inside = [row for row in self.rows if row.inside]
+        pending = [row for row in inside if row.result() is None and row.is_pending()]
+        scored = self.earlier + [row for row in inside if row.result() is not None]
         if len(scored) <= limit:
             return scored + pending
         best = sorted(range(len(scored)), key=lambda i: self.cost(scored[i]))[: limit // 4]

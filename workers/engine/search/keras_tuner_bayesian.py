@@ -40,7 +40,7 @@ CANDIDATES = 50
 def propose(history: History) -> dict[str, Value]:
     """Return the next configuration; trials without a score yet push it away from them."""
     search, number = history.search, history.next_number
-    rows = [row for row in history.rows if row.score is not None or row.is_pending()]
+    rows = [row for row in history.rows if row.inside and (row.score is not None or row.is_pending())]
     if sum(row.score is not None for row in rows) < initial_points(search):
         return _unseen(history, number)
     with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):

@@ -1,0 +1,91 @@
+"""Steering a search by REST: what is asked, what is refused, and where."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobs.models import Job
+from tests.api.conftest import Caller
+from tests.factories import make_experiment, make_job, make_trials
+from tests.people import People
+
+
+@pytest.fixture
+def search(people: People) -> Job:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 2)
+    return job
+
+
+@pytest.fixture
+def owner(people: People, call: Callable[..., Caller]) -> Caller:
+    return call(people.owner)
+
+
+def places(answer: Any) -> list[str]:
+    return [error["pointer"] for error in answer.json()["errors"]]
+
+
+def test_a_search_is_revised_under_the_revision_that_was_seen(owner: Caller, search: Job) -> None:
+    address = f"/jobs/{search.pk}"
+    assert owner.get(address)["ETag"] == '"1"'
+    change = {"search": {"max_trials": 9, "space": [{"name": "units", "max": 32}]}, "comment": "64 is no use"}
+    answer = owner.post(f"{address}/revise", change, **{"If-Match": '"1"'})
+    assert (answer.status_code, answer.json()["revision"], answer["ETag"]) == (202, 2, '"2"')
+    late = owner.post(f"{address}/revise", {"search": {"max_trials": 8}, "revision": 1})
+    assert (late.status_code, late.json()["code"]) == (409, "stale_state")
+    assert owner.post(f"{address}/revise", change, **{"If-Match": '"1"'}).status_code == 412
+    (newest, _) = owner.get(f"/experiments/{search.experiment_id}/revisions").json()["items"]
+    assert (newest["number"], newest["reason"], newest["created_by"]) == (2, "64 is no use", "owner")
+    assert newest["spec"]["search"]["space"][0]["max"] == 32
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"search": {"max_trials": 1}}, "/search/max_trials"),
+        ({"search": {"max_trials": None}}, "/search/max_trials"),
+        ({"search": {"max_trials": "many"}}, "/search/max_trials"),
+        ({"search": {"algorithm": "grid"}}, "/search/algorithm"),
+        ({"search": {"space": [{"name": "units", "min": 0}]}}, "/search/space/0/min"),
+        ({"search": {"space": [{"name": "units", "min": {}}]}}, "/search/space/0/min"),
+        ({"search": {"space": ["units"]}}, "/search/space/0"),
+        ({"search": {}}, "/search"),
+        ({}, "/search"),
+    ],
+)
+def test_what_does_not_hold_is_refused_with_its_place(
+    owner: Caller, search: Job, body: Any, pointer: str
+) -> None:
+    answer = owner.post(f"/jobs/{search.pk}/revise", body)
+    assert (answer.status_code, places(answer)) == (422, [pointer])
+
+
+def test_who_only_looks_may_not_steer(people: People, call: Callable[..., Caller], search: Job) -> None:
+    for user, status in [(people.viewer, 403), (people.stranger, 404)]:
+        caller = call(user)
+        assert caller.post(f"/jobs/{search.pk}/revise", {"search": {"max_trials": 9}}).status_code == status
+        assert caller.post(f"/jobs/{search.pk}/trials/1/continue", {"epochs": 9}).status_code == status
+
+
+def test_a_trial_goes_on_only_from_a_checkpoint_and_to_more_epochs(owner: Caller, search: Job) -> None:
+    address = f"/jobs/{search.pk}/trials/1/continue"
+    gone = owner.post(address, {"epochs": 9})
+    assert (gone.status_code, gone.json()["code"]) == (409, "stale_state")
+    for execution in (1, 2):
+        search.checkpoints.create(
+            trial=search.trials.get(number=1),
+            execution=execution,
+            attempt=1,
+            step=50,
+            epoch=5,
+            folder=f"{execution}",
+            manifest="m",
+            bytes=1,
+        )
+    assert places(owner.post(address)) == ["/epochs"]
+    assert places(owner.post(address, {"epochs": 5})) == ["/epochs"]
+    answer = owner.post(address, {"epochs": 9})
+    assert (answer.status_code, answer.json()["state"]) == (202, "queued")

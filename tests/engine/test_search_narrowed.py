@@ -1,0 +1,105 @@
+"""Searches whose space was made narrower: rows outside it are there, and nothing stumbles over them."""
+
+from typing import get_args
+
+import pytest
+
+from jobs.spec.narrowing import holds, narrowed
+from jobs.spec.search import RUNGS, Algorithm
+from jobs.spec.search_space import check_values, grid
+from jobs.spec.suggest import TrialRow, key
+from tests.engine.searching import ask, search, values_of
+
+WIDE = search(
+    space=[
+        {"name": "units", "kind": "int", "min": 16, "max": 128, "step": 16},
+        {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"},
+        {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd", "rmsprop"]},
+        {
+            "name": "momentum",
+            "kind": "float",
+            "min": 0.0,
+            "max": 0.9,
+            "when": {"name": "optimizer", "in": ["sgd"]},
+        },
+        {"name": "batch_norm", "kind": "boolean"},
+    ]
+).space
+NARROW = narrowed(
+    WIDE,
+    [
+        {"name": "units", "max": 64},
+        {"name": "learning_rate", "max": 1e-2},
+        {"name": "optimizer", "values": ["adam", "rmsprop"]},
+        {"name": "batch_norm", "kind": "fixed", "value": True},
+    ],
+)
+
+
+def rows_of_before(algorithm):
+    """Return what a search over the wide space had made: most is done, two trials run, one failed."""
+    spec = search(algorithm, WIDE, max_trials=60)
+    found = ask(spec, count=12, epochs=9).suggestions
+    rows = []
+    for number, made in enumerate(found, 1):
+        state = {3: "running", 4: "running", 5: "failed"}.get(number, "completed")
+        rows.append(
+            TrialRow(
+                number=number,
+                state=state,
+                values=made.values,
+                score=number / 12 if state == "completed" else None,
+                bracket=made.bracket,
+                epochs=made.epochs,
+                inside=holds(NARROW, made.values, on_grid=algorithm == "grid"),
+            )
+        )
+    assert any(not row.inside for row in rows)
+    return rows
+
+
+@pytest.mark.parametrize("algorithm", get_args(Algorithm))
+def test_rows_outside_the_space_are_taken_and_what_comes_lies_inside(algorithm):
+    found = values_of(ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9))
+    assert len(found) == 4
+    assert all(check_values(NARROW, values) == values for values in found)
+
+
+@pytest.mark.parametrize("algorithm", sorted(set(get_args(Algorithm)) - RUNGS))
+def test_trials_outside_the_space_count_among_those_made(algorithm):
+    answer = ask(search(algorithm, NARROW, max_trials=14), rows_of_before(algorithm), 10, epochs=9)
+    assert len(answer.suggestions) == 2 and answer.exhausted
+
+
+def walked(space, narrow):
+    """Walk five points of a grid, make it narrower, and walk on to its end."""
+    before = values_of(ask(search("grid", space, max_trials=1000), count=5))
+    rows = [
+        TrialRow(
+            number=i, state="completed", values=values, score=0.5, inside=holds(narrow, values, on_grid=True)
+        )
+        for i, values in enumerate(before, 1)
+    ]
+    answer = ask(search("grid", narrow, max_trials=1000), rows, 1000)
+    assert answer.exhausted
+    return before, values_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("space", "sent"),
+    [
+        ([{"name": "units", "kind": "int", "min": 0, "max": 9}], {"name": "units", "min": 3}),
+        ([{"name": "units", "kind": "int", "min": 0, "max": 9}], {"name": "units", "step": 2}),
+        (
+            [{"name": "rate", "kind": "float", "min": 0.0, "max": 9.0}],
+            {"name": "rate", "min": 3.0, "max": 7.5},
+        ),
+        ([{"name": "rate", "kind": "float", "min": 0.0, "max": 9.0}], {"name": "rate", "max": 4.5}),
+    ],
+)
+def test_a_grid_made_narrower_is_walked_to_its_end_and_no_point_twice(space, sent):
+    wide = search("grid", space).space
+    narrow = narrowed(wide, [sent])
+    before, after = walked(wide, narrow)
+    every = [key(values) for values in grid(narrow)]
+    assert sorted(map(key, after)) == sorted(set(every) - set(map(key, before)))

@@ -1,0 +1,51 @@
+"""Changing a search while it runs: the dialog of its page, and what the change would come to."""
+
+from django.http import HttpResponse
+from django.urls import path
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import revise
+from jobs.errors import BadInput
+from webapp.forms.revise import ReviseForm
+from webapp.pages.jobs import job_page
+from webapp.pages.shortcuts import Request, action, form_page, go, render, say
+
+
+@form_page
+def revise_job(request: Request, job_id: int) -> HttpResponse:
+    """Change a search; a refused form is shown again in its dialog."""
+    row = access.get_job(request.user, job_id, Action.WRITE)
+    if request.method != "POST":
+        return go("job", row.pk)
+    form = ReviseForm(row, request.POST)
+    if form.is_valid():
+        seen, comment = form.cleaned_data["revision"], form.cleaned_data["comment"]
+        try:
+            made = revise.revise(row, form.sent, by=request.user, seen=seen, comment=comment)
+        except BadInput as error:
+            form.refused(error)
+        else:
+            say(request, f"Job {row.pk} goes on with revision {made.number}.")
+            return go("job", row.pk)
+    return job_page(request, row, "overview", status=422, revise_form=form)
+
+
+@action
+def preview(request: Request, job_id: int) -> HttpResponse:
+    """Say what the change in the form would come to; changes nothing."""
+    row = access.get_job(request.user, job_id, Action.WRITE)
+    form = ReviseForm(row, request.POST)
+    change = None
+    if form.is_valid() and form.sent:
+        try:
+            change = revise.preview(row, form.sent)
+        except BadInput as error:
+            form.refused(error)
+    return render(request, "jobs/revise_plan.html", {"form": form, "change": change})
+
+
+urls = [
+    path("jobs/<int:job_id>/revise", revise_job, name="job_revise"),
+    path("jobs/<int:job_id>/revise/preview", preview, name="job_revise_preview"),
+]
