@@ -74,6 +74,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "states": STATES,
         "space": [_parameter(parameter) for parameter in space],
         "waiting": waiting.reasons(search),
+        **_told_of(search),
         "number": number,
         "state": [STATES.index(word) for word in state],
         "score": _floats(score),
@@ -84,6 +85,16 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "finished": _times(finished),
         "values": {parameter.name: _values(parameter, values) for parameter in space},
         **_of_executions(keys, executions),
+    }
+
+
+def _told_of(search: Job) -> Columns:
+    """Return the numbers of the trials on the Pareto front, and which trial answers for which."""
+    front = outcomes.standing(search).front
+    answers = search.trials.exclude(answered_by=None).values_list("number", "answered_by__number")
+    return {
+        "front": sorted(search.trials.filter(pk__in=front).values_list("number", flat=True)) if front else [],
+        "answers": {str(number): first for number, first in answers},
     }
 
 

@@ -132,11 +132,19 @@ def artifact(row: JobArtifact) -> Shown:
 def trials(job: Job) -> QuerySet[Trial]:
     """Return a search's trials with their executions."""
     executions = Prefetch("executions", Execution.objects.order_by("number"))
-    return job.trials.prefetch_related(executions)
+    return job.trials.select_related("answered_by").prefetch_related(executions)
 
 
-def trial(row: Trial, *, best: int | None) -> Shown:
-    """Return a trial as the API shows it; `best` is the number of the best one."""
+def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = None) -> Shown:
+    """Return a trial as the API shows it.
+
+    Args:
+        row: the trial.
+        best: the number of the best one.
+        standing: of all trials of its search, where there are several to show; it is looked up if None.
+    """
+    several = standing if standing is not None else outcomes.standing(row.job)
+    scores = several.scores.get(row.pk)
     newest = row.checkpoints.filter(removed=None).order_by("-pk").first()
     return {
         "number": row.number,
@@ -145,7 +153,10 @@ def trial(row: Trial, *, best: int | None) -> Shown:
         "score": row.score,
         "std": row.std,
         "best": row.number == best,
+        "scores": dict(zip(several.objectives, scores, strict=True)) if scores is not None else None,
+        "pareto": row.pk in several.front if several.objectives else None,
         "source": row.source,
+        "answered_by": row.answered_by.number if row.answered_by is not None else None,
         "restarts": row.restarts,
         "error": row.error,
         "executions": [_execution(e) for e in row.executions.all()],

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
@@ -134,6 +134,32 @@ def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit:
     ordered = [keys[i] for front in fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
     place = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
     return rows.filter(pk__in=ordered).order_by(place) if ordered else rows.none()
+
+
+class Standing(NamedTuple):
+    """How the completed trials of a search with several objectives stand; empty where there is one.
+
+    Attributes:
+        scores: by the trial's key, one value an objective.
+        objectives: the metrics, in the same order.
+        front: the keys of the trials that no other beats in all of them.
+    """
+
+    scores: dict[int, tuple[float, ...]]
+    objectives: tuple[str, ...]
+    front: frozenset[int]
+
+
+def standing(root: Job) -> Standing:
+    """Return how the trials of a search stand under several objectives."""
+    several = _several_objectives(root)
+    if several is None:
+        return Standing({}, (), frozenset())
+    scores = scores_of(root.trials.all(), several)
+    keys = sorted(scores)
+    costs = [tuple(o.cost(x) for o, x in zip(several, scores[pk], strict=True)) for pk in keys]
+    first = next(iter(fronts(costs, enough=1)), [])
+    return Standing(scores, tuple(o.metric for o in several), frozenset(keys[i] for i in first))
 
 
 def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[int, tuple[float, ...]]:

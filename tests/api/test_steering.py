@@ -7,7 +7,7 @@ import pytest
 
 from jobs.models import Job
 from tests.api.conftest import Caller
-from tests.factories import make_experiment, make_job, make_trials
+from tests.factories import SEARCH, make_experiment, make_job, make_trials
 from tests.people import People
 
 
@@ -89,3 +89,31 @@ def test_a_trial_goes_on_only_from_a_checkpoint_and_to_more_epochs(owner: Caller
     assert places(owner.post(address, {"epochs": 5})) == ["/epochs"]
     answer = owner.post(address, {"epochs": 9})
     assert (answer.status_code, answer.json()["state"]) == (202, "queued")
+
+
+def test_under_several_objectives_each_trial_tells_its_scores_and_whether_it_is_beaten(
+    people: People, call: Callable[..., Caller]
+) -> None:
+    objectives = [
+        {"metric": "val_accuracy", "direction": "max"},
+        {"metric": "val_loss", "direction": "min"},
+    ]
+    search = {key: value for key, value in SEARCH["search"].items() if key != "objective"}
+    spec = {**SEARCH, "search": {**search, "objectives": objectives}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    for trial, (accuracy, loss) in zip(
+        make_trials(job, 3), [(0.9, 0.3), (0.8, 0.1), (0.7, 0.2)], strict=True
+    ):
+        trial.executions.update(metrics={"val_accuracy": accuracy, "val_loss": loss})
+    items = call(people.owner).get(f"/jobs/{job.pk}/trials").json()["items"]
+    assert [item["pareto"] for item in items] == [True, True, False]
+    assert items[0]["scores"] == {"val_accuracy": 0.9, "val_loss": 0.3}
+    (best,) = (item["number"] for item in items if item["best"])
+    assert best == 1, "of the first front the best by the first objective"
+    assert call(people.owner).get(f"/jobs/{job.pk}/trials/columns").json()["front"] == [1, 2]
+
+
+def test_with_one_objective_there_is_no_front(owner: Caller, search: Job) -> None:
+    (first, _) = owner.get(f"/jobs/{search.pk}/trials").json()["items"]
+    assert (first["scores"], first["pareto"], first["answered_by"]) == (None, None, None)

@@ -193,7 +193,9 @@ def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) ->
 
 
 def test_a_refused_change_is_shown_again_in_the_dialog_with_its_place(browser: Client, search: Job) -> None:
-    answer = browser.post(f"/jobs/{search.pk}/revise", CHANGED | {"revise-units:min": "0", "revise-units:max": "64"})
+    answer = browser.post(
+        f"/jobs/{search.pk}/revise", CHANGED | {"revise-units:min": "0", "revise-units:max": "64"}
+    )
     assert answer.status_code == 422 and "data-open-now" in answer.content.decode()
     assert list(answer.context["revise_form"].errors) == ["units:min"]
 

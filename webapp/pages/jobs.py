@@ -101,6 +101,7 @@ def _of_search(row: Job) -> dict[str, Any]:
         ],
         "best": outcomes.best_trials(row, limit=1).first(),
         "objective": outcomes.objective_of(row),
+        "warm_start": outcomes.search_of(row).warm_start,
         "revise_form": ReviseForm(row) if may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),

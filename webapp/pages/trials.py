@@ -7,6 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import trials
 from jobs.errors import BadInput
+from jobs.models import Trial
 from jobs.queries import compared, outcomes, waiting
 from jobs.queries import jobs as shown
 from webapp.forms.trials import TrialForm
@@ -58,6 +59,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "may": access.can(request.user, row.job.project, Action.WRITE),
         "may_queue": shown.takes_trials(row.job),
         "may_train": row.job.experiment_id is not None,
+        "may_continue": _least_epochs(row),
         "may_retry": row.state in ("failed", "stopped") and shown.takes_trials(row.job),
         "crumbs": crumbs(
             ("Jobs", reverse("jobs")),
@@ -86,6 +88,24 @@ def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     return go("job", made.pk)
 
 
+def _least_epochs(row: Trial) -> int:
+    """Return the first epoch to which a completed trial could go on; 0 where it cannot."""
+    if row.state != "completed" or not shown.takes_trials(row.job):
+        return 0
+    standing = row.checkpoints.filter(removed=None).exists()
+    return max((e.epochs for e in row.executions.all()), default=0) + 1 if standing else 0
+
+
+@action
+def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
+    """Let a completed trial train on from its checkpoint."""
+    row = access.get_trial(request.user, job_id, number, Action.WRITE)
+    text = request.POST.get("epochs", "")
+    trials.go_on(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
+    say(request, f"Trial {row.number} trains on to epoch {row.epochs}.")
+    return go("trial", row.job_id, row.number)
+
+
 @action
 def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Run a failed or stopped trial again."""
@@ -99,5 +119,6 @@ urls = [
     path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
     path("jobs/<int:job_id>/trials/<int:number>/again", trial_again, name="trial_again"),
     path("jobs/<int:job_id>/trials/<int:number>/train", train_trial, name="trial_train"),
+    path("jobs/<int:job_id>/trials/<int:number>/continue", continue_trial, name="trial_continue"),
     path("jobs/<int:job_id>/trials/<int:number>/retry", retry_trial, name="trial_retry"),
 ]

@@ -34,6 +34,8 @@ class Store extends EventTarget {
     this.values = {};
     this.metrics = {};
     this.waiting = {};
+    this.front = new Set(); // numbers of the trials that no other beats in all objectives
+    this.answers = {}; // number → the trial whose scores it has
   }
 
   soon() {
@@ -51,7 +53,7 @@ class Store extends EventTarget {
 
   take(body) {
     if (body.whole) this.clear();
-    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting });
+    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers });
     const grown = body.number.map((trial) => {
       if (!this.place.has(trial)) {
         this.place.set(trial, this.number.length);

@@ -151,7 +151,7 @@ class Line {
     this.box.setAttribute("aria-label", `Pick trial ${trial}`);
     this.link.href = `/jobs/${table.job}/trials/${trial}`;
     say(this.link, String(trial));
-    this.mark(index === table.best, store.by_hand[index]);
+    this.mark(index === table.best, { "by hand": store.by_hand[index], "Pareto front": store.front.has(trial), [`answered by ${store.answers[trial]}`]: store.answers[trial] });
     this.tellState(store, index, trial);
     table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], told(store, column, index)));
     say(this.done, `${store.executions[index]} done`);
@@ -159,12 +159,13 @@ class Line {
     this.tellTime(store.finished[index]);
   }
 
-  mark(best, hand) {
-    const key = `${best} ${hand}`;
+  mark(best, tags) {
+    const shown = Object.keys(tags).filter((tag) => tags[tag]);
+    const key = `${best} ${shown}`;
     if (this.marked === key) return;
     this.marked = key;
     const trophy = best ? el("span", { title: "best so far" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
-    this.marks.replaceChildren(trophy, hand ? el("span", { class: "ty-tag" }, "by hand") : "");
+    this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 
   tellState(store, index, trial) {

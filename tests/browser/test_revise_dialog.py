@@ -1,0 +1,37 @@
+"""Changing a running search in the dialog of its page, by keyboard alone."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.looking import judge
+from tests.factories import make_experiment, make_job, make_trials
+from tests.people import People
+
+Open = Callable[..., Page]
+
+
+def test_a_search_is_changed_by_keyboard_and_told_what_that_comes_to(people: People, open_as: Open) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 2)
+    page = open_as(people.owner, f"/jobs/{job.pk}")
+    page.get_by_role("button", name="Change…").press("Enter")
+    dialog = page.get_by_role("dialog", name="Change this search")
+    expect(dialog).to_be_visible()
+    judge(page, "light", None)
+    dialog.get_by_label("Trials, at most").fill("9")
+    dialog.get_by_label("To", exact=True).fill("32")
+    plan = dialog.locator("#revise-plan")
+    expect(plan).to_contain_text("Trials, at most: 9, before 4")
+    expect(plan).to_contain_text("units takes whole numbers from 16 to 32")
+    dialog.get_by_label("To", exact=True).fill("640")
+    expect(plan).to_contain_text("640 is above 64")
+    dialog.get_by_label("To", exact=True).fill("32")
+    dialog.get_by_label("To", exact=True).press("Enter")
+    expect(page.get_by_text("goes on with revision 2")).to_be_visible()
+    expect(page).to_have_url(re.compile(rf"/jobs/{job.pk}$"))
+    page.get_by_role("button", name="Change…").press("Enter")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
