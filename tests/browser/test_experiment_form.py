@@ -126,6 +126,20 @@ def test_fields_follow_the_json(form: Page) -> None:
     expect(page.get_by_label("Train the best for real")).not_to_be_checked()
 
 
+def test_several_objectives_are_rows_and_one_is_the_objective_again(form: Page) -> None:
+    page = form
+    step(page, "Search space")
+    lead = spec(page)["search"]["objective"]
+    page.get_by_role("button", name="Add objective").click()
+    search = spec(page)["search"]
+    assert search["objectives"][0] == lead and "objective" not in search
+    at(page, "/search/objectives/1/direction").select_option(label="the lower the better")
+    settled(page, "ok")
+    page.get_by_role("group", name="Objective 1").get_by_role("button", name="Remove").click()
+    search = spec(page)["search"]
+    assert search["objective"]["metric"] == "val_loss" and "objectives" not in search
+
+
 def test_broken_json_is_said_with_its_line_and_keeps_the_fields(form: Page) -> None:
     page = form
     page.locator(".ef-text").fill('{"version": 1,\n "data": }')

@@ -124,6 +124,7 @@ def _show(
         "space_kinds": rows.SPACE,
         "layout_fields": rows.LAYOUT,
         "override_fields": rows.OVERRIDES,
+        "objective_fields": rows.OBJECTIVES,
         "formats": advice.FORMATS,
         "import_formats": READERS.items(),
         "known": {

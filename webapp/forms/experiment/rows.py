@@ -1,4 +1,4 @@
-"""Rows of the search space, of the mesh's layout and of precision overrides; and rows to begin with."""
+"""Rows of the search space, of its objectives, of the mesh's layout and of precision overrides; and rows to begin with."""
 
 from typing import Any
 
@@ -57,6 +57,15 @@ SPACE_COVERS = ("name", "kind", "when")
 LAYOUT = (
     Field("match", "Variables whose path matches", spec="/mesh/layout/*/match", wide=True),
     Field("axes", "Axis of each dimension", kind="axes", spec="/mesh/layout/*/axes"),
+)
+OBJECTIVES = (
+    Field("metric", "Objective", spec="/search/objectives/*/metric", kind="measure"),
+    Field(
+        "direction",
+        "Direction",
+        spec="/search/objectives/*/direction",
+        options=(Option('"max"', "the higher the better"), Option('"min"', "the lower the better")),
+    ),
 )
 OVERRIDES = (
     Field("match", "Layers whose name matches", spec="/precision/overrides/*/match", wide=True),

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from webapp.forms.experiment.description import Field, Group, Option, Section, argument
-from webapp.forms.experiment.rows import SPACE, SPACE_COVERS
+from webapp.forms.experiment.rows import OBJECTIVES, SPACE, SPACE_COVERS
 
 F = Field
 
@@ -96,11 +96,21 @@ SEARCH = Section(
                         Option('"train"', "is trained again"),
                     ),
                 ),
-                F("/search/warm_start", "Learn from job", "Number of a search with the same objective."),
+                F(
+                    "/search/warm_start",
+                    "Learn from job",
+                    "An earlier search of this project with the same objective. Bayesian and TPE learn from it.",
+                ),
                 F("/search/seed", "Seed"),
             ),
             toggle="/search",
             initial=SEARCH_BEGINS,
+        ),
+        Group(
+            "Several objectives",
+            help="For random, grid and TPE: best are the trials that no other beats in all of them.",
+            part="objectives",
+            covers=tuple(field.spec for field in OBJECTIVES),
         ),
         Group(
             "Rungs",

@@ -72,7 +72,11 @@ export class Fields {
       for (const name of ["group", "column", "time"]) delete spec.data.split?.[name];
       if (!this.sheet.measures) return;
       for (const name of ["loss", "metrics"]) delete spec.fit?.[name];
-      if (spec.search && !this.sheet.watched.includes(spec.search.objective?.metric)) spec.search.objective = this.objective();
+      const wanted = spec.search?.objectives ?? [spec.search?.objective];
+      if (spec.search && !wanted.every((one) => this.sheet.watched.includes(one?.metric))) {
+        delete spec.search.objectives;
+        spec.search.objective = this.objective();
+      }
       const stopping = spec.fit?.early_stopping;
       if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) stopping.monitor = "val_loss";
       if (this.sheet.version?.kind === "vector" && spec.model?.template === "cnn") this.setKind(spec, "/model/template", "mlp");

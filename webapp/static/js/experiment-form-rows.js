@@ -1,9 +1,10 @@
 // Lists of rows: the search space, layout rules, precision overrides. Added, removed and moved in place.
 import { offer, read, show } from "./experiment-form-inputs.js";
 
-const LISTS = { space: "/search/space", layout: "/mesh/layout", overrides: "/precision/overrides" };
+const LISTS = { space: "/search/space", objectives: "/search/objectives", layout: "/mesh/layout", overrides: "/precision/overrides" };
 const NEW = {
   layout: (sheet) => ({ match: ".*/kernel", axes: [null, sheet.get("/mesh/axis_names")?.at(-1) ?? null] }),
+  objectives: (sheet) => ({ metric: sheet.watched.find((name) => !(sheet.get("/search/objectives") ?? [sheet.get("/search/objective")]).some((one) => one?.metric === name)) ?? "val_loss", direction: "min" }),
   overrides: () => ({ match: "", policy: "float32" }),
 };
 
@@ -47,7 +48,7 @@ export class Rows {
     element.dataset.index = index;
     element.id = `at/spec${pointer}`;
     element.tabIndex = -1;
-    element.querySelector("legend").textContent = `${name === "space" ? "Hyperparameter" : "Rule"} ${index + 1}`;
+    element.querySelector("legend").textContent = `${{ space: "Hyperparameter", objectives: "Objective" }[name] ?? "Rule"} ${index + 1}`;
     if (name === "space") this.drawConditions(element, row, pointer);
     for (const input of element.querySelectorAll("[data-pointer]")) this.bind(input, pointer, row);
     element.querySelector('[data-move="-1"]').disabled = index === 0;
@@ -63,6 +64,7 @@ export class Rows {
     input.dataset.pointer = `${pointer}/${relative}`;
     input.id = `at/spec${pointer}/${relative}`;
     input.closest("[data-field]")?.querySelector("label")?.setAttribute("for", input.id);
+    if (input.dataset.input === "measure") offer(input, this.sheet.watched);
     if (input.dataset.input === "axes") this.drawAxes(input, Array.isArray(value) ? value : []);
     else if (input.dataset.input === "kind") input.value = value ?? "fixed";
     else if (input.dataset.offer !== "names") show(input, value);
@@ -169,13 +171,31 @@ export class Rows {
     const row = name === "space"
       ? { name: hyperparameter, ...structuredClone(this.sheet.known.beginnings[hyperparameter]) }
       : NEW[name](this.sheet);
-    this.sheet.put(LISTS[name], [...rows, row], "rows");
-    const made = document.getElementById(`at/spec${LISTS[name]}/${rows.length}`);
+    if (name === "objectives" && !rows.length) this.leadWith(row);
+    else this.sheet.put(LISTS[name], [...rows, row], "rows");
+    const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
     made?.querySelector("input, select")?.focus();
   }
 
+  /** The objective so far becomes the first of two: a spec names one or several, not both. */
+  leadWith(row) {
+    this.sheet.edit((spec) => {
+      spec.search.objectives = [spec.search.objective ?? { metric: "val_loss", direction: "min" }, row];
+      delete spec.search.objective;
+    });
+  }
+
   remove(list, index) {
-    this.sheet.put(list, this.sheet.get(list).toSpliced(index, 1), "rows");
+    const left = this.sheet.get(list).toSpliced(index, 1);
+    if (list === LISTS.objectives && left.length < 2) {
+      this.sheet.edit((spec) => {
+        [spec.search.objective] = left;
+        delete spec.search.objectives;
+      });
+      document.querySelector('[data-add="objectives"]').focus();
+      return;
+    }
+    this.sheet.put(list, left, "rows");
     (document.getElementById(`at/spec${list}/${Math.max(index - 1, 0)}`) ?? document.getElementById(`at/spec${list}`))?.focus();
   }
 
