@@ -1,6 +1,7 @@
 """The experiment form by mouse and keyboard: fields and JSON in step, errors at their places, a job made."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from jobs.spec.experiment import ExperimentSpec
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.datasets.making import bundle
+from tests.factories import SEARCH, make_experiment, make_job
 from tests.people import People
 
 Open = Callable[..., Page]
@@ -124,6 +126,34 @@ def test_fields_follow_the_json(form: Page) -> None:
     expect(page.locator('[data-row-of="space"]')).to_have_count(1)
     step(page, "Afterwards")
     expect(page.get_by_label("Train the best for real")).not_to_be_checked()
+
+
+def test_a_search_learns_from_one_with_the_same_objective(
+    people: People, data: dict[str, DatasetVersion], open_as: Open
+) -> None:
+    made = [
+        make_job(
+            by=people.owner,
+            experiment=make_experiment(
+                project=people.project,
+                by=people.owner,
+                spec={
+                    **SEARCH,
+                    "search": {**SEARCH["search"], "objective": {"metric": metric, "direction": way}},
+                },
+            ),
+        )
+        for metric, way in (("val_accuracy", "max"), ("val_loss", "min"))
+    ]
+    page = open_as(people.owner, FORM)
+    settled(page, "ok")
+    step(page, "Search space")
+    at(page, "/search/objective/metric").select_option(label="val_loss")
+    options = at(page, "/search/warm_start").locator("option")
+    expect(options).to_have_text(["none", re.compile(f"job {made[1].pk}: ")])
+    at(page, "/search/warm_start").select_option(index=1)
+    assert spec(page)["search"]["warm_start"] == made[1].pk
+    settled(page, "ok")
 
 
 def test_several_objectives_are_rows_and_one_is_the_objective_again(form: Page) -> None:

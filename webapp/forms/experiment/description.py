@@ -25,7 +25,8 @@ class Field:
         label: what people read.
         help: a sentence under the input.
         kind: how it is typed in; the spec's own kind if empty. Beyond those: `dataset`, `version` and
-            `column` offer what the chosen data set has, `measure` what is measured for its task, `value`
+            `column` offer what the chosen data set has, `measure` what is measured for its task, `search`
+            an earlier search, `value`
             and `values` take numbers, texts or yes/no, `axis` names an axis of the mesh.
         options: entries of a select; the spec's own if empty.
         only: kinds whose argument it is; empty for all.

@@ -1,4 +1,4 @@
-"""Rows of the search space, of its objectives, of the mesh's layout and of precision overrides; and rows to begin with."""
+"""Rows of the search space, of objectives, of the mesh's layout and of precision overrides; beginnings."""
 
 from typing import Any
 

@@ -99,7 +99,8 @@ SEARCH = Section(
                 F(
                     "/search/warm_start",
                     "Learn from job",
-                    "An earlier search of this project with the same objective. Bayesian and TPE learn from it.",
+                    "An earlier search of this project with the same objective; for Bayesian and TPE.",
+                    kind="search",
                 ),
                 F("/search/seed", "Seed"),
             ),

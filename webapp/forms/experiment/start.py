@@ -10,10 +10,12 @@ from jobs.spec.data import Task
 from jobs.spec.model import TEMPLATES
 from jobs.spec.profile import Profile
 from jobs.spec.values import SEARCHABLE_FIT_FIELDS
+from jobs.states import JobKind
 from webapp.forms.experiment.rows import BEGINNINGS
 from webapp.forms.experiment.schema import VARIANTS, Variant
 
 SMALL_IMAGE = 16 * 16
+NEWEST_SEARCHES = 50
 Json = dict[str, Any]
 
 
@@ -86,8 +88,20 @@ def context_for_browser(user: User, project: Project) -> Json:
         "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
         "beginnings": BEGINNINGS,
+        "searches": _searches(project),
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
     }
+
+
+def _searches(project: Project) -> list[Json]:
+    """List the newest searches of a project, by whose trials another may be warm-started."""
+    rows = project.jobs.filter(kind=JobKind.SEARCH).values_list(
+        "pk", "title", "revision__spec_json__search__objectives", "revision__spec_json__search__objective"
+    )
+    return [
+        {"id": pk, "label": f"job {pk}: {title}", "objectives": several or [one]}
+        for pk, title, several, one in rows.order_by("-pk")[:NEWEST_SEARCHES]
+    ]
 
 
 def _variant(variant: Variant) -> Json:

@@ -145,6 +145,7 @@ export class Fields {
         label: (number) => label.version(versions.find((one) => one.number === number)),
       }),
       column: (input) => offer(input, columns, { open: "—" }),
+      search: (input) => this.offerSearches(input),
       measure: (input) => offer(input, sheet.watched),
       loss: (input) => offer(input, sheet.measures?.losses ?? [], { open: "from the task" }),
     };
@@ -158,6 +159,16 @@ export class Fields {
     for (const box of document.querySelectorAll('[data-input="metrics"] input')) {
       box.parentElement.hidden = !fitting.includes(box.value) && !box.checked;
     }
+  }
+
+  /** Offer the earlier searches whose scores mean the same as those of this one. */
+  offerSearches(input) {
+    const { sheet } = this;
+    const asText = (objectives) => objectives.map((one) => `${one?.metric} ${one?.direction ?? "min"}`).join();
+    const wanted = asText(sheet.get("/search/objectives") ?? [sheet.get("/search/objective") ?? { metric: "val_loss" }]);
+    const fitting = sheet.known.searches.filter((one) => asText(one.objectives) === wanted);
+    const label = (id) => sheet.known.searches.find((one) => one.id === id)?.label ?? `job ${id}`;
+    offer(input, fitting.map((one) => one.id), { open: fitting.length ? "none" : "none with this objective yet", label });
   }
 
   /** Draw how many rows go where. */
