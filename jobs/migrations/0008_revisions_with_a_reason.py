@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0006_analyses_and_trials_by_score'),
+        ('jobs', '0007_best_values_of_executions'),
     ]
 
     operations = [
