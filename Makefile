@@ -13,7 +13,7 @@ help:
 	@echo 'make demo    set up, then the whole flow on real data (ARGS=--exit: driven to the end by a script)'
 	@echo 'make up      set up, then run everything; Ctrl-C stops'
 	@echo 'make test    set up with the development tools, then the whole suite (ARGS= goes to pytest)'
-	@echo 'make chaos   kill processes at random moments, 25 times of each kind'
+	@echo 'make chaos   kill processes at random moments: 25 times of each kind, 200 times in searches of every algorithm'
 	@echo 'make lint    formatting, lint, types, import rules, deployment checks'
 
 setup:
@@ -33,6 +33,7 @@ test: setup-dev
 
 chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \
+	TRAINYARD_CHAOS_SEARCH_KILLS=$${TRAINYARD_CHAOS_SEARCH_KILLS:-200} \
 	exec $(RUN) -m pytest tests/chaos tests/runner/test_kill.py $(ARGS)
 
 lint: setup-dev

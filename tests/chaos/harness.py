@@ -62,13 +62,18 @@ class Round:
             readers = self.submit()
             started = time.monotonic()
             for moment, kind in plan:
-                _until(started + moment)
-                self._tell(f"{time.monotonic() - started:6.2f} s: {self._kill(kind, rng)}")
+                self.kill_at(started + moment, kind, rng)
             self.finish(readers)
         for (name, job), facts in zip(self.jobs, self.look(), strict=True):
             assert facts == undisturbed.facts[name], f"{name} (job {job}) did not end as an unbroken one"
         assert not answers.wrong, answers.wrong
         assert answers.right
+
+    def kill_at(self, moment: float, kind: str, rng: random.Random) -> None:
+        """Kill one process of a kind when a moment of the monotonic clock comes, and note it."""
+        _until(moment)
+        late = time.monotonic() - moment
+        self.story.append(f"{kind}, {late:.2f} s after its moment: {self._kill(kind, rng)}")
 
     def submit(self) -> list[SocketReader]:
         """Queue the jobs, each with a live reader."""
@@ -142,9 +147,6 @@ class Round:
         said = self.yard.call("tests.chaos.invariants", "report", *jobs)
         assert not said["problems"], "\n".join(said["problems"])
         return [said["facts"][str(job)] for job in jobs]
-
-    def _tell(self, text: str) -> None:
-        self.story.append(text)
 
 
 def find(yard: RunningYard, kind: str) -> list[psutil.Process]:

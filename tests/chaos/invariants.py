@@ -86,8 +86,12 @@ def _trials(root: Job, events: list[Event]) -> Iterator[str]:
     if len({trial.values_digest for trial in trials}) != len(trials):
         yield f"job {root.pk}: a configuration was tried twice"
     if root.state == "completed":
-        for execution in Execution.objects.filter(trial__in=trials).exclude(state="completed"):
-            yield f"{execution} is {execution.state}"
+        for execution in Execution.objects.filter(trial__in=trials).select_related("trial"):
+            if execution.state != execution.trial.state or execution.state not in ("completed", "pruned"):
+                yield f"{execution} is {execution.state}, its trial is {execution.trial.state}"
+            budget = execution.trial.epochs or root.revision.spec.fit.epochs
+            if execution.epochs > budget:
+                yield f"{execution} trained {execution.epochs} epochs of {budget}"
 
 
 def _artifacts(job: Job) -> Iterator[str]:

@@ -60,6 +60,7 @@ class Yard:
             **{name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")},
             "TRAINYARD_HOME": str(home),
             "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
+            "TRAINYARD_STANDBY": "0",  # nobody here waits for a first step
             **environment,
         }
         self.output = home.parent / f"{home.name}.out"

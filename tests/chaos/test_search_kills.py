@@ -1,0 +1,90 @@
+"""SIGKILL at seeded random moments while searches of every algorithm run on two slots.
+
+`TRAINYARD_CHAOS_SEARCH_KILLS` is how many kills there are in all, shared by the algorithms, a few for each
+search; `TRAINYARD_CHAOS_SEED` is the first search's seed. Random and grid search must end with the trials,
+values and results of an unbroken one. What the others choose depends on what had ended when they were asked,
+which a kill changes: of them no trial may be lost or end twice, and budgets hold.
+"""
+
+import os
+import random
+import time
+from typing import Any
+
+import pytest
+
+from tests.chaos.harness import KINDS, Round
+from tests.flow.specs import Spec, search, spec
+from tests.flow.yard import RunningYard
+
+KILLS = int(os.environ.get("TRAINYARD_CHAOS_SEARCH_KILLS", "20"))
+FIRST = int(os.environ.get("TRAINYARD_CHAOS_SEED", "1"))
+KILLS_A_SEARCH = 4
+SECONDS = 8.0
+"""Over which the kills are drawn; an unbroken search of these takes about as long."""
+EPOCHS = 243
+MORTAL = tuple(kind for kind in KINDS if kind != "serving")
+UNITS = {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}
+RATE = {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}
+STEPPED = {"name": "learning_rate", "kind": "choice", "values": [0.002, 0.01, 0.05]}
+RUNGS = {"options": {"factor": 3, "min_epochs": 27}, "executions_per_trial": 1, "max_trials": 6}
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "random": {"space": [UNITS, RATE], "max_trials": 4},
+    "grid": {"space": [UNITS, STEPPED], "max_trials": 4},
+    "bayesian": {"space": [UNITS, RATE], "max_trials": 4},
+    "hyperband": {"space": [UNITS, RATE], **RUNGS},
+    "asha": {"space": [UNITS, RATE], **RUNGS},
+}
+UNMOVED = ("random", "grid")
+
+pytestmark = pytest.mark.timeout(3600)
+
+
+def body(algorithm: str) -> Spec:
+    return spec(
+        search=search(algorithm, **ALGORITHMS[algorithm]),
+        fit={"epochs": EPOCHS, "batch_size": 16, "learning_rate": 0.01},
+        resources={"max_restarts": 100},
+    )
+
+
+@pytest.fixture(scope="module")
+def unbroken(chaos_yard: RunningYard) -> dict[str, dict[str, Any]]:
+    """What searches that a kill must not change end with when nobody is killed."""
+    calm = Round(chaos_yard, seed=0)
+    for algorithm in UNMOVED:
+        calm.submit_one(algorithm, body(algorithm))
+    calm.finish([])
+    return dict(zip(UNMOVED, calm.look(), strict=True))
+
+
+def plays() -> list[tuple[str, int]]:
+    """Return algorithm and seed of each search, so that all its kills come to `KILLS` at least."""
+    rounds = -(-KILLS // (KILLS_A_SEARCH * len(ALGORITHMS)))
+    return [(algorithm, seed) for seed in range(FIRST, FIRST + rounds) for algorithm in ALGORITHMS]
+
+
+@pytest.mark.parametrize(("algorithm", "seed"), plays())
+def test_a_search_goes_on_whatever_is_killed(
+    algorithm: str, seed: int, chaos_yard: RunningYard, unbroken: dict[str, dict[str, Any]]
+) -> None:
+    played = Round(chaos_yard, seed)
+    try:
+        facts = play(played, algorithm)
+        if algorithm in UNMOVED:
+            assert facts == unbroken[algorithm], "it did not end as an unbroken one"
+    except AssertionError as error:
+        replay = f"TRAINYARD_CHAOS_SEED={seed} make chaos ARGS='-k {algorithm}-{seed}'"
+        raise AssertionError("\n".join([replay, *played.story, str(error)])) from error
+
+
+def play(played: Round, algorithm: str) -> dict[str, Any]:
+    """Run one search under kills; return what it ended with."""
+    rng = random.Random(f"{algorithm}/{played.seed}")
+    plan = sorted((rng.uniform(0, SECONDS), rng.choice(MORTAL)) for _ in range(KILLS_A_SEARCH))
+    played.submit_one(algorithm, body(algorithm))
+    started = time.monotonic()
+    for moment, kind in plan:
+        played.kill_at(started + moment, kind, rng)
+    played.finish([])
+    return played.look()[0]
