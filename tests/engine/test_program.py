@@ -223,3 +223,14 @@ def spin(seconds):
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
+
+
+def test_kept_models_share_the_rows_that_they_train_on(data):
+    from workers.engine.stock import Stock
+
+    stock = Stock()
+    models = [
+        stock.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
+        for units in (2, 3)
+    ]
+    assert models[0].batches.x is models[1].batches.x

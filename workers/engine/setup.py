@@ -81,7 +81,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     gc.collect()  # a warm runner has built models before: let go of their compiled steps
     keras.utils.set_random_seed(seed)
     use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)
-    x, y = dataset.x[rows], dataset.y[rows]
+    x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
     model = build(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = Batches(

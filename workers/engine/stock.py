@@ -13,9 +13,11 @@ from typing import Any
 
 import keras
 
+from jobs.spec.data import DataSpec
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.task import DatasetFile
 from workers.engine import augment
-from workers.engine.data.dataset import Dataset
+from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.dials import OF_OPTIMIZERS
 from workers.engine.optimizer import is_scheduled, make_optimizer
@@ -47,12 +49,29 @@ class _Kept:
 
 
 class Stock:
-    """At most `MOST` models and `MOST_BYTES` of their variables; the longest unused goes first."""
+    """At most `MOST` models and `MOST_BYTES` of their variables; the longest unused goes first.
+
+    The data set that was asked for last is kept too, so that all models share its rows.
+    """
 
     def __init__(self) -> None:
+        self._dataset: tuple[str, Dataset] | None = None
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._turn: tuple[str, Program, float] | None = None
+
+    def load(self, file: DatasetFile, spec: DataSpec) -> Dataset:
+        """Return a data set, split as `spec` says; the same one as before if it is the same.
+
+        Raises:
+            BadData, BadSpec: see `load_dataset`.
+        """
+        key = f"{file.digest} {spec.model_dump_json()} {file.path}"
+        if self._dataset is None or self._dataset[0] != key:
+            self._dataset = None  # never two of them in memory
+            self._kept.clear()
+            self._dataset = (key, load_dataset(file, spec))
+        return self._dataset[1]
 
     def prepare(
         self, spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int

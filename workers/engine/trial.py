@@ -16,7 +16,7 @@ from jobs.spec.pruning import Curve
 from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import checkpoint, pruning
 from workers.engine.checkpoint import Snapshot
-from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_of
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError, NanObjective, ends_the_task
@@ -43,7 +43,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         Yielding: a pause or stop was asked for. Trials that had not begun are left as they are.
         Exception: an error that concerns the whole process, such as no memory left.
     """
-    dataset = load_dataset(task.dataset, task.spec.data)
+    dataset = STOCK.load(task.dataset, task.spec.data)
     others = list(task.curves)
     told = [_tell(task, trial, dataset, report.of_trial(trial.number), others) for trial in task.trials]
     return {"trials": [one for one in told if one is not None]}

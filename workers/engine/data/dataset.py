@@ -1,6 +1,7 @@
 """Loads a dataset version for training, under the roles that the experiment gives its columns."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.spec.data import DataSpec, Task
@@ -27,6 +28,14 @@ class Dataset:
     parts: Parts
     digest: str
     groups: Array | None = None
+    _taken: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
+
+    def take(self, rows: Array) -> tuple[Array, Array]:
+        """Return x and y of some rows; asked again for the same ones, the same arrays."""
+        key = hashlib.sha256(rows.tobytes()).digest()
+        if key not in self._taken:
+            self._taken[key] = (self.x[rows], self.y[rows])
+        return self._taken[key]
 
     @property
     def task(self) -> Task:
