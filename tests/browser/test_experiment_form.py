@@ -58,7 +58,7 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     step(page, "Training")
     at(page, "/fit/early_stopping/patience").fill("5")
     step(page, "Search space")
-    at(page, "/search/algorithm").select_option(label="Bayesian optimization")
+    at(page, "/search/algorithm").select_option(label="Bayesian optimization (Gaussian process)")
     at(page, "/search/max_trials").fill("12")
     page.locator("#add-name").select_option(label="optimizer")
     page.get_by_role("button", name="Add", exact=True).click()
