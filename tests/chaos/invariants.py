@@ -102,11 +102,11 @@ def _artifacts(job: Job) -> Iterator[str]:
 
 
 def _checkpoints(job: Job) -> Iterator[str]:
-    """The newest of each training must verify; retention may take it away while we look."""
+    """The newest of each training must verify, unless retention has taken it away or does while we look."""
     newest: dict[tuple[int | None, int | None], Checkpoint] = {}
-    for row in job.checkpoints.filter(removed=None).order_by("pk"):
+    for row in job.checkpoints.order_by("pk"):
         newest[(row.trial_id, row.execution)] = row
-    for row in newest.values():
+    for row in (row for row in newest.values() if row.removed is None):
         folder = store().checkpoint_root / row.folder
         if not is_whole(folder, row.manifest) and Checkpoint.objects.filter(pk=row.pk, removed=None).exists():
             yield f"job {job.pk}: checkpoint {row.folder} does not verify"
