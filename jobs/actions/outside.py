@@ -4,6 +4,7 @@ A script holds one trial through an attempt, as a runner does: its number is the
 trial back, and what ends attempts (`endings`) ends these too. Any number of chiefs may serve one search.
 """
 
+import logging
 import time
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -25,6 +26,8 @@ from jobs.spec import events as said
 from jobs.spec.outside import OutsideSearch, completed
 from jobs.spec.search_space import Values
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, Outcome
+
+log = logging.getLogger(__name__)
 
 CHIEF_SECONDS = 15.0
 LONGEST_ID = 200
@@ -114,7 +117,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         _renew(root, open_attempts(root).filter(number__in=connected).values_list("pk", flat=True))
     if root.desired == Desired.KILLED or FAILING in root.payload:
         for attempt in open_attempts(root):
-            endings.finish(attempt.pk, Outcome.KILLED)
+            _end(attempt, Outcome.KILLED)
     endings.reap(root)
     return root
 
@@ -298,7 +301,14 @@ def suggested(job_id: int, asked: Question, values: Values | None) -> None:
 def give_back(job_id: int, attempt: int, why: str) -> None:
     """End the attempt of a script that is gone: its trial, with its number and values, is the next one's."""
     error = {"code": "script_gone", "message": why}
-    with transaction.atomic():
-        held = Attempt.objects.filter(job_id=job_id, number=attempt).exclude(state=AttemptState.ENDED).first()
-        if held is not None:
-            endings.finish(held.pk, Outcome.LOST, error=error)
+    held = Attempt.objects.filter(job_id=job_id, number=attempt).exclude(state=AttemptState.ENDED).first()
+    if held is not None:
+        _end(held, Outcome.LOST, error)
+
+
+def _end(attempt: Attempt, outcome: Outcome, error: endings.JobError | None = None) -> None:
+    """End an attempt, unless its script or the scheduler ends it at this moment."""
+    try:
+        endings.finish(attempt.pk, outcome, error=error)
+    except StaleState as other:
+        log.info("attempt %s was ended by somebody else: %s", attempt.number, other)

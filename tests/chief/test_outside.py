@@ -16,8 +16,9 @@ from jobs.queries import outcomes
 from jobs.queries.reported import Name, name_of, reported
 from jobs.spec.formats.reading import Refused
 from jobs.spec.outside import OutsideSearch
-from jobs.states import JobState
+from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
+from workers.chief.chief import _step
 
 FLOAT_X: dict[str, Any] = {
     "class_name": "Float",
@@ -291,6 +292,34 @@ def test_a_configuration_queued_by_hand_goes_to_the_next_script(people: People, 
         trials.queue_by_hand(search, {"x": 0.5}, by=people.member)
     by_hand = trials.queue_by_hand(discovered(search), {"x": 0.5}, by=people.member)
     assert ask(search).trial == by_hand
+
+
+def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
+    people: People, search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(discovered(search), "a")
+    finish_first = endings.finish
+
+    def too_late(attempt: int, outcome: Outcome, **more: Any) -> None:
+        finish_first(attempt, Outcome.STOPPED)
+        finish_first(attempt, outcome, **more)
+
+    monkeypatch.setattr(endings, "finish", too_late)
+    (open_one,) = outside.open_attempts(search)
+    outside.give_back(search.pk, open_one.number, "it hung up")
+    assert Attempt.objects.get(pk=open_one.pk).outcome == Outcome.STOPPED
+    ask(search, "b")
+    control.kill(Job.objects.get(pk=search.pk), by=people.owner)
+    outside.beat(search.pk)
+
+
+def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes_on(
+    search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(pipeline, "_go_on_outside")
+    root = _step(search.pk, [])
+    assert root.state == JobState.FAILED and root.error is not None
+    assert "could not take this job further" in root.error["message"]
 
 
 def test_only_who_may_run_jobs_opens_one(people: People) -> None:

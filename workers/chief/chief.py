@@ -194,7 +194,7 @@ def _step(job_id: int, there: list[int]) -> Job:
     """Let the search go on. Its scheduler does the same; either may be dead."""
     root = outside.beat(job_id, connected=there)
     if root.state not in FINAL:
-        pipeline.advance(root)
+        pipeline.advance_one(root)
         root.refresh_from_db()
     return root
 
