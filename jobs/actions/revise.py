@@ -14,6 +14,7 @@ from jobs.actions.trials import searching
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Revision, Trial, User
 from jobs.queries import batches, outcomes
+from jobs.queries import jobs as queries
 from jobs.queries.chunks import Event
 from jobs.queries.outcomes import BEYOND, FIRST, WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
@@ -51,11 +52,15 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         Conflict, StaleState, BadInput: as `revise` does.
     """
     _require_search(job)
+    if not queries.takes_trials(job):
+        raise StaleState(f"search {job.pk} takes no more trials: there is nothing left to change")
     spec = _revision_of(job).spec
     before = outcomes.search_of(job)
     unknown = set(sent) - {*BUDGET, "space"}
     if unknown:
-        found = [Problem(f"/search/{name}", "this cannot be changed while it runs") for name in unknown]
+        found = [
+            Problem(f"/search/{name}", "this cannot be changed while it runs") for name in sorted(unknown)
+        ]
         raise BadInput(found[0].message, found)
     after = _changed(spec, before, sent)
     withdrawn = _withdrawn(job, after.search, before) if after.search is not None else []

@@ -341,6 +341,7 @@ def test_its_pages_are_shown_and_tell_the_lines_to_copy(people: People, search: 
     browser = browser_of(people.member)
     page = browser.get(f"/jobs/{search.pk}")
     assert "export KERASTUNER_ORACLE_PORT=4242" in page.content.decode()
+    assert "Change…" not in page.content.decode(), "no experiment tells what it is"
     for tab in ("trials", "charts", "logs", "attempts"):
         assert browser.get(f"/jobs/{search.pk}", {"tab": tab}).status_code == 200
     assert browser.get("/").status_code == 200

@@ -165,3 +165,21 @@ def test_a_search_that_had_made_all_its_trials_makes_more_under_a_larger_budget(
     for attempt in held:
         worker.run(attempt)
     assert until_final(worker, job).trials.count() == 4
+
+
+def test_of_an_ended_search_nothing_is_previewed(yard: Yard) -> None:
+    job = yard.submit(search=RANDOM)
+    Job.objects.filter(pk=job.pk).update(state="completed")
+    with pytest.raises(StaleState, match="takes no more trials"):
+        revise.preview(Job.objects.get(pk=job.pk), {"max_trials": 9})
+
+
+def test_unknown_fields_are_told_in_one_order(yard: Yard) -> None:
+    job = yard.submit(search=RANDOM)
+    with pytest.raises(BadInput) as caught:
+        revise.preview(job, dict.fromkeys(["seed", "algorithm", "objective"], 1))
+    assert [one.pointer for one in caught.value.problems] == [
+        "/search/algorithm",
+        "/search/objective",
+        "/search/seed",
+    ]

@@ -110,6 +110,8 @@ def _of_search(row: Job) -> dict[str, Any]:
 
 def may_revise(row: Job) -> bool:
     """Say whether a search can be changed now."""
+    if row.revision_id is None:
+        return False  # its scripts' chief was told what it is, not an experiment
     return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.takes_trials(row)
 
 
