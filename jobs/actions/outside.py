@@ -174,10 +174,12 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
         host: from where it asks, for people.
 
     Raises:
-        BadInput: the id is empty or too long.
+        BadInput: the id is empty or too long, or no text.
     """
     if not 0 < len(script) <= LONGEST_ID:
         raise BadInput(f"KERASTUNER_TUNER_ID has 1 to {LONGEST_ID} characters, not {len(script)}")
+    if "\0" in script:
+        raise BadInput("KERASTUNER_TUNER_ID has no NUL characters")
     with transaction.atomic():
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
         if (

@@ -1,6 +1,7 @@
 """What outside scripts report of their trials: metrics, the end, and hyperparameters that they found."""
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -25,6 +26,8 @@ from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MOST_METRICS = 200
 LAST_STEP = 2**31
+NOT_A_NAME = re.compile(r"\0|^__.*__$")
+"""What databases cannot keep, and what languages keep for themselves, such as `__proto__`."""
 
 
 def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> None:
@@ -70,6 +73,8 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
         raise BadInput(f"the objective {metric!r} is not among the metrics; there is {told}")
     if len(metrics) > MOST_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
         raise BadInput(f"at most {MOST_METRICS} metrics with names of 1 to {LONGEST_NAME} characters")
+    if wrong := next((one for one in metrics if NOT_A_NAME.search(one)), None):
+        raise BadInput(f"a metric cannot be called {wrong!r}")
     if not 0 <= step < LAST_STEP:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 

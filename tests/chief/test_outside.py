@@ -181,8 +181,9 @@ def test_a_trial_that_its_script_gave_up_has_failed_and_three_of_them_end_the_se
 
 @pytest.mark.parametrize(
     ("metrics", "step"),
-    [({"loss": 1.0}, 0), ({"val_acc": 1.0}, -1), ({"val_acc": 1.0, "": 2.0}, 0)],
-    ids=["no objective", "no step", "no name"],
+    [({"loss": 1.0}, 0), ({"val_acc": 1.0}, -1), ({"val_acc": 1.0, "": 2.0}, 0)]
+    + [({"val_acc": 1.0, name: 2.0}, 0) for name in ("a\0b", "__proto__")],
+    ids=["no objective", "no step", "no name", "a NUL", "a language's own name"],
 )
 def test_a_bad_report_is_refused_whole(search: Job, metrics: dict[str, float], step: int) -> None:
     held = ask(search)

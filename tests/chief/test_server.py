@@ -80,6 +80,7 @@ async def test_what_no_script_would_send_is_answered_with_a_sentence_and_changes
         ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "not this script's"),
         ("GetTrial", {"trial_id": "9-9"}, grpc.StatusCode.NOT_FOUND, "no trial 9"),
         ("CreateTrial", {"tuner_id": ""}, grpc.StatusCode.INVALID_ARGUMENT, "KERASTUNER_TUNER_ID"),
+        ("CreateTrial", {"tuner_id": "a\0b"}, grpc.StatusCode.INVALID_ARGUMENT, "no NUL"),
         ("CreateTrial", {"tuner_id": "x" * 2**23}, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
     ):
         code, words = await refusal(channel, name, **fields)

@@ -31,8 +31,8 @@ class Store extends EventTarget {
     this.place = new Map(); // number → index
     this.number = [];
     for (const name of PLAIN) this[name] = [];
-    this.values = {};
-    this.metrics = {};
+    this.values = Object.create(null); // names are the users': none may be a prototype's
+    this.metrics = Object.create(null);
     this.waiting = {};
     this.front = new Set(); // numbers of the trials that no other beats in all objectives
     this.answers = {}; // number → the trial whose scores it has
@@ -65,7 +65,7 @@ class Store extends EventTarget {
     for (const name of PLAIN) put(this[name], body[name]);
     for (const { name } of body.space) put((this.values[name] ??= this.blank()), body.values[name]);
     for (const name of new Set([...Object.keys(body.metrics), ...Object.keys(this.metrics)])) {
-      put((this.metrics[name] ??= this.blank()), body.metrics[name] ?? body.number.map(() => null));
+      put((this.metrics[name] ??= this.blank()), Object.hasOwn(body.metrics, name) ? body.metrics[name] : body.number.map(() => null));
     }
     this.ready = true;
     this.version += 1;
