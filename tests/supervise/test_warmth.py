@@ -116,3 +116,10 @@ def test_habits_that_nobody_wrote_so_are_none(tmp_path: Path, text: str) -> None
     file = tmp_path / "habits.json"
     file.write_text(text)
     assert Habits(file, USUAL).favourites(5) == [USUAL]
+
+
+def test_habits_that_cannot_be_written_down_still_count(tmp_path: Path) -> None:
+    sharded = Environment(1, "cpu", 1)
+    habits = Habits(tmp_path / "gone" / "habits.json", USUAL)
+    habits.note(sharded)
+    assert habits.favourites(1) == [sharded]

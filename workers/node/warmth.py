@@ -49,9 +49,16 @@ class Habits:
         before = self.favourites(REMEMBERED)
         self._newest.append(environment)
         if self.favourites(REMEMBERED) != before:
-            unfinished = self._file.with_suffix(".new")
+            self._keep()
+
+    def _keep(self) -> None:
+        """Write them down. A full disk is no reason to refuse a task: the next node begins with the usual."""
+        unfinished = self._file.with_suffix(".new")
+        try:
             unfinished.write_text(json.dumps(list(self._newest)))
             unfinished.replace(self._file)
+        except OSError as error:
+            log.warning("what is in use here cannot be noted: %s", error)
 
     def favourites(self, most: int) -> list[Environment]:
         """Return those in most use, first first; what one slot gives is among them until others are."""
