@@ -68,11 +68,13 @@ def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     if after is not None or search.state not in FINAL:
         return fast_json(columns.read(search, after=after))
     key = (search.pk, version)
-    if key not in _ended:
+    content = _ended.get(key)
+    if content is None:
+        content = fast_json(columns.read(search)).content
         if len(_ended) >= MOST_KEPT:
-            _ended.clear()
-        _ended[key] = fast_json(columns.read(search)).content
-    return HttpResponse(_ended[key], content_type=JSON)
+            _ended.clear()  # other threads may be looking: whoever found something has it
+        _ended[key] = content
+    return HttpResponse(content, content_type=JSON)
 
 
 @router.get("/jobs/{int:job_id}/timeline", response=Json)
