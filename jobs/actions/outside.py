@@ -2,6 +2,7 @@
 
 A script holds one trial through an attempt, as a runner does: its number is the fence, its lease gives the
 trial back, and what ends attempts (`endings`) ends these too. Any number of chiefs may serve one search.
+Whoever locks both locks attempts first, in the order of their keys, and then the search, as `endings` does.
 """
 
 import logging
@@ -12,7 +13,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from jobs import access, clock, hints
 from jobs.actions import audit, endings, events, suggest, words
@@ -107,6 +108,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         The search as it is now.
     """
     with transaction.atomic():
+        theirs = _locked(Attempt.objects.filter(job_id=job_id, number__in=connected))
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
         if root.state in FINAL:
             return root
@@ -114,7 +116,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         Lease.objects.update_or_create(name=_lease_name(root), defaults={"holder": "chief", "until": until})
         if root.desired == Desired.RUNNING:
             _run(root)
-        _renew(root, open_attempts(root).filter(number__in=connected).values_list("pk", flat=True))
+        _renew(root, [attempt.pk for attempt in theirs])
     if root.desired == Desired.KILLED or FAILING in root.payload:
         for attempt in open_attempts(root):
             _end(attempt, Outcome.KILLED)
@@ -154,6 +156,12 @@ def open_attempts(root: Job) -> Any:
     return root.attempts.exclude(state=AttemptState.ENDED)
 
 
+def _locked(attempts: QuerySet[Attempt]) -> list[Attempt]:
+    """Return those that are open, so that nobody ends them until the transaction does."""
+    rows = attempts.exclude(state=AttemptState.ENDED).select_for_update(of=("self",))
+    return list(rows.order_by("pk"))
+
+
 def _renew(root: Job, attempts: Collection[int]) -> None:
     Attempt.objects.filter(pk__in=list(attempts)).update(lease_until=lease_end(root))
 
@@ -181,6 +189,7 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
     if "\0" in script:
         raise BadInput("KERASTUNER_TUNER_ID has no NUL characters")
     with transaction.atomic():
+        _locked(Attempt.objects.filter(job_id=job_id, worker__name=script, worker__pool=_pool(job_id)))
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
         if (
             root.state in FINAL
@@ -200,11 +209,15 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
         return _hold(root, worker, trial) if trial is not None else _why_none(root)
 
 
+def _pool(job_id: int) -> str:
+    return f"search {job_id}"  # no name that a job's pool may have
+
+
 def _worker(root: Job, script: str, host: str) -> Worker:
     """Return the row that stands for a script. It has left before it came: no slot, no pool to place on."""
     worker, _ = Worker.objects.get_or_create(
         name=script,
-        pool=f"search {root.pk}",  # no name that a job's pool may have
+        pool=_pool(root.pk),
         defaults={
             "host": host[:200],
             "pid": 0,

@@ -51,11 +51,12 @@ def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> 
 
 def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
     """Return the search and the attempt that a script speaks for, locked and renewed."""
+    mine = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
+    # The attempt before its search, as `endings` locks them.
+    attempt = mine.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
     root = Job.objects.select_for_update(of=("self",)).filter(pk=job_id).first()
     if root is None:
         raise NotFound(f"there is no search {job_id}")
-    mine = root.attempts.filter(number=name.attempt, trials__number=name.trial)
-    attempt = mine.filter(state=AttemptState.RUNNING).first()
     if attempt is None:
         raise StaleFence(
             f"trial {name.trial} is not this script's any more: it was silent for too long, or the trial was "
