@@ -1,5 +1,6 @@
 """When a node makes standbys, and when it ends them; machine and pool are pretended."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ class PretendedStandbys:
     can: bool = True
     roles: list[Role] = field(default_factory=list)
     tries: int = 0
+    rehearsing: bool = False
 
     def has(self, role: Role) -> bool:
         return role in self.roles
@@ -32,7 +34,9 @@ class PretendedStandbys:
         self.tries += 1
         if self.can:
             self.roles.append(role)
-        return self.can
+        while self.rehearsing and role in self.roles:
+            await asyncio.sleep(0)
+        return role in self.roles
 
     async def clear(self, condemned: Callable[[Any], bool] = lambda _: True) -> None:
         self.roles = [role for role in self.roles if not condemned(SimpleNamespace(role=role))]
@@ -49,6 +53,8 @@ class Machine:
 
     async def look(self, *, leaving: bool = False) -> list[Environment]:
         await self.warmth._look(leaving=leaving)
+        if self.warmth._adding is not None and not self.pool.standbys.rehearsing:
+            await self.warmth._adding
         return [role.environment for role in self.pool.standbys.roles]
 
 
@@ -80,6 +86,18 @@ async def test_it_ends_once_it_is_in_the_way(machine: Machine, change: dict[str,
     machine.pool.free_slots = change.get("free_slots", 1)
     machine.memory = change.get("memory", machine.memory)
     assert await machine.look(leaving="leaving" in change) == []
+
+
+async def test_one_that_still_rehearses_ends_once_it_is_in_the_way(machine: Machine) -> None:
+    machine.pool.standbys.rehearsing = True
+    async with asyncio.timeout(5):
+        while await machine.look() != [USUAL]:
+            await asyncio.sleep(0)
+        assert machine.pool.standbys.tries == 1, "one at a time"
+        machine.memory = LEAST_MEMORY - 1
+        assert await machine.look() == []
+        assert machine.warmth._adding is not None
+        await machine.warmth._adding
 
 
 async def test_on_a_busy_machine_it_waits_for_patience(machine: Machine) -> None:

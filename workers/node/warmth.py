@@ -79,6 +79,7 @@ class Warmth:
     timing: Timing
     _asked: float = field(default_factory=time.monotonic)
     _again: dict[Role, float] = field(default_factory=dict)
+    _adding: asyncio.Task[None] | None = None
     _cores: "IdleCores" = field(default_factory=lambda: IdleCores())
 
     def __post_init__(self) -> None:
@@ -86,12 +87,17 @@ class Warmth:
 
     async def run(self, *, leaving: Callable[[], bool]) -> None:
         """Work until cancelled."""
-        while self.most:
-            await asyncio.sleep(self.timing.standby_quiet)
-            try:
-                await self._look(leaving=leaving())
-            except Exception:
-                log.exception("nothing is kept warm for now")
+        try:
+            while self.most:
+                await asyncio.sleep(self.timing.standby_quiet)
+                try:
+                    await self._look(leaving=leaving())
+                except Exception:  # it shares the node's fate: a luxury must not end it
+                    log.exception("nothing is kept warm for now")
+        finally:
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait([self._adding])
 
     async def _look(self, *, leaving: bool) -> None:
         idle, standbys = self._cores.since_last_look(), self.pool.standbys
@@ -103,15 +109,21 @@ class Warmth:
         now = time.monotonic()
         timing = self.timing
         quiet = timing.standby_quiet if idle >= IDLE_CORES else timing.standby_patience
-        if now - self._asked < quiet:
+        if now - self._asked < quiet or (self._adding is not None and not self._adding.done()):
             return
         for role in roles:
             if not standbys.has(role) and self._again.get(role, 0.0) < now:
-                await self._add(role)
-                return  # one a look: the next one sees what has changed
+                # Beside us: one that rehearses is ended as well as any other, once it is in the way.
+                self._adding = asyncio.create_task(self._add(role), name="standby")
+                return  # one at a time: a later look sees what has changed
 
     async def _add(self, role: Role) -> None:
-        if not await self.pool.standbys.add(role, cache=self.cache):
+        added = False
+        try:
+            added = await self.pool.standbys.add(role, cache=self.cache)
+        except Exception:  # as in `run`; and it is not to be tried again at every look
+            log.exception("no standby can be had for now")
+        if not added:
             self._again[role] = time.monotonic() + AGAIN
 
     def _roles(self) -> list[Role]:
