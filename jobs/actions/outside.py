@@ -21,7 +21,7 @@ from jobs.actions.transition import move
 from jobs.errors import BadInput, StaleState
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.queries import batches, outcomes
-from jobs.queries.outcomes import FAILING, OUTSIDE
+from jobs.queries.outcomes import EXHAUSTED, FAILING, OUTSIDE
 from jobs.queries.outside import command
 from jobs.spec import events as said
 from jobs.spec.outside import OutsideSearch, completed
@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 
 CHIEF_SECONDS = 15.0
 LONGEST_ID = 200
-EXHAUSTED = "exhausted"
 
 
 class Held(NamedTuple):

@@ -17,7 +17,7 @@ from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries import batches, outcomes
-from jobs.queries.outcomes import FAILING
+from jobs.queries.outcomes import EXHAUSTED, FAILING
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
 
@@ -114,7 +114,7 @@ def _go_on_outside(root: Job) -> None:
     if _keeps_failing(root, search.max_consecutive_failures):
         _give_up(root)
     elif root.trials.exclude(state__in=TRIAL_FINAL).exists() or (
-        made < search.planned() and not root.payload.get("exhausted")
+        made < search.planned() and not root.payload.get(EXHAUSTED)
     ):
         outside.rest_without_chief(root)
     elif not outcomes.best_trials(root, limit=1):

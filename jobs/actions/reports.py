@@ -14,7 +14,7 @@ from jobs.actions import endings, events, outside, suggest, words
 from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.models import Attempt, Job, Trial
 from jobs.queries import outcomes
-from jobs.queries.outcomes import OUTSIDE
+from jobs.queries.outcomes import EXHAUSTED, OUTSIDE
 from jobs.queries.reported import Name, best_of, find, reported
 from jobs.spec import events as said
 from jobs.spec.events import LONGEST_NAME
@@ -109,7 +109,7 @@ def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: M
         last = _verdict(root, name, done=done, refused=refused)
         events.append(job_id, words.take_in(attempt, last, {}))
         if done and not outcomes.outside_of(root).space and refused is None:
-            root.payload = root.payload | {outside.EXHAUSTED: True}  # it has no hyperparameter to vary
+            root.payload = root.payload | {EXHAUSTED: True}  # it has no hyperparameter to vary
             root.save(update_fields=["payload"])
         endings.finish(attempt.pk, Outcome.COMPLETED)
     if refused is not None:
@@ -182,7 +182,7 @@ def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
     larger = _with(known, new) if not known.space else _with_those_that_fit(root, known, new, trial)
     if larger is known:
         return
-    root.payload = {key: value for key, value in root.payload.items() if key != outside.EXHAUSTED}
+    root.payload = {key: value for key, value in root.payload.items() if key != EXHAUSTED}
     root.payload |= {OUTSIDE: larger.to_json()}
     root.save(update_fields=["payload"])
     _log(

@@ -16,7 +16,7 @@ from jobs.models import Job, Revision, Trial, User
 from jobs.queries import batches, outcomes
 from jobs.queries import jobs as queries
 from jobs.queries.chunks import Event
-from jobs.queries.outcomes import BEYOND, FIRST, WITHDRAWN
+from jobs.queries.outcomes import BEYOND, EXHAUSTED, FIRST, WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.narrowing import Wider, changes, holds, narrowed
 from jobs.spec.problems import Problem, problems
@@ -208,7 +208,7 @@ def _move_to(root: Job, new: Revision) -> None:
     Suggestions that are being made for the old one are not taken: their right is given back.
     """
     search, payload = new.spec.search, dict(root.payload)
-    payload.pop("exhausted", None)
+    payload.pop(EXHAUSTED, None)
     payload.setdefault(FIRST, root.revision_id)
     if search is not None and (BEYOND in payload or search.space != outcomes.search_of(root).space):
         own = root.trials.filter(source="algorithm")

@@ -13,6 +13,7 @@ from jobs.actions import events, rungs
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, earlier, outcomes
+from jobs.queries.outcomes import EXHAUSTED
 from jobs.spec.narrowing import holds
 from jobs.spec.search import RUNGS, SearchSpec
 from jobs.spec.search_space import Values, check_values
@@ -90,7 +91,7 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 
 def is_over(root: Job, search: SearchSpec) -> bool:
     """Say whether no further suggestion will ever come."""
-    if root.payload.get("exhausted"):
+    if root.payload.get(EXHAUSTED):
         return search.algorithm not in RUNGS or not _waits(root)  # one that was run again may wait
     made = root.trials.filter(source="algorithm").count()
     return search.algorithm not in RUNGS and made >= outcomes.trials_planned(root)
@@ -182,7 +183,7 @@ def add(ticket: Ticket, answer: Answer) -> None:
         if root.state in FINAL:
             return  # stopped while somebody was still thinking: nothing would ever end these trials
         if answer.exhausted:
-            _note(root, "exhausted", value=True)
+            _note(root, EXHAUSTED, value=True)
         elif answer.is_empty():
             _note(root, NOTHING_FOR, value=ticket.standing)
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")

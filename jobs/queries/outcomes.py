@@ -21,6 +21,9 @@ FAILING = "failing"
 BEYOND = "beyond_space"
 """The key that holds how many of its algorithm's trials lie outside a space that was made narrower."""
 
+EXHAUSTED = "exhausted"
+"""The key that holds whether the algorithm has nothing more to suggest."""
+
 FIRST = "first_revision"
 """The key that holds which revision a search began with, once it was revised."""
 

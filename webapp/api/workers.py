@@ -68,10 +68,7 @@ def _shown(worker: Worker) -> Json:
         "slots": worker.slots,
         "slots_busy": busy.aggregate(total=Sum("slots"))["total"] or 0,
         "devices": worker.devices,
-        "warm": [
-            process.model_dump() | {"environment": process.environment, "since": process.started}
-            for process in kept_warm(worker)
-        ],
+        "warm": [_warm(process) for process in kept_warm(worker)],
         "info": {name: fact for name, fact in worker.info.items() if name != "warm"},
         "started": worker.started,
         "seen_until": worker.lease_until,

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.spec.suggest import Answer
+from jobs.spec.suggest import Answer, SuggestRequest
+from workers.engine.search.suggest import CHEAP, suggest
 from workers.supervise.environment import runner_environment
 
 ANSWER_LIMIT = 16 * 2**20
@@ -20,6 +21,21 @@ PROGRAM = (sys.executable, "-m", "workers.engine.search")
 
 class SuggestionFailed(Exception):
     """No suggestion this time; the sentence says why."""
+
+
+async def think(oracle: "Oracle", body: dict[str, Any]) -> Answer:
+    """Answer a SuggestRequest: cheap algorithms in a thread, model-based ones in the oracle's process.
+
+    Raises:
+        SuggestionFailed: the request does not hold, or the oracle was slow or died.
+    """
+    try:
+        request = SuggestRequest.model_validate(body)
+    except ValidationError as error:
+        raise SuggestionFailed(f"the search cannot be read: {error}") from error
+    if request.search.algorithm in CHEAP:
+        return await asyncio.to_thread(suggest, request)
+    return await oracle.ask(body)
 
 
 class Oracle:

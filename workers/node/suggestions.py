@@ -2,17 +2,11 @@
 
 import asyncio
 import logging
-from typing import Any
-
-from pydantic import ValidationError
 
 from jobs.actions import suggest
 from jobs.errors import StaleFence
-from jobs.spec.suggest import Answer, SuggestRequest
-from workers.engine.search.suggest import CHEAP
-from workers.engine.search.suggest import suggest as think
 from workers.node.lanes import Lane
-from workers.node.oracle import Oracle, SuggestionFailed
+from workers.node.oracle import Oracle, SuggestionFailed, think
 from workers.supervise.ledger import LedgerAway
 
 log = logging.getLogger(__name__)
@@ -44,7 +38,7 @@ class Suggestions:
             if ticket is None:
                 return
             try:
-                answer = await self._think(ticket.request)
+                answer = await think(self._oracle, ticket.request)
                 await self._lane.call(lambda: suggest.add(ticket, answer))
             except (SuggestionFailed, ValueError) as error:  # ValueError: values outside the space
                 log.warning("search %s: %s", job_id, error)
@@ -52,12 +46,3 @@ class Suggestions:
                 await self._lane.call(lambda: suggest.failed(ticket, text))
         except (LedgerAway, StaleFence) as error:
             log.warning("suggestions for %s are dropped: %s", job_id, error)
-
-    async def _think(self, body: dict[str, Any]) -> Answer:
-        try:
-            request = SuggestRequest.model_validate(body)
-        except ValidationError as error:
-            raise SuggestionFailed(f"the search cannot be read: {error}") from error
-        if request.search.algorithm in CHEAP:
-            return await asyncio.to_thread(think, request)
-        return await self._oracle.ask(body)
