@@ -108,7 +108,8 @@ def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, 
         if trial.waits_at_rung:
             continue  # not paused by anybody: only a promotion takes it further
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, finished=None, **({"restarts": 0} if fields else {}))
+        again = {"restarts": 0} if fields else {}
+        move_trial(trial, TrialState.QUEUED, attempt=0, finished=None, **again)
         count += 1
     for member in _family(job):
         member.refresh_from_db()

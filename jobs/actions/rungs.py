@@ -20,7 +20,8 @@ def promote(root: Job, suggestion: Suggestion) -> None:
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
     # Its time is anew that of this rung: in between it only waited.
     rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
-    move_trial(trial, TrialState.QUEUED, **rung, started=None, finished=None)
+    # Nor does the attempt that brought it here hold it any more, which may be at other trials still.
+    move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
 
 
 def drop(root: Job, dropped: Dropped) -> None:

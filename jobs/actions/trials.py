@@ -1,5 +1,7 @@
 """Single trials: queued by hand, run again, trained for real."""
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models import Max
 from pydantic import ValidationError
@@ -17,6 +19,9 @@ from jobs.spec.search import RUNGS
 from jobs.spec.search_space import Values
 from jobs.spec.values import apply_values
 from jobs.states import FINAL, JobKind, TrialState
+
+ANEW: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
+"""Columns of a trial that is queued again: nobody holds it, and its time is that of this run alone."""
 
 
 def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
@@ -61,7 +66,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
             )
         trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, finished=None, restarts=0, error=None)
+        move_trial(trial, TrialState.QUEUED, **ANEW)
         audit.record(
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
         )
@@ -92,7 +97,7 @@ def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
         fields = _longer(root, trial, epochs, over=over)
         again = trial.executions.all() if over else trial.executions.exclude(state=TrialState.COMPLETED)
         again.update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, finished=None, restarts=0, error=None, **fields)
+        move_trial(trial, TrialState.QUEUED, **ANEW, **fields)
         where = f"job:{trial.job_id}"
         audit.record(
             "trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=trial.epochs

@@ -48,11 +48,12 @@ def take_in(attempt: Attempt, batch: Sequence[said.RunnerEvent], stored: Files) 
 
 
 def _held(attempt: Attempt, batch: Sequence[said.RunnerEvent]) -> dict[int, Trial]:
-    """Return those trials of the attempt that the batch names, by number."""
+    """Return those trials of the attempt that the batch names, by number, unless it has let go of them."""
     named = {event.trial for event in batch if event.trial is not None}
     if not named or attempt.job.kind != JobKind.SEARCH:
         return {}
-    held = {trial.number: trial for trial in attempt.trials.filter(number__in=named)}
+    mine = attempt.trials.filter(attempt=attempt.number)
+    held = {trial.number: trial for trial in mine.filter(number__in=named)}
     for trial in held.values():
         trial.job = attempt.job
     return held

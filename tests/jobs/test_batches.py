@@ -1,7 +1,7 @@
 """One attempt that holds several trials of a search."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,17 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempts, control, endings, pipeline, schedule, tasks
+from jobs.actions import attempts, control, endings, pipeline, schedule, tasks, trials
 from jobs.errors import StaleFence
-from jobs.models import Attempt, Job, MetricSeries, Trial
+from jobs.models import Attempt, Job, MetricSeries, Trial, User
+from jobs.queries import batches
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.spec import events as said
 from jobs.spec.task import TrialTask
 from jobs.states import Outcome
 from jobs.store import LocalStore
+from tests.jobs.test_trial_goes_on import keep
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, suggest_from_grid
 
 WIDE: dict[str, Any] = SEARCH | {
@@ -269,3 +271,37 @@ def whole(trial: Trial) -> Iterator[said.RunnerEvent]:
     yield said.CheckpointCommitted(**training, folder=folder, step=1, epoch=1, manifest="0" * 64, bytes=9)
     yield said.ExecutionDone(**training, state="completed", score=0.5, best_epoch=1, epochs=1)
     yield said.TrialDone(**about, state="completed")
+
+
+def retried(trial: Trial, by: User) -> None:
+    trials.retry(trial, by=by)
+
+
+def continued(trial: Trial, by: User) -> None:
+    keep(trial, 1)
+    trials.go_on(trial, 10, by=by)
+
+
+@pytest.mark.parametrize(("error", "queue_again"), [("out of luck", retried), ("", continued)])
+def test_a_trial_queued_again_is_no_longer_the_attempts_that_has_brought_it_to_its_end(
+    error: str, queue_again: Callable[[Trial, User], None], yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    first, *rest = attempt.trials.order_by("number")
+    solo.say(attempt, begun(first), ended(first, error))
+    queue_again(first, yard.owner)
+    assert batches.waiting(attempt.job.trials.all()).get() == first, "it waits for any slot"
+    late = said.ExecutionDone(
+        time=time.time(), trial=first.number, execution=1, state="completed", score=0.1, epochs=3
+    )
+    solo.say(attempt, late)
+    assert first.executions.get().state == "queued", "what it says now is not believed"
+    for trial in rest:
+        solo.run_trial(attempt, trial)
+    endings.finish(attempt.pk, Outcome.COMPLETED)
+    first.refresh_from_db()
+    assert (first.state, first.error, first.started) == ("queued", None, None)
+    again = next_batch(attempt.job, solo)
+    solo.run(again)
+    first.refresh_from_db()
+    assert (first.state, first.attempt) == ("completed", again.number)

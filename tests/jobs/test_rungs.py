@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from jobs import clock
-from jobs.actions import control, endings, pipeline, retention, schedule, suggest, trials
+from jobs.actions import control, endings, pipeline, retention, rungs, schedule, suggest, trials
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
 from jobs.queries import outcomes, progress
 from jobs.spec import events as said
-from jobs.spec.suggest import SuggestRequest
+from jobs.spec.suggest import Suggestion, SuggestRequest
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, ended
 from workers.engine.search.suggest import suggest as suggested
@@ -246,3 +246,25 @@ def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climb
     planned = outcomes.search_of(job).epochs_planned(9)
     assert (now.done, now.total, now.unit) == (1, planned, "epochs")
     assert now.eta_seconds == pytest.approx((planned - 1) * 2 / 4, rel=0.05)
+
+
+def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch(
+    yard: Yard, climber: Climber
+) -> None:
+    job, _ = at_first_rung(yard, climber, algorithm="asha", max_trials=40)
+    attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
+    (first,) = attempt.trials.all()
+    other = job.trials.filter(attempt=0).first() or suggest.make_trial(
+        job, {"learning_rate": 0.05}, source="hand"
+    )
+    Trial.objects.filter(pk=other.pk).update(attempt=attempt.number)
+    attempt.trials.add(other)
+    climber.say(attempt, said.Started(time=time.time()))
+    climber.climb(attempt, first)
+    promoted = Suggestion(values=first.values, promotes=first.number, rung=1, epochs=3)
+    rungs.promote(job, promoted)
+    other.refresh_from_db()
+    climber.climb(attempt, other)
+    endings.finish(attempt.pk, Outcome.COMPLETED)
+    first.refresh_from_db()
+    assert (first.state, first.rung, first.error) == ("queued", 1, None)
