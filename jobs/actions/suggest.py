@@ -148,7 +148,7 @@ def claim(job_id: int) -> Ticket | None:
         return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _standing(root))
 
 
-COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "rungs")
+COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
 
 
 def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from jobs.queries import curves, outcomes
 from jobs.spec import task as tasks
 from jobs.spec.after import Ensemble, Quantize
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.search import RUNGS
 from jobs.spec.values import apply_values
 from jobs.states import TRIAL_FINAL, JobKind, TrialState
 from jobs.store import store
@@ -134,7 +133,7 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> tasks.TrialPlan:
     return tasks.TrialPlan(
         number=trial.number,
         values=trial.values,
-        spec=_continued(apply_values(spec, trial.values), trial.epochs),
+        spec=_continued(apply_values(spec, trial.values), trial.until),
         executions=tuple(
             tasks.ExecutionPlan(
                 execution=execution.number,
@@ -145,17 +144,16 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> tasks.TrialPlan:
             )
             for execution in trial.todo
         ),
-        until=trial.epochs,
-        waits=trial.epochs is not None and top is not None and trial.epochs < top,
+        until=trial.epochs if trial.until is None else trial.until,
+        waits=trial.until is None and trial.epochs is not None and top is not None and trial.epochs < top,
     )
 
 
-def _continued(spec: ExperimentSpec, epochs: int | None) -> ExperimentSpec:
+def _continued(spec: ExperimentSpec, until: int | None) -> ExperimentSpec:
     """Return a trial's spec; one that was let go on to an epoch trains up to it, whatever its patience."""
-    climbs = spec.search is not None and spec.search.algorithm in RUNGS
-    if epochs is None or (climbs and epochs <= spec.fit.epochs):
-        return spec  # with rungs, `epochs` says where the next one ends
-    fit = spec.fit.model_copy(update={"epochs": epochs, "early_stopping": None})
+    if until is None:
+        return spec
+    fit = spec.fit.model_copy(update={"epochs": until, "early_stopping": None})
     return spec.model_copy(update={"fit": fit})
 
 

@@ -99,9 +99,7 @@ def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
         again.update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **ANEW, **fields)
         where = f"job:{trial.job_id}"
-        audit.record(
-            "trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=trial.epochs
-        )
+        audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
     return trial
 
 
@@ -141,7 +139,7 @@ def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[
         except (ValueError, ValidationError) as error:
             message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise BadInput(message, [Problem("/epochs", message)]) from error
-    return {"epochs": epochs}
+    return {"until": epochs}
 
 
 def train(trial: Trial, *, by: User) -> Job:

@@ -127,7 +127,7 @@ class _Words:
     def _reached(self, trial: Trial) -> dict[str, Any]:
         """Return the score of a trial, and that at the end of its rung where it has one."""
         score, std = outcomes.score_of(trial)
-        if trial.epochs is None:
+        if trial.epochs is None or trial.until is not None:  # what is longer than a rung is compared nowhere
             return {"score": score, "std": std}
         # Its place, not the end: a trial that is run again may stand at this rung for the second time.
         return {"score": score, "std": std, "rungs": [*trial.rungs[: trial.rung], score]}

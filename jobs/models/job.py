@@ -109,6 +109,7 @@ class Trial(models.Model):
     bracket = models.PositiveIntegerField(default=0, help_text="which bracket of Hyperband it belongs to")
     rung = models.PositiveIntegerField(default=0, help_text="how often it was promoted")
     epochs = models.PositiveIntegerField(null=True, help_text="where its rung ends; null: trains to the end")
+    until = models.PositiveIntegerField(null=True, help_text="where it ends that went on once completed")
     rungs = models.JSONField(default=list, help_text="its score at the end of each rung, oldest first")
     answered_by = models.ForeignKey(
         "self",
@@ -133,7 +134,7 @@ class Trial(models.Model):
     @property
     def waits_at_rung(self) -> bool:
         """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
-        return self.state == TrialState.PAUSED and len(self.rungs) > self.rung
+        return self.state == TrialState.PAUSED and len(self.rungs) > self.rung and self.until is None
 
 
 class TrialDecision(models.Model):

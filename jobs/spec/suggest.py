@@ -35,6 +35,7 @@ class TrialRow(Frozen):
         bracket: which bracket of Hyperband it belongs to.
         rung: how often it was promoted. A `paused` trial has reached the end of this rung and waits there.
         epochs: up to which epoch it may train at this rung; None: to the end.
+        until: up to which epoch it trains on that was completed before; its rungs are behind it.
         rungs: its score at the end of each rung it has reached, oldest first.
         inside: False of one whose values were searched only before the space was made narrower. It counts
             among the trials made, and no model learns from it.
@@ -49,12 +50,13 @@ class TrialRow(Frozen):
     bracket: int = 0
     rung: int = 0
     epochs: int | None = None
+    until: int | None = None
     rungs: tuple[float | None, ...] = ()
     inside: bool = True
 
     def waits(self) -> bool:
         """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
-        return self.state == "paused" and len(self.rungs) > self.rung
+        return self.state == "paused" and len(self.rungs) > self.rung and self.until is None
 
     def is_pending(self) -> bool:
         """Say whether a result may still come without anybody's decision."""

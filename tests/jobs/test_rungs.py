@@ -11,7 +11,7 @@ from jobs.actions import control, endings, pipeline, retention, rungs, schedule,
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
 from jobs.queries import outcomes, progress
 from jobs.spec import events as said
-from jobs.spec.suggest import Suggestion, SuggestRequest
+from jobs.spec.suggest import Suggestion, SuggestRequest, TrialRow
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, ended
 from workers.engine.search.suggest import suggest as suggested
@@ -268,3 +268,44 @@ def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch
     endings.finish(attempt.pk, Outcome.COMPLETED)
     first.refresh_from_db()
     assert (first.state, first.rung, first.error) == ("queued", 1, None)
+
+
+def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:
+    """Return a running search with rungs and a completed trial of its highest one."""
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(state="completed", rung=2, epochs=9, rungs=[0.4, 0.3, 0.2])
+    trial.executions.update(state="completed", epochs=9, score=0.2)
+    Checkpoint.objects.create(
+        job=job, trial=trial, execution=1, attempt=1, step=1, epoch=9, bytes=1, folder="t", manifest="0" * 64
+    )
+    trials.go_on(trial, 30, by=yard.owner)
+    return job, trial
+
+
+def test_a_continued_trial_is_at_no_rung_however_it_rests(yard: Yard, climber: Climber) -> None:
+    job, trial = topmost(yard, climber)
+    trial.refresh_from_db()
+    assert (trial.epochs, trial.until) == (9, 30), "where its rung ended stays known"
+    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    for attempt in Attempt.objects.exclude(state="ended"):
+        endings.finish(attempt.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    trial.refresh_from_db()
+    assert (trial.state, trial.waits_at_rung) == ("paused", False)
+    row = TrialRow(number=1, state="paused", values={}, rung=2, rungs=(0.4, 0.3, 0.2), until=30)
+    assert not row.waits() and row.is_pending()
+    control.resume(Job.objects.get(pk=job.pk), by=yard.owner)
+    trial.refresh_from_db()
+    assert trial.state == "queued", "whoever resumes the search takes it up again"
+
+
+def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: Climber) -> None:
+    _, trial = topmost(yard, climber)
+    for _ in range(3):
+        schedule.place()
+        for attempt in climber.claim_all():
+            for held in attempt.trials.all():
+                climber.run_trial(attempt, held, score=0.05)
+    trial.refresh_from_db()
+    assert (trial.state, trial.rungs) == ("completed", [0.4, 0.3, 0.2])
+    assert trial.score == pytest.approx(0.06)

@@ -42,7 +42,7 @@ def test_a_completed_trial_trains_on_under_its_number(
 ) -> None:
     _, trial = completed(yard, worker)
     trials.go_on(trial, 10, by=yard.owner)
-    assert (trial.state, trial.epochs) == ("queued", 10)
+    assert (trial.state, trial.until) == ("queued", 10)
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
     pipeline.advance_all()
     schedule.place()

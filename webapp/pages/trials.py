@@ -102,7 +102,7 @@ def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     text = request.POST.get("epochs", "")
     trials.go_on(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
-    say(request, f"Trial {row.number} trains on to epoch {row.epochs}.")
+    say(request, f"Trial {row.number} trains on to epoch {row.until}.")
     return go("trial", row.job_id, row.number)
 
 

@@ -74,4 +74,4 @@ def _is_resolved(row: TrialRow, rung: int) -> bool:
 
 def _is_alive(row: TrialRow, rung: int) -> bool:
     """Say whether a trial has gone on from this rung, or may: what failed or was stopped here is worst."""
-    return row.rung > rung or row.waits() or row.state == "completed"
+    return row.rung > rung or row.waits() or row.state == "completed" or row.until is not None
