@@ -67,8 +67,17 @@ def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
             hints.send("schedule", job=search.pk)
 
 
+def _cut_off(until: int, error: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a completed trial says whose continuation failed; nothing of one that was stopped."""
+    if error is None:
+        return None
+    return error | {"message": f"it stays as it was: it did not come to epoch {until}: {error['message']}"}
+
+
 def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Event:
     """Take a trial to the state `to` inside the caller's transaction.
+
+    A continued trial had been completed before: what stops or fails it now takes it back to what it was.
 
     Returns:
         The event, which the caller appends.
@@ -79,6 +88,9 @@ def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fie
     if to in TRIAL_FINAL and "finished" not in fields:
         fields["finished"] = clock.now()
     rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
+    if trial.until is not None and to in (TrialState.FAILED, TrialState.STOPPED, TrialState.PRUNED):
+        to, fields = TrialState.COMPLETED, fields | {"error": _cut_off(trial.until, fields.get("error"))}
+        trial.executions.update(state=to)
     if fence is not None:
         rows = rows.filter(attempt=fence)
     if not rows.update(state=to, **fields):

@@ -113,14 +113,14 @@ class _Words:
         if event.error is not None:
             error = event.error.model_dump()
             body = shift_trial(trial, to, fence=fence, finished=finished, error=error)
-            trial.executions.filter(state=TrialState.RUNNING).update(state=to)
+            trial.executions.filter(state=TrialState.RUNNING).update(state=trial.state)
             hints.send("schedule", job=self.attempt.job_id)  # too many of these end the search
             return body
         reached = self._reached(trial)
         if to is TrialState.PAUSED:
             hints.send("schedule", job=self.attempt.job_id)  # it waits for the algorithm to decide on it
         body = shift_trial(trial, to, fence=fence, finished=finished, error=None, **reached)
-        if to is TrialState.PRUNED:
+        if trial.state == TrialState.PRUNED:
             rungs.cut_short(trial, event.verdict)
         return body
 
@@ -146,9 +146,11 @@ class _Words:
     def _execution(self, event: said.ExecutionDone) -> None:
         if event.trial is None:
             return  # executions are of trials
-        rows = Execution.objects.filter(trial=self.held[event.trial], number=event.execution or 0)
+        trial = self.held[event.trial]
+        rows = Execution.objects.filter(trial=trial, number=event.execution or 0)
         reached: dict[str, Any] = {}
-        if event.state != "running":  # else what it reached at an earlier rung stands until it says more
+        fell_short = event.state == "failed" and trial.until is not None
+        if event.state != "running" and not fell_short:  # else what it reached before stands
             reached = {name: getattr(event, name) for name in REACHED}
         rows.exclude(state=TrialState.COMPLETED).update(state=event.state, **reached)
 

@@ -1,16 +1,19 @@
 """A trial that trains on: a completed one to more epochs, a stopped one from where it was."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs import clock
-from jobs.actions import pipeline, schedule, tasks, trials
+from jobs.actions import control, endings, pipeline, schedule, tasks, trials
 from jobs.errors import BadInput, StaleState
-from jobs.models import Checkpoint, Job, Trial
+from jobs.models import Attempt, Checkpoint, Job, Trial
+from jobs.spec import events as said
+from jobs.states import Outcome
 from jobs.store import LocalStore
-from tests.jobs.yard import PretendWorker, Yard, placed_search
+from tests.jobs.yard import PretendWorker, Yard, begun, ended, placed_search
 
 
 def completed(yard: Yard, worker: PretendWorker, **more: Any) -> tuple[Job, Trial]:
@@ -89,3 +92,51 @@ def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
     assert trials.go_on(stopped, by=yard.owner).state == "queued"
     with pytest.raises(StaleState, match="once it is over"):
         trials.go_on(stopped, by=yard.owner)
+
+
+def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
+    """Return a trial that trains on to epoch 10, and its attempt."""
+    _, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    schedule.place()
+    (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
+    worker.say(attempt, begun(trial))
+    return attempt, trial
+
+
+def stands_as_it_was(trial: Trial) -> None:
+    trial.refresh_from_db()
+    assert (trial.state, trial.score) == ("completed", pytest.approx(0.915))
+    assert set(trial.executions.values_list("state", "epochs")) == {("completed", 3)}
+    assert set(trial.executions.values_list("score", flat=True)) == {0.91, 0.92}
+
+
+def test_a_continued_trial_that_fails_keeps_what_it_had_reached_and_says_why(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    attempt, trial = continued(yard, worker)
+    failed = said.ExecutionDone(time=time.time(), trial=1, execution=1, state="failed")
+    worker.say(attempt, failed, ended(trial, "the loss became nan"))
+    stands_as_it_was(trial)
+    assert trial.error is not None
+    assert trial.error["message"] == "it stays as it was: it did not come to epoch 10: the loss became nan"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.LOST])
+def test_a_continued_trial_whose_attempt_ends_keeps_what_it_had_reached(
+    outcome: Outcome, yard: Yard, worker: PretendWorker
+) -> None:
+    attempt, trial = continued(yard, worker)
+    Job.objects.filter(pk=trial.job_id).update(max_restarts=0)
+    error = {"code": "runner_killed", "message": "killed"}
+    endings.finish(attempt.pk, outcome, error=error if outcome in ("failed", "lost") else None)
+    stands_as_it_was(trial)
+
+
+def test_a_search_stopped_before_a_continued_trial_began_keeps_what_it_had_reached(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    control.stop(job, by=yard.owner)
+    stands_as_it_was(trial)

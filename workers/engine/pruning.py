@@ -11,9 +11,9 @@ Judge = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
 
 
 def judge_of(task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, others: Sequence[Curve]) -> Judge | None:
-    """Return what judges a training; None where the search has no pruner."""
+    """Return what judges a training; None without a pruner, or of a trial that was completed before."""
     search = task.spec.search
-    if search is None or search.pruner is None:
+    if search is None or search.pruner is None or trial.until is not None:
         return None
     pruner, whole, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
 

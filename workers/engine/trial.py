@@ -173,7 +173,7 @@ def _execute(
         best_epoch=outcome.best_epoch,
         epochs=outcome.epochs,
         metrics=outcome.figures,
-        best=outcome.best if prune is not None else (),
+        best=outcome.best if task.spec.search is not None and task.spec.search.pruner is not None else (),
     )
     return outcome, state
 
