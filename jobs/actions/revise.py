@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from jobs import access, hints
 from jobs.actions import audit, events, experiments
+from jobs.actions.suggest import NOTHING_FOR
 from jobs.actions.transition import shift_trial
 from jobs.actions.trials import searching
 from jobs.errors import BadInput, Conflict, StaleState
@@ -177,14 +178,12 @@ def _withdrawn(job: Job, after: SearchSpec | None, before: SearchSpec) -> list[T
     """List the algorithm's trials that wait, have not begun, and lie outside the new space."""
     if after is None or after.space == before.space:
         return []
-    waiting = job.trials.filter(
-        source="algorithm", started=None, state__in=(TrialState.QUEUED, TrialState.PAUSED)
+    waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    # One that was promoted or continued waits without a start, too, but has trained.
+    untrained = waiting.filter(started=None, rung=0, rungs=[], checkpoints=None).exclude(
+        executions__epochs__gt=0
     )
-    return [
-        trial
-        for trial in batches.not_held(waiting).order_by("number")
-        if not trial.waits_at_rung and not _inside(after, trial)
-    ]
+    return [trial for trial in batches.not_held(untrained).order_by("number") if not _inside(after, trial)]
 
 
 def _inside(search: SearchSpec, trial: Trial) -> bool:
@@ -208,7 +207,8 @@ def _move_to(root: Job, new: Revision) -> None:
     Suggestions that are being made for the old one are not taken: their right is given back.
     """
     search, payload = new.spec.search, dict(root.payload)
-    payload.pop(EXHAUSTED, None)
+    for answered in (EXHAUSTED, NOTHING_FOR):  # what was said of the old search holds for no other
+        payload.pop(answered, None)
     payload.setdefault(FIRST, root.revision_id)
     if search is not None and (BEYOND in payload or search.space != outcomes.search_of(root).space):
         own = root.trials.filter(source="algorithm")

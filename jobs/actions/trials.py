@@ -55,7 +55,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
     """Run the open executions of a failed or stopped trial again; finished ones stay.
 
     Raises:
-        StaleState: the trial did not fail, or its search is past its trials.
+        StaleState: the trial did not fail, was withdrawn, or its search is past its trials.
     """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
@@ -65,6 +65,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
             raise StaleState(
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
             )
+        _refuse_withdrawn(trial)
         trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **ANEW)
         audit.record(
@@ -73,18 +74,26 @@ def retry(trial: Trial, *, by: User) -> Trial:
     return trial
 
 
+def _refuse_withdrawn(trial: Trial) -> None:
+    if trial.source == outcomes.WITHDRAWN:
+        raise StaleState(
+            f"trial {trial.number} lies outside the space that is searched now; it was withdrawn"
+        )
+
+
 def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
     """Let a trial train on from its newest checkpoints, under its number.
 
     Args:
         trial: a completed one, whose trainings go on to `epochs`; or a failed or stopped one, which goes on
             where it was.
-        epochs: up to which epoch; what the search says if None.
+        epochs: up to which epoch a completed one goes on; of the others None.
         by: who does it.
 
     Raises:
         StaleState: it is in no such state, no checkpoint of it is left, or its search is past its trials.
-        BadInput: `epochs` are no more than it has trained, or more than a training may have.
+        BadInput: `epochs` are missing or not wanted, no more than it has trained, or more than a training may
+            have.
     """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
@@ -93,6 +102,7 @@ def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
         over = trial.state == TrialState.COMPLETED
         if not over and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(f"trial {trial.number} is {trial.state}; it goes on once it is over")
+        _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=over)
         fields = _longer(root, trial, epochs, over=over)
         again = trial.executions.all() if over else trial.executions.exclude(state=TrialState.COMPLETED)
@@ -124,6 +134,11 @@ def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[
             message = f"trial {trial.number} is completed: say up to which epoch it shall go on"
             raise BadInput(message, [Problem("/epochs", message)])
         return {}
+    if not over:
+        message = (
+            f"trial {trial.number} is {trial.state} and goes on to its end: epochs are for a completed one"
+        )
+        raise BadInput(message, [Problem("/epochs", message)])
     trained = trial.executions.aggregate(most=Max("epochs"))["most"] or 0
     if epochs <= trained:
         message = f"trial {trial.number} has trained {trained} epochs: give more"

@@ -9,6 +9,7 @@ from jobs.errors import BadInput, Conflict, NotFound, StaleFence, StaleState
 from jobs.models import AuditEvent, Job, Trial, User
 from jobs.queries import events, outcomes
 from jobs.spec.suggest import Answer, Suggestion, SuggestRequest
+from tests.jobs.test_trial_goes_on import keep
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final
 
 RANDOM = {**SEARCH, "algorithm": "random", "max_trials": 8}
@@ -183,3 +184,34 @@ def test_unknown_fields_are_told_in_one_order(yard: Yard) -> None:
         "/search/objective",
         "/search/seed",
     ]
+
+
+def test_a_trial_that_has_trained_is_not_withdrawn_however_it_came_back_to_the_queue(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job = random_search(yard, 64, 64, 64, 64, 48)
+    promoted, at_rung, continued, trained, fresh = job.trials.order_by("number")
+    Trial.objects.filter(pk=promoted.pk).update(rung=1, rungs=[0.5])
+    Trial.objects.filter(pk=at_rung.pk).update(rungs=[0.5], state="paused")
+    keep(continued, 1)
+    trained.executions.filter(number=1).update(epochs=2)
+    assert revise.preview(job, NARROW).withdrawn == [fresh]
+
+
+def test_what_was_answered_for_the_old_search_is_forgotten(yard: Yard, worker: PretendWorker) -> None:
+    job = random_search(yard, 16)
+    ticket = suggest.claim(job.pk)
+    assert ticket is not None
+    suggest.add(ticket, Answer())
+    assert suggest.NOTHING_FOR in Job.objects.get(pk=job.pk).payload
+    revise.revise(job, NARROW, by=yard.owner)
+    assert suggest.NOTHING_FOR not in Job.objects.get(pk=job.pk).payload
+
+
+def test_a_withdrawn_trial_is_neither_retried_nor_continued(yard: Yard, worker: PretendWorker) -> None:
+    job = random_search(yard, 64, 48)
+    revise.revise(job, NARROW, by=yard.owner)
+    trial = job.trials.get(number=1)
+    for again in (trials.retry, trials.go_on):
+        with pytest.raises(StaleState, match="lies outside the space"):
+            again(trial, by=yard.owner)

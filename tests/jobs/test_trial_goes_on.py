@@ -89,6 +89,11 @@ def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
     with pytest.raises(StaleState, match="retry it"):
         trials.go_on(stopped, by=yard.owner)
     keep(stopped, 1)
+    with pytest.raises(BadInput) as refused:
+        trials.go_on(stopped, 10, by=yard.owner)
+    assert refused.value.problems[0].pointer == "/epochs", "it goes on to its own end"
+    stopped.refresh_from_db()
+    assert stopped.state == "stopped"
     assert trials.go_on(stopped, by=yard.owner).state == "queued"
     with pytest.raises(StaleState, match="once it is over"):
         trials.go_on(stopped, by=yard.owner)
