@@ -14,7 +14,7 @@ from django.db.models import Avg, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from jobs.models import Execution, Job, Worker
+from jobs.models import Execution, Job, Trial, Worker
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search import RUNGS
@@ -104,9 +104,9 @@ def _own_seconds_left(job: Job) -> float | None:
 
 
 def _pace(job: Job) -> _Pace | None:
-    timed = job.trials.filter(
-        state__in=outcomes.MEASURED, started__isnull=False, finished__isnull=False
-    ).order_by("-finished")
+    ended = job.trials.filter(state__in=outcomes.MEASURED, started__isnull=False, finished__isnull=False)
+    # One that was continued took as long as somebody wished, which says nothing of the others.
+    timed = ended.filter(until=None).order_by("-finished")
     measured = Execution.objects.filter(trial__job=job, state__in=outcomes.MEASURED, epochs__gt=0)
     trained = measured.aggregate(epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1)))
     # The first trial of each lane also pays for its runner's start, and the first of each shape for its
@@ -118,11 +118,16 @@ def _pace(job: Job) -> _Pace | None:
     seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
     if steps := _steps_of_rungs(job):
-        whole = sum(steps[0])  # what a trial that somebody queued by hand takes
-        ran = (whole if trial.epochs is None else steps[trial.bracket][trial.rung] for trial in latest)
-        per_epoch = per_trial / fmean(ran)
+        per_epoch = per_trial / fmean(_epochs_trained(trial, steps) for trial in latest)
         return _Pace(per_epoch, per_epoch, trained["best"])
     return _Pace(per_trial, per_trial / trained["epochs"], trained["best"])
+
+
+def _epochs_trained(trial: Trial, steps: list[list[int]]) -> int:
+    """Return how many epochs the newest rung of a trial took."""
+    if trial.epochs is None or trial.bracket >= len(steps) or trial.rung >= len(steps[trial.bracket]):
+        return sum(steps[0])  # the whole: queued by hand, or of a bracket that a revision took away
+    return steps[trial.bracket][trial.rung]
 
 
 def _steps_of_rungs(job: Job) -> list[list[int]]:

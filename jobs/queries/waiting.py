@@ -3,34 +3,37 @@
 from django.db.models import Sum
 from django.utils import timezone
 
-from jobs.models import Attempt, Job, Worker
+from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches, outcomes
 from jobs.states import WAITING, AttemptState, Desired, TrialState
 
 NEXT = "Its runner turns to it after the trials before it."
+AT_RUNG = "It stands at the end of its rung and waits for the others there; the best go on."
 OUTSIDE = "It goes to the next script that asks for a trial."
 
 
 def reasons(search: Job) -> dict[int, str]:
     """Return the reason of each queued or paused trial by its number."""
     held = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    rows = list(held.order_by("number").values_list("number", "state", "restarts"))
+    rows = list(held.order_by("number"))
     if not rows:
         return {}
     free = set(batches.waiting(search.trials.all()).values_list("number", flat=True))
     shared = _of_all(search)
     return {
-        number: NEXT
-        if state == TrialState.QUEUED and number not in free
-        else _of_one(state, restarts, shared)
-        for number, state, restarts in rows
+        trial.number: NEXT
+        if trial.state == TrialState.QUEUED and trial.number not in free
+        else _of_one(trial, shared)
+        for trial in rows
     }
 
 
-def _of_one(state: str, restarts: int, shared: str) -> str:
-    if state == TrialState.PAUSED:
+def _of_one(trial: Trial, shared: str) -> str:
+    if trial.waits_at_rung:
+        return AT_RUNG
+    if trial.state == TrialState.PAUSED:
         return "It is paused at its checkpoint until it is taken up again."
-    if restarts and shared != OUTSIDE:
+    if trial.restarts and shared != OUTSIDE:
         return f"Its runner was lost; it goes on from its newest checkpoint. {shared}"
     return shared
 

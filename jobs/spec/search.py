@@ -109,6 +109,10 @@ class SearchSpec(Frozen):
             raise ValueError("options.iterations is for hyperband: asha has no brackets to go through again")
         if options.max_epochs is not None and options.min_epochs > options.max_epochs:
             raise ValueError(f"options.min_epochs {options.min_epochs} is above max {options.max_epochs}")
+        if self.duplicates == "answer":
+            raise ValueError(
+                f"duplicates cannot be answered under {self.algorithm}: scores are of other rungs"
+            )
         for i, parameter in enumerate(self.space):
             if parameter.name == "epochs":
                 raise ValueError(f"space.{i}.name: {self.algorithm} decides on the epochs itself")

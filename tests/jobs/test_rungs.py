@@ -5,15 +5,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from jobs import clock
 from jobs.actions import control, endings, pipeline, retention, rungs, schedule, suggest, trials
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
-from jobs.queries import outcomes, progress
+from jobs.queries import outcomes, progress, waiting
 from jobs.spec import events as said
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import problems
 from jobs.spec.suggest import Suggestion, SuggestRequest, TrialRow
 from jobs.states import Outcome
-from tests.jobs.yard import PretendWorker, Yard, begun, ended
+from tests.jobs.yard import PretendWorker, Yard, begun, ended, spec
 from workers.engine.search.suggest import suggest as suggested
 
 SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
@@ -309,3 +312,31 @@ def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: 
     trial.refresh_from_db()
     assert (trial.state, trial.rungs) == ("completed", [0.4, 0.3, 0.2])
     assert trial.score == pytest.approx(0.06)
+
+
+def test_a_trial_at_a_rung_says_that_it_waits_for_the_others(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+
+
+def test_neither_a_continued_trial_nor_a_bracket_that_is_gone_spoils_the_pace(
+    yard: Yard, climber: Climber
+) -> None:
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
+    Trial.objects.filter(state="running").update(state="queued", started=None)
+    before = progress.of(Job.objects.get(pk=job.pk)).eta_seconds
+    long = {"state": "completed", "started": clock.seconds_from_now(-9000), "finished": clock.now()}
+    Trial.objects.filter(pk=job.trials.get(number=2).pk).update(until=900, epochs=9, **long)
+    assert progress.of(Job.objects.get(pk=job.pk)).eta_seconds == pytest.approx(before, rel=0.05)
+    Trial.objects.filter(pk=trial.pk).update(bracket=7, rung=7)
+    assert progress.of(Job.objects.get(pk=job.pk)).eta_seconds is not None
+
+
+@pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
+def test_with_rungs_no_trial_answers_for_another(algorithm: str) -> None:
+    body = spec(fit=FIT).to_json() | {"search": CLIMB | {"algorithm": algorithm, "duplicates": "answer"}}
+    with pytest.raises(ValidationError) as refused:
+        ExperimentSpec.model_validate(body)
+    (problem,) = problems(refused.value, body)
+    assert problem.pointer == "/search/duplicates"
