@@ -1,5 +1,6 @@
 """Trials that stop at rungs, trained for real: rows, tasks, engine and rows again."""
 
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -107,6 +108,29 @@ def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, t
         assert decision.saw["of"] == len(before) >= 5
         assert decision.value > threshold
         assert execution.state == "pruned"
+
+
+def test_a_pruner_stops_what_is_no_number_and_judges_no_trial_that_was_completed_before(
+    iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine import pruning, trainer
+
+    measure, calls = trainer.measure, count()
+    monkeypatch.setattr(
+        trainer, "measure", lambda *of: measure(*of) if next(calls) < 10 else {"loss": float("nan")}
+    )
+    worker = EngineWorker(tmp_path / "work")
+    search = {**CLIMB, "algorithm": "random", "max_trials": 6, "pruner": {"kind": "median"}}
+    job = climb(worker, iris.submit(search=search, fit={**FIT, "epochs": 2}))
+    cut = job.trials.get(number=6)
+    assert (cut.state, cut.score, cut.error) == ("pruned", None, None)
+    assert cut.decisions.get().value is None
+    task = worker.tasks[-1]
+    assert isinstance(task, TrialTask)
+    fresh = task.trials[0]
+    longer = fresh.model_copy(update={"until": 30})
+    judges = [pruning.judge_of(task, plan, plan.executions[0], task.curves) for plan in (fresh, longer)]
+    assert judges[0] is not None and judges[1] is None
 
 
 def test_what_was_pruned_never_runs_on(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _train(
         if (verdict := outcome.verdict) is not None:
             break
     others += curves
-    scores = [entry["score"] for entry in done]
+    scores = [entry["score"] for entry in done if math.isfinite(entry["score"])]
     return {
         "trial": trial.number,
         "score": float(np.mean(scores)) if scores else None,
@@ -195,14 +195,14 @@ def _newest(plan: ExecutionPlan, report: Report) -> Snapshot | None:
 
 
 def _score(task: TrialTask, outcome: Outcome) -> float:
-    """Return the objective at the best epoch.
+    """Return the objective at the best epoch; of a training that a pruner stopped it need not be finite.
 
     Raises:
         NanObjective: it was not finite at any epoch, so the trial cannot be ranked.
     """
     metric = task.objective.metric
     score = outcome.figures[metric]
-    if not math.isfinite(score):
+    if outcome.verdict is None and not math.isfinite(score):
         raise NanObjective(
             f"{metric} was {score} at each of {outcome.epochs} epochs; try a smaller learning rate, or "
             "another objective"
