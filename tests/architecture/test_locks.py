@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
         version = re.match(r"\S+?==([^\s;\\]+)", block)
         assert version, block
         assert requirement.specifier.contains(version[1], prereleases=True), block.splitlines()[0]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_a_locked_package_needs_is_locked_too(lock: str) -> None:
+    locked = entries(lock)
+    for package in distributions():
+        if (name := canonicalize_name(package.metadata["Name"])) not in locked:
+            continue
+        for requirement in map(Requirement, package.requires or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed = canonicalize_name(requirement.name)
+                assert needed in locked, f"{name} needs {needed}: nothing installs from {lock}"
 
 
 def test_the_development_lock_holds_the_other_one_unchanged() -> None:
