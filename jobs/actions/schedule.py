@@ -13,7 +13,7 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, QuerySet, Sum
 
 from jobs import clock, queue
 from jobs.actions.transition import move
@@ -74,13 +74,12 @@ class Candidate:
 
 def place() -> int:
     """Place what can be placed and say of the rest why it waits. Returns how many were placed."""
-    jobs, trials = _waiting_jobs(), _waiting_trials()
-    if not jobs and not trials:
+    if not (_waiting_jobs().exists() or _waiting_trials().exists()):
         return 0  # what an idle yard asks twice a second
-    pools = _pools()
-    waiting = sorted([*jobs, *_next_batches(trials, pools)], key=Candidate.order)
-    used = _slots_by_project()
-    running = _running_trials()
+    # What is taken is read before what waits. An attempt that ends in between then leaves its slot to the
+    # next pass; the other way round, trials that wait already would overtake those it gives back.
+    pools, used, running = _pools(), _slots_by_project(), _running_trials()
+    waiting = sorted([*_jobs(), *_next_batches(_trials_by_search(), pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
         job = candidate.job
@@ -130,23 +129,28 @@ def _running_trials() -> dict[int, int]:
     return counts
 
 
-def _waiting_jobs() -> list[Candidate]:
-    waiting = Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
+def _waiting_jobs() -> QuerySet[Job]:
+    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
+
+
+def _waiting_trials() -> QuerySet[Trial]:
+    """Return the trials that wait for us; those of outside scripts ask their chief."""
+    trials = Trial.objects.filter(job__revision__isnull=False, job__desired=Desired.RUNNING)
+    return batches.waiting(trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)))
+
+
+def _jobs() -> list[Candidate]:
     return [
         Candidate(job)
-        for job in waiting.select_related("project", "root")
+        for job in _waiting_jobs().select_related("project", "root")
         if not job.payload.get("task_done")  # a root that only waits for what follows it
     ]
 
 
-def _waiting_trials() -> dict[int, list[Trial]]:
-    """Return the trials that wait, by search and in order; outside scripts ask their chief for theirs."""
-    ours = Trial.objects.filter(job__revision__isnull=False)
-    trials = ours.filter(job__desired=Desired.RUNNING).exclude(
-        job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)
-    )
+def _trials_by_search() -> dict[int, list[Trial]]:
+    """Return the trials that wait, by search and in order."""
     by_search: dict[int, list[Trial]] = defaultdict(list)
-    for trial in batches.waiting(trials).order_by("job", "number"):
+    for trial in _waiting_trials().order_by("job", "number"):
         by_search[trial.job_id].append(trial)
     return by_search
 

@@ -172,22 +172,31 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     assert all(np.array_equal(a, v.numpy()) for a, v in zip(again, variables, strict=True))
 
 
-def test_a_width_that_trains_for_long_gets_a_program_of_its_own(data, tmp_path, monkeypatch):
-    from workers.engine import stock
+def test_a_width_that_is_to_train_for_long_gets_a_program_of_its_own(data):
+    from workers.engine.widths import widened
+
+    def width(**fit):
+        search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
+        asked = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
+        return widened(asked, data.profile, rows=1000).model.args["units"]
+
+    assert (width(epochs=10), width(epochs=100_000)) == (12, 6)
+
+
+def test_which_program_a_training_takes_does_not_depend_on_what_was_trained_before(data):
+    from workers.engine.stock import Stock
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
-    asked = spec_of("blobs", args={"units": 6}, fit=FIT, search=search)
-    kept = stock.Stock()
+    stock = Stock()
 
-    def program():
-        return kept.prepare(asked, data, data.parts.train, name="t", seed=0).program
+    def program(units):
+        asked = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
+        return stock.prepare(asked, data, data.parts.train, name="t", seed=0).program
 
-    shared = program()
-    assert program() is shared
-    shared.trained += 2 * stock.EARNED
-    own = program()
-    assert own is not shared
-    assert program() is own
+    shared = program(6)
+    shared.trained = 1e6
+    program(9)
+    assert program(6) is shared
 
 
 def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monkeypatch):

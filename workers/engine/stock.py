@@ -7,7 +7,7 @@ spec says. So a shape is built, traced and compiled once in a runner's life.
 
 import hashlib
 import json
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,6 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.dials import OF_OPTIMIZERS
 from workers.engine.optimizer import is_scheduled, make_optimizer
-from workers.engine.program import Program
 from workers.engine.setup import Prepared, prepare, weights_of
 from workers.engine.templates import Site, start_anew
 from workers.engine.variables import assign, values
@@ -29,8 +28,6 @@ from workers.engine.widths import widened, widths_of
 
 MOST = 16
 MOST_BYTES = 256 << 20
-EARNED = 3.0
-"""Seconds of training after which a width gets a program of its own: some three compilations."""
 OF_TRAININGS = frozenset(
     {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
 )
@@ -57,8 +54,6 @@ class Stock:
     def __init__(self) -> None:
         self._dataset: tuple[str, Dataset] | None = None
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._turn: tuple[str, Program, float] | None = None
 
     def load(self, file: DatasetFile, spec: DataSpec) -> Dataset:
         """Return a data set, split as `spec` says; the same one as before if it is the same.
@@ -83,10 +78,7 @@ class Stock:
         """
         if spec.mesh is not None:
             return prepare(spec, dataset, rows, name=name, seed=seed)
-        self._settle()
-        own = program_key(spec, dataset, rows)
-        earned = own in self._kept or self._seconds[own] > EARNED
-        built = spec if earned else widened(spec, dataset.profile)
+        built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
         if key not in self._kept:
             prepared = prepare(built, dataset, rows, name=name, seed=seed)
@@ -94,17 +86,7 @@ class Stock:
             self._kept[key] = _Kept(prepared, values(prepared.model.variables), optimizer)
             self._drop_oldest()
         self._kept.move_to_end(key)
-        prepared = _anew(self._kept[key], spec, dataset, rows, seed)
-        if prepared.program is not None:
-            self._turn = (own, prepared.program, prepared.program.trained)
-        return prepared
-
-    def _settle(self) -> None:
-        """Count what was trained since the last call for the width that was asked for then."""
-        if self._turn is not None:
-            width, program, before = self._turn
-            self._seconds[width] += program.trained - before
-            self._turn = None
+        return _anew(self._kept[key], spec, dataset, rows, seed)
 
     def _drop_oldest(self) -> None:
         while len(self._kept) > 1 and (

@@ -24,6 +24,11 @@ SURPLUS = 4
 """A model is at most so many times wider than it shall be."""
 FLOPS = 2e7
 """Floating point operations of a training step up to which a wider one hardly costs time: about 1 ms."""
+SURPLUS_FLOPS = 4e10
+"""What all of a width's trainings may spend on the surplus at most: about as long as two compilations.
+
+Planned from the spec, never timed: a trial that was interrupted goes on with the very program it began with.
+"""
 
 
 class Widths:
@@ -61,20 +66,30 @@ def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(size) for size in shape)
 
 
-def widened(spec: ExperimentSpec, profile: Profile) -> ExperimentSpec:
+def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec:
     """Return the spec with the width at which its model shares a program with the search's other widths.
 
-    Trained at that width a step must still be quick, so that what the surplus costs is little whatever it is.
+    Trained at that width a step must still be quick, and all that a width is planned to train must not spend
+    more on the surplus than a program of its own would cost.
+
+    Args:
+        spec: a trial's, with its hyperparameters filled in.
+        profile: of the data set.
+        rows: how many an epoch trains on.
     """
-    args = spec.model.resolved()
-    if not isinstance(args, MlpArgs | CnnArgs) or spec.search is None or spec.mesh is not None:
+    args, search = spec.model.resolved(), spec.search
+    if not isinstance(args, MlpArgs | CnnArgs) or search is None or spec.mesh is not None:
         return spec
-    grids = (parameter.grid() for parameter in spec.search.space if parameter.name == "units")
+    grids = [parameter.grid() for parameter in search.space if parameter.name == "units"]
     widest = max((int(value) for grid in grids for value in grid), default=args.units)
+    if not args.units < widest <= SURPLUS * args.units:
+        return spec
     wide = spec.model.model_copy(update={"args": {**spec.model.args, "units": widest}})
-    quick = 6 * spec.fit.batch_size * parameters(wide, profile) <= FLOPS
-    fits = args.units < widest <= SURPLUS * args.units and quick
-    return spec.model_copy(update={"model": wide}) if fits else spec
+    step, exact = (6 * spec.fit.batch_size * parameters(model, profile) for model in (wide, spec.model))
+    steps = math.ceil(rows / spec.fit.batch_size) * spec.fit.epochs
+    trainings = search.max_trials * search.executions_per_trial / max(map(len, grids))
+    cheap = step <= FLOPS and (step - exact) * steps * trainings <= SURPLUS_FLOPS
+    return spec.model_copy(update={"model": wide}) if cheap else spec
 
 
 def widths_of(spec: ExperimentSpec, profile: Profile) -> Widths:
