@@ -66,6 +66,26 @@ def test_an_attempt_takes_one_trial_until_it_is_known_how_long_one_takes(
     assert first.trials.count() == 1
 
 
+def test_trials_given_back_while_others_are_being_placed_are_not_overtaken(
+    yard: Yard, solo: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = batch_of(yard, solo, parallel_trials=1)
+    held = list(attempt.trials.order_by("number"))
+    pipeline.advance_all()
+    suggest_from_grid(attempt.job)
+    assert batches.waiting(attempt.job.trials.all()).exists()
+    look = schedule._pools
+
+    def lost_meanwhile() -> dict[str, schedule.Pool]:
+        endings.finish(attempt.pk, Outcome.LOST)
+        return look()
+
+    monkeypatch.setattr(schedule, "_pools", lost_meanwhile)
+    schedule.place()
+    (again,) = solo.claim_all()
+    assert again.trials.order_by("number").first() == held[0]
+
+
 def test_an_attempt_takes_what_fills_three_seconds_but_no_more_than_the_others_leave(yard: Yard) -> None:
     worker = PretendWorker(slots=1)
     assert batch_of(yard, worker, seconds=0.5).trials.count() in (5, 6)
