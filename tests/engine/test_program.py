@@ -96,7 +96,7 @@ def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
 
 
 def test_another_shape_gets_a_program_of_its_own(data):
-    from workers.engine.stock import program_key
+    from workers.engine.sharing import program_key
 
     def key(**args):
         return program_key(spec("mlp", {"units": 8, **args}, {}), data, data.parts.train)
@@ -107,7 +107,7 @@ def test_another_shape_gets_a_program_of_its_own(data):
 
 
 def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
-    from workers.engine.stock import program_key
+    from workers.engine.sharing import program_key
 
     def key(**fit):
         return program_key(spec("mlp", {"units": 8}, fit), data, data.parts.train)
@@ -218,12 +218,25 @@ def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
     program = prepared.program
     loop = prepared.loop()
-    assert not program.worth_measuring
     quick = program._many
     monkeypatch.setattr(program, "_many", lambda *args: [quick(*args), spin(0.05)][0])
-    monkeypatch.setattr(program, "trained", 1e6)
     loop.epoch(1, 0, [], lambda _: None)
-    assert (loop.way, program.worth_measuring) == ("one", False)
+    loop.epoch(2, 0, [], lambda _: None)
+    assert not program.worth_measuring(left=10)
+    monkeypatch.setattr(program, "trained", 1e6)
+    loop.epoch(3, 0, [], lambda _: None)
+    assert (loop.way, program.worth_measuring(left=10)) == ("one", False)
+
+
+def test_timing_both_ways_is_not_worth_it_for_what_soon_ends(data):
+    from workers.engine.setup import prepare
+
+    program = prepare(spec("mlp", {"units": 5}, {}), data, data.parts.train, name="t", seed=3).program
+    program.trained, program.steps = 5.0, 5000
+    assert not program.worth_measuring(left=100)
+    assert program.worth_measuring(left=100_000)
+    program.trained, program.steps = 50.0, 50_000
+    assert program.worth_measuring(left=100)
 
 
 def spin(seconds):

@@ -12,11 +12,12 @@ import jax
 import keras
 import numpy as np
 
+from workers.engine.choice import WAYS, Way
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
 from workers.engine.feed import Block, Feed
 from workers.engine.killpoint import kill_point
-from workers.engine.program import WAYS, Program, State, Way
+from workers.engine.program import Program, State
 from workers.engine.variables import assign, values
 
 Between = Callable[[int], None]
@@ -123,10 +124,14 @@ class ProgramLoop:
         program: of the model.
         batches: what it trains on.
         held: rows that will be predicted after each epoch, if they fit in one batch.
+        epochs: how many the training has.
     """
 
-    def __init__(self, program: Program, batches: Batches, held: Array | None = None) -> None:
+    def __init__(
+        self, program: Program, batches: Batches, held: Array | None = None, *, epochs: int = 1
+    ) -> None:
         self._program = program
+        self._epochs, self._steps = epochs, batches.steps
         self._feed = Feed(batches)
         self._held = held
         self._held_there = None if held is None else jax.device_put(held.astype(np.float32))
@@ -153,16 +158,23 @@ class ProgramLoop:
         for block in self._feed.blocks(epoch, first):
             while done < block.end:
                 end = min(done + self._program.pace.steps, block.end)
-                logs = self._train(block, done, end)
+                logs = self._train(block, done, end, left=(self._epochs - epoch + 1) * self._steps - done)
                 done = end
                 kill_point("batch")
                 between(done)
         return self._program.logs(self._state) if logs is None else logs
 
-    def _train(self, block: Block, first: int, end: int) -> dict[str, float] | None:
-        """Train on some batches of a block; return the figures so far if they came with it."""
+    def _train(self, block: Block, first: int, end: int, left: int) -> dict[str, float] | None:
+        """Train on some batches of a block; return the figures so far if they came with it.
+
+        Args:
+            block: has them in memory.
+            first: number of the first one in the epoch.
+            end: number after the last one.
+            left: how many there are until the training ends, from the first one on.
+        """
         program, steps = self._program, range(first - block.first, end - block.first)
-        if self._way is None and program.worth_measuring:
+        if self._way is None and program.worth_measuring(left):
             program.measure(self._state, self._dials, block.data, steps)
         began = time.perf_counter()
         last = end == block.batches or not program.pace.settled

@@ -5,20 +5,22 @@ step or from trial to trial is an argument: the state, the rows, which of them m
 """
 
 import time
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import keras
 import numpy as np
 
+from workers.engine.ahead import Ahead
+from workers.engine.choice import WAYS, Choice, Way
 from workers.engine.data.table import Array
 from workers.engine.dials import dials_of, turned
 
-Way = Literal["many", "one"]
-WAYS: tuple[Way, ...] = get_args(Way)
-"""Many steps a call, or one: equal but for rounding."""
 WORTH = 3.0
-"""The other way is compiled and timed once training in the first has taken this many compilations."""
+"""The other way is compiled and timed once training in the first has taken this many compilations,"""
+WORTH_ALL = 30.0
+"""and always after this many, however little is left of the training that is at it."""
 COMPILING = 1.0
 """Seconds that compiling the other way takes at least, where the first one came out of the cache."""
 ROUNDS = 3
@@ -55,23 +57,35 @@ class Program:
     Args:
         model: built and compiled, on one device.
         batch: one batch as it will be trained on: x, y, weights.
+        key: what other models must share to share these programs; None if no other ever does.
     """
 
-    def __init__(self, model: Any, batch: tuple[Array, Array, Array]) -> None:
+    def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str | None = None) -> None:
         self.model = model
         self._prepare_metrics(batch)
         self._dials = dials_of(model)
-        self._many = jax.jit(self._many_steps, donate_argnums=0)
-        self._whole = jax.jit(self._steps_and_figures, donate_argnums=0)
-        self._one = jax.jit(self._one_step, donate_argnums=0)
-        self.predict = jax.jit(self._predict)
-        self._logs = jax.jit(self._results)
-        self.way: Way = "many"
+        self._key = key
+        self._many = self._ahead(self._many_steps, donated=0)
+        self._whole = self._ahead(self._steps_and_figures, donated=0)
+        self._one = self._ahead(self._one_step, donated=0)
+        self.predict = self._ahead(self._predict)
+        self._logs = self._ahead(self._results)
         self.pace = Pace()
-        self._measured = False
+        self._choice = Choice(key)
         self._compiling: float | None = None
         self.trained = 0.0
         """Seconds spent on training, compilation left out."""
+        self.steps = 0
+        """Steps done in them."""
+
+    def _ahead(self, function: Callable[..., Any], donated: int | None = None) -> Ahead:
+        name = None if self._key is None else f"{function.__name__} of {self._key}"
+        return Ahead(function, name, donated)
+
+    @property
+    def way(self) -> Way:
+        """Say which way is the faster one, as far as it is known."""
+        return self._choice.way or "many"
 
     def _prepare_metrics(self, batch: tuple[Array, Array, Array]) -> None:
         """Let the model make the variables of its metrics, as `fit` does before its first step."""
@@ -145,7 +159,7 @@ class Program:
             for step in steps:
                 state = self._one(state, dials, x, y, rows[step], weights[step])
         jax.block_until_ready(state[3])
-        self._count(time.perf_counter() - began)
+        self._count(len(steps), time.perf_counter() - began)
         return state
 
     def train_and_measure(
@@ -158,23 +172,32 @@ class Program:
         began = time.perf_counter()
         state, logs, outputs = self._whole(state, dials, *data, steps.start, steps.stop, held)
         predictions = np.asarray(outputs)
-        self._count(time.perf_counter() - began)
+        self._count(len(steps), time.perf_counter() - began)
         return state, {name: float(value) for name, value in logs.items()}, predictions
 
-    def _count(self, seconds: float) -> None:
+    def _count(self, steps: int, seconds: float) -> None:
         if self._compiling is None:
             self._compiling = seconds
         else:
             self.trained += seconds
+            self.steps += steps
 
-    @property
-    def worth_measuring(self) -> bool:
-        """Say whether so much was trained that it pays to know the faster way, whatever knowing costs."""
-        return not self._measured and self.trained > WORTH * max(self._compiling or 0.0, COMPILING)
+    def worth_measuring(self, left: int) -> bool:
+        """Say whether it pays to know the faster way, whatever knowing costs.
+
+        It does once this training is about to take several times as long, or once others have.
+
+        Args:
+            left: steps that the training has before it.
+        """
+        if self._choice.way is not None or not self.steps:
+            return False
+        cost = max(self._compiling or 0.0, COMPILING)
+        ahead = left * self.trained / self.steps
+        return (self.trained > WORTH * cost and ahead > cost) or self.trained > WORTH_ALL * cost
 
     def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
         """Time both ways on this very model, on copies of the state, and keep to the faster one."""
-        self._measured = True
         steps = steps[:TRIAL_STEPS]
         seconds: dict[Way, list[float]] = {"many": [], "one": []}
         for turn in range(ROUNDS + 1):  # the first compiles
@@ -184,7 +207,7 @@ class Program:
                 self.train(way, copy, dials, data, steps)
                 if turn:
                     seconds[way].append(time.perf_counter() - began)
-        self.way = min(WAYS, key=lambda way: min(seconds[way]))
+        self._choice.make(min(WAYS, key=lambda way: min(seconds[way])))
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
         return x[rows].astype("float32"), y[rows], weights

@@ -20,6 +20,7 @@ from workers.engine.loops import FitLoop, Loop, ProgramLoop
 from workers.engine.losses import loss_name, metric_names
 from workers.engine.mesh import use_mesh
 from workers.engine.program import Program
+from workers.engine.sharing import program_key
 from workers.engine.trainer import Held
 from workers.engine.widths import Widths
 
@@ -46,7 +47,8 @@ class Prepared:
         if self.program is None:
             return FitLoop(self.model, self.batches)
         in_one = held is not None and len(held.x) <= held.batch_size
-        return ProgramLoop(self.program, self.batches, held.x if in_one and held is not None else None)
+        epochs, seen = self.spec.fit.epochs, held.x if in_one and held is not None else None
+        return ProgramLoop(self.program, self.batches, seen, epochs=epochs)
 
     def held(self, rows: Array) -> Held:
         """Return these rows as a set to be measured exactly."""
@@ -93,7 +95,8 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
         shuffle=spec.fit.shuffle,
     )
     compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
-    program = Program(model, next(batches.draw(1))) if spec.mesh is None else None
+    key = program_key(spec, dataset, rows)
+    program = Program(model, next(batches.draw(1)), key) if spec.mesh is None else None
     return Prepared(model, batches, scaling, spec, dataset, program)
 
 

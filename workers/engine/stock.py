@@ -5,8 +5,6 @@ kept model is started anew: variables as a fresh build would have them, dials an
 spec says. So a shape is built, traced and compiled once in a runner's life.
 """
 
-import hashlib
-import json
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,18 +18,15 @@ from workers.engine import augment
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.dials import OF_OPTIMIZERS
-from workers.engine.optimizer import is_scheduled, make_optimizer
+from workers.engine.optimizer import make_optimizer
 from workers.engine.setup import Prepared, prepare, weights_of
+from workers.engine.sharing import program_key
 from workers.engine.templates import Site, start_anew
 from workers.engine.variables import assign, values
 from workers.engine.widths import widened, widths_of
 
 MOST = 16
 MOST_BYTES = 256 << 20
-OF_TRAININGS = frozenset(
-    {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
-)
-"""Fit fields that no compiled step depends on."""
 
 
 @dataclass
@@ -93,31 +88,6 @@ class Stock:
             len(self._kept) > MOST or sum(kept.bytes for kept in self._kept.values()) > MOST_BYTES
         ):
             self._kept.popitem(last=False)
-
-
-def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
-    """Return what two trainings must share to share a compiled step: all but seeds, dials and durations."""
-    fit = spec.fit.model_dump(mode="json", exclude=set(OF_TRAININGS))
-    model = spec.model.resolved().model_dump(mode="json")
-    if is_scheduled(spec.fit):
-        fit["epochs"] = spec.fit.epochs  # its curve is a constant of the program
-    else:
-        fit["learning_rate"] = None  # a variable of the optimizer
-    for name in OF_OPTIMIZERS:
-        if fit["optimizer_args"].get(name):
-            fit["optimizer_args"][name] = "dial"
-    for name in ("dropout", "l2"):
-        if model.get(name):
-            model[name] = "dial"
-    body = {
-        "model": [spec.model.template, model],
-        "fit": fit,
-        "data": spec.data.model_dump(mode="json"),
-        "precision": spec.precision.model_dump(mode="json"),
-        "dataset": dataset.digest,
-        "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
-    }
-    return json.dumps(body, sort_keys=True)
 
 
 def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:

@@ -156,8 +156,9 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for kind in ENGINE.keys() - WITHOUT_JAX:
         importlib.import_module(ENGINE[kind])
-    for module in ("workers.runner.standby", "workers.runner.compilecache", "workers.engine.rehearsal"):
+    for module in ("workers.runner.standby", "workers.engine.rehearsal"):
         importlib.import_module(module)
+    importlib.import_module("workers.engine.ahead").constants()
     versions()
     cpu_model()
     from jax._src.xla_bridge import backends_are_initialized

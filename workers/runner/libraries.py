@@ -9,7 +9,7 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
 
     jax.config.update("jax_default_matmul_precision", None if matmul == "default" else matmul)
     if compile_cache is not None:
-        from workers.runner import compilecache
+        from workers.engine import compilecache
 
         compilecache.use(compile_cache)
 

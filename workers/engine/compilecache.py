@@ -7,10 +7,16 @@ replaced, and reading marks a file as used, by which the node decides what goes 
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
+import jax
 from jax._src import compilation_cache
 from jax._src.compilation_cache_interface import CacheInterface
+
+_APART = ContextVar("_APART", default=False)
 
 
 class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
@@ -30,7 +36,7 @@ class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
         return program
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep a program. One that stands already was not readable, else JAX would not have compiled it."""
+        """Keep a program. One that stands already was not readable, else nobody would have compiled it."""
         unfinished = self._folder / f".{secrets.token_hex(8)}"
         try:
             unfinished.write_bytes(value)
@@ -39,10 +45,19 @@ class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
             unfinished.unlink(missing_ok=True)
 
 
+class _ForJax(FileCache):
+    """What JAX itself asks for programs by what they compute, unless somebody keeps them `apart`."""
+
+    def get(self, key: str) -> bytes | None:
+        return None if _APART.get() else super().get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        if not _APART.get():
+            super().put(key, value)
+
+
 def use(folder: str) -> None:
     """Read and write compiled programs in `folder` from now on; another one is used no more."""
-    import jax
-
     if jax.config.jax_compilation_cache_dir == folder:
         return
     Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,5 +68,21 @@ def use(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def in_use() -> FileCache | None:
+    """Return the cache of this process, None if it has none."""
+    folder = jax.config.jax_compilation_cache_dir
+    return FileCache(Path(folder)) if folder else None
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Compile past JAX's part of the cache, for who keeps the result: only fresh ones can be written out."""
+    token = _APART.set(True)
+    try:
+        yield
+    finally:
+        _APART.reset(token)
+
+
 def _open(path: str) -> tuple[CacheInterface, str]:
-    return FileCache(Path(path)), path
+    return _ForJax(Path(path)), path

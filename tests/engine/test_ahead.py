@@ -1,0 +1,81 @@
+"""Compiled functions that are kept for later processes, and what is remembered beside them."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Return the folder of compiled programs that this process uses meanwhile."""
+    import jax
+    from jax._src import compilation_cache
+
+    from workers.engine import compilecache
+
+    compilecache.use(str(tmp_path / "cache"))
+    yield tmp_path / "cache"
+    jax.config.update("jax_compilation_cache_dir", None)
+    compilation_cache.reset_cache()
+
+
+ROWS = np.arange(3, dtype=np.float32)
+
+
+def called(name, rows):
+    """Call a function as another process would that knows nothing but the folder; say if it was traced."""
+    from workers.engine.ahead import Ahead
+
+    traced = []
+
+    def function(tree, rows):
+        traced.append(True)
+        return [leaf + rows.sum() for leaf in tree], rows * 2
+
+    (total,), doubled = Ahead(function, name)([np.float32(1)], rows)
+    assert float(total) == 1 + rows.sum()
+    assert np.array_equal(doubled, rows * 2)
+    return bool(traced)
+
+
+def test_what_one_process_has_compiled_another_runs_without_tracing(cache):
+    assert called("steps", ROWS)
+    assert not called("steps", ROWS)
+
+
+def test_each_name_each_shape_and_each_setting_has_a_program_of_its_own(cache):
+    import jax
+
+    assert called("steps", ROWS)
+    assert called("other steps", ROWS)
+    assert called("steps", ROWS[:2])
+    with jax.default_matmul_precision("float32"):
+        assert called("steps", ROWS)
+
+
+def test_other_code_does_not_run_the_programs_of_this(cache, monkeypatch):
+    from workers.engine import ahead
+
+    assert called("steps", ROWS)
+    monkeypatch.setattr(ahead, "constants", lambda: {"code": "newer"})
+    assert called("steps", ROWS)
+
+
+def test_a_torn_program_is_compiled_anew_and_replaced(cache):
+    assert called("steps", ROWS)
+    (file,) = cache.glob("whole-*")
+    file.write_bytes(file.read_bytes()[:100])
+    assert called("steps", ROWS)
+    assert not called("steps", ROWS)
+
+
+def test_without_a_cache_functions_are_compiled_as_ever(cache):
+    assert called(None, ROWS)
+    assert called(None, ROWS)
+    assert not list(cache.glob("whole-*"))
+
+
+def test_the_faster_way_is_remembered_for_programs_alike(cache):
+    from workers.engine.choice import Choice
+
+    Choice("a").make("one")
+    assert (Choice("a").way, Choice("b").way, Choice(None).way) == ("one", None, None)

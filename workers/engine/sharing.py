@@ -1,0 +1,40 @@
+"""What two trainings must share to share a compiled step: all but seeds, dials and durations."""
+
+import hashlib
+import json
+
+from jobs.spec.experiment import ExperimentSpec
+from workers.engine.data.dataset import Dataset
+from workers.engine.data.table import Array
+from workers.engine.dials import OF_OPTIMIZERS
+from workers.engine.optimizer import is_scheduled
+
+OF_TRAININGS = frozenset(
+    {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
+)
+"""Fit fields that no compiled step depends on."""
+
+
+def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
+    """Return the same for two trainings exactly if one compiled step serves both."""
+    fit = spec.fit.model_dump(mode="json", exclude=set(OF_TRAININGS))
+    model = spec.model.resolved().model_dump(mode="json")
+    if is_scheduled(spec.fit):
+        fit["epochs"] = spec.fit.epochs  # its curve is a constant of the program
+    else:
+        fit["learning_rate"] = None  # a variable of the optimizer
+    for name in OF_OPTIMIZERS:
+        if fit["optimizer_args"].get(name):
+            fit["optimizer_args"][name] = "dial"
+    for name in ("dropout", "l2"):
+        if model.get(name):
+            model[name] = "dial"
+    body = {
+        "model": [spec.model.template, model],
+        "fit": fit,
+        "data": spec.data.model_dump(mode="json"),
+        "precision": spec.precision.model_dump(mode="json"),
+        "dataset": dataset.digest,
+        "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
+    }
+    return json.dumps(body, sort_keys=True)
