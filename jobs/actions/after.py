@@ -40,23 +40,27 @@ def _child(
 
 
 def train(root: Job, spec: ExperimentSpec) -> list[Job]:
-    """Retrain the best trials."""
+    """Retrain the best trials, or those that somebody chose."""
     if root.kind == JobKind.TRAIN or not has_after(spec):
         return []
     existing = list(root.children.filter(kind=JobKind.TRAIN).order_by("ordinal"))
     if existing:
         return existing
-    top = spec.after.retrain.top if spec.after.retrain else 1
+    chosen = root.payload.get(outcomes.CHOSEN)
+    if chosen is None:
+        top = spec.after.retrain.top if spec.after.retrain else 1
+        best = outcomes.best_trials(root, limit=top)
+        chosen = [{"trial": trial.number, "values": trial.values} for trial in best]
     return [
         _child(
             root,
             JobKind.TRAIN,
             rank,
-            title=f"Retrain trial {trial.number}",
-            payload={"trial": trial.number, "values": trial.values},
+            title=f"Retrain trial {member['trial']}",
+            payload=member,
             slots=root.slots,
         )
-        for rank, trial in enumerate(outcomes.best_trials(root, limit=top), start=1)
+        for rank, member in enumerate(chosen, start=1)
     ]
 
 

@@ -16,7 +16,7 @@ from jobs.actions.each import each
 from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job, TrialDecision
-from jobs.queries import batches, outcomes
+from jobs.queries import batches, outcomes, steps
 from jobs.queries.outcomes import EXHAUSTED, FAILING
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
@@ -86,13 +86,14 @@ def _go_on(root: Job) -> None:
         return
     if root.kind == JobKind.SEARCH and not _search_is_over(root):
         return
-    if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) or root.revision is None:
+    leads_on = root.kind in (JobKind.SEARCH, JobKind.TRAIN) or outcomes.CHOSEN in root.payload
+    if not leads_on or root.revision is None:
         return  # gate, register, profile: one task, ended by its result
     if root.kind == JobKind.TRAIN and not root.payload.get("task_done"):
         return
     if root.state == JobState.QUEUED or root.state == JobState.RETRYING:
         move(root, JobState.STARTING)
-    _follow(root, root.revision.spec)
+    _follow(root, steps.followed(root))
 
 
 def _search_is_over(root: Job) -> bool:

@@ -1,5 +1,6 @@
 """Makes the queued jobs: an experiment's root, and the small ones that describe, register and judge."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -15,12 +16,16 @@ from jobs.models import (
     PromotionRequest,
     RegisteredModel,
     Revision,
+    Trial,
     User,
 )
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.states import JobKind, JobState
+
+NAMED = 8
+"""So many trials of an ensemble stand in its title by their numbers."""
 
 
 def submit(revision: Revision, *, by: User) -> Job:
@@ -127,12 +132,51 @@ def gate(promotion: PromotionRequest, *, by: User) -> Job:
     )
 
 
+def ensemble(search: Job, chosen: Iterable[Trial], *, by: User) -> Job:
+    """Queue the job that retrains some trials of a search and pools them.
+
+    It has the experiment and the revision of the search, which stays as it is.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+    """
+    access.require(by, search.project, access.Action.WRITE)
+    members = [{"trial": trial.number, "values": trial.values} for trial in chosen]
+    numbers = [member["trial"] for member in members]
+    named = f"trials {', '.join(map(str, numbers))}" if len(numbers) <= NAMED else f"{len(numbers)} trials"
+    with transaction.atomic():
+        job = _queued(
+            kind=JobKind.ENSEMBLE,
+            project=search.project,
+            experiment=search.experiment,
+            revision=search.revision,
+            title=f"Ensemble of {named}",
+            payload={
+                "dataset_version": search.payload.get("dataset_version"),
+                "search": search.pk,
+                outcomes.CHOSEN: members,
+                "task_done": True,  # it is all in the jobs that follow it
+            },
+            pool=search.pool,
+            priority=search.priority,
+            slots=search.slots,
+            max_restarts=search.max_restarts,
+            created_by=by,
+        )
+        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=search.project, trials=numbers)
+    return job
+
+
 def clone(job: Job, *, by: User) -> Job:
-    """Queue the same revision again.
+    """Queue the same revision again; of an ensemble of chosen trials, the same trials.
 
     Raises:
         Conflict: the job does not come from an experiment.
     """
+    if outcomes.CHOSEN in job.payload:
+        search = Job.objects.get(pk=job.payload["search"])
+        numbers = [member["trial"] for member in job.payload[outcomes.CHOSEN]]
+        return ensemble(search, search.trials.filter(number__in=numbers).order_by("number"), by=by)
     if job.revision is None or job.parent_id is not None:
         raise Conflict(f"job {job.pk} ({job.kind}) has no experiment of its own to run again")
     return submit(job.revision, by=by)

@@ -19,7 +19,7 @@ from jobs.models import (
     ModelVersion,
     PromotionRequest,
 )
-from jobs.queries import curves, outcomes
+from jobs.queries import curves, outcomes, steps
 from jobs.spec import task as tasks
 from jobs.spec.after import Ensemble, Quantize
 from jobs.spec.experiment import ExperimentSpec
@@ -164,7 +164,7 @@ def _train(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         **common,
         spec=apply_values(spec, job.payload.get("values", {})),
         dataset=_dataset_of(job),
-        retrain=spec.after.retrain,
+        retrain=steps.followed(job.parent or job).after.retrain,
         objective=outcomes.objective_of(job.parent or job),
         model_name=f"m{job.pk}",
         resume=_checkpoints(Checkpoint.objects.filter(job=job, removed=None).order_by("-pk")),

@@ -7,7 +7,7 @@ from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
 from jobs.queries import outcomes, progress
-from jobs.queries.steps import planned
+from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
 
 Shown = dict[str, Any]
@@ -26,7 +26,7 @@ def steps(root: Job) -> list[Shown]:
     for child in root.children.order_by("kind", "ordinal"):
         made[child.kind].append(child)
     listed: list[Shown] = []
-    for kind in planned(root.revision.spec):
+    for kind in steps_of(root):
         job = root if kind == root.kind and not listed else next(iter(made[kind]), None)
         if job is not None and job is not root:
             made[kind].remove(job)

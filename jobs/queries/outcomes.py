@@ -27,6 +27,9 @@ EXHAUSTED = "exhausted"
 FIRST = "first_revision"
 """The key that holds which revision a search began with, once it was revised."""
 
+CHOSEN = "chosen"
+"""The key of an ensemble's payload that holds the trials that somebody chose for it, with their values."""
+
 WITHDRAWN = "withdrawn"
 """The source of a trial that its algorithm took back before it began: it counts as none."""
 
@@ -219,7 +222,7 @@ def dataset_in(project: Project, slug: str) -> Dataset | None:
 
 def results(root: Job) -> dict[str, Any]:
     """Return the `results` of a root job from its rows."""
-    if root.kind not in (JobKind.SEARCH, JobKind.TRAIN):
+    if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) and CHOSEN not in root.payload:
         return dict(root.results)
     out: dict[str, Any] = dict(root.results)
     if best := best_trials(root, limit=1).first() if root.kind == JobKind.SEARCH else None:

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from jobs.models import Execution, Job, Trial, Worker
-from jobs.queries import outcomes
+from jobs.queries import outcomes, steps
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search import RUNGS
 from jobs.states import FINAL, JobKind, JobState, TrialState
@@ -85,12 +85,20 @@ def _counted(job: Job) -> tuple[float, float, str]:
 def _seconds_left(job: Job) -> float | None:
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
-    spec = job.revision.spec
-    pace = _pace(job) if job.kind == JobKind.SEARCH else None
-    own = _search_seconds_left(job, pace) if job.kind == JobKind.SEARCH else _own_seconds_left(job)
+    spec = steps.followed(job)
+    search = _search_of(job)
+    pace = _pace(search) if search is not None else None
+    own = _search_seconds_left(job, pace) if search is job else _own_seconds_left(job)
     if own is None:
         return None
     return own + _retrain_seconds_left(job, spec, pace) + _steps_seconds_left(job, spec)
+
+
+def _search_of(job: Job) -> Job | None:
+    """Return the search whose trials tell how long a training takes: the job, or where it was chosen from."""
+    if outcomes.CHOSEN in job.payload:
+        return Job.objects.select_related("revision").filter(pk=job.payload["search"]).first()
+    return job if job.kind == JobKind.SEARCH else None
 
 
 def _own_seconds_left(job: Job) -> float | None:

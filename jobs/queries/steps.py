@@ -1,13 +1,42 @@
 """Which jobs an experiment leads to, known before they exist."""
 
+from jobs.errors import Conflict
+from jobs.models import Job
+from jobs.queries.outcomes import CHOSEN
+from jobs.spec.after import AfterSpec, Ensemble, Retrain
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import JobKind
+
+
+def followed(root: Job) -> ExperimentSpec:
+    """Return the spec whose `after` a root follows.
+
+    It is its revision's. The trials that were chosen for an ensemble are retrained as that says, or as usual,
+    and pooled; nothing else follows.
+
+    Raises:
+        Conflict: the root has no experiment.
+    """
+    if root.revision is None:
+        raise Conflict(f"job {root.pk} does not come from an experiment")
+    spec = root.revision.spec
+    if CHOSEN not in root.payload:
+        return spec
+    retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": len(root.payload[CHOSEN])})
+    after = AfterSpec(retrain=retrain, ensemble=spec.after.ensemble or Ensemble())
+    return spec.model_copy(update={"after": after})
 
 
 def has_after(spec: ExperimentSpec) -> bool:
     """Say whether anything follows the search or the training."""
     after = spec.after
     return any(step is not None for step in (after.retrain, after.ensemble, after.quantize, after.register_))
+
+
+def steps_of(root: Job) -> list[JobKind]:
+    """List the kinds of jobs that a root leads to, in order."""
+    kinds = planned(followed(root))
+    return kinds[1:] if CHOSEN in root.payload else kinds  # the search of what was chosen is another job
 
 
 def planned(spec: ExperimentSpec) -> list[JobKind]:

@@ -11,7 +11,7 @@ from tests.people import People
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "searches.md").read_text()
 CALL = re.compile(r'curl -sS -X POST "\$TY/jobs/\$JOB(/[^"]+)".*?-d \'(.*?)\'\n```', re.DOTALL)
-ANSWERS = {"/revise": 202, "/trials": 201, "/trials/1/continue": 202}
+ANSWERS = {"/revise": 202, "/trials": 201, "/trials/1/continue": 202, "/ensemble": 202}
 
 
 def test_every_call_of_the_document_is_taken(people: People, call: Callable[..., Caller]) -> None:
@@ -20,13 +20,19 @@ def test_every_call_of_the_document_is_taken(people: People, call: Callable[...,
     spec = {**SEARCH, "search": {**SEARCH["search"], "space": [units, dropout]}}
     experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
     job = make_job(experiment=experiment, by=people.owner, state="running")
-    for trial in make_trials(job, 1):
+    for trial in make_trials(job, 2):
         for execution in (1, 2):
             job.checkpoints.create(
-                trial=trial, execution=execution, attempt=1, step=5, epoch=5, folder=f"{execution}", bytes=1
+                trial=trial,
+                execution=execution,
+                attempt=1,
+                step=5,
+                epoch=5,
+                folder=f"{trial.number}-{execution}",
+                bytes=1,
             )
     calls = CALL.findall(TEXT)
-    assert len(calls) == TEXT.count("curl -sS") == 4
+    assert len(calls) == TEXT.count("curl -sS") == 5
     for path, body in calls:
         answer = call(people.owner).post(f"/jobs/{job.pk}{path}", json.loads(body))
         assert answer.status_code == ANSWERS[path], answer.content

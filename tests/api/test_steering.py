@@ -117,3 +117,32 @@ def test_under_several_objectives_each_trial_tells_its_scores_and_whether_it_is_
 def test_with_one_objective_there_is_no_front(owner: Caller, search: Job) -> None:
     (first, _) = owner.get(f"/jobs/{search.pk}/trials").json()["items"]
     assert (first["scores"], first["pareto"], first["answered_by"]) == (None, None, None)
+
+
+def test_some_trials_are_made_an_ensemble(owner: Caller, search: Job) -> None:
+    answer = owner.post(f"/jobs/{search.pk}/ensemble", {"trials": [2, 1]})
+    made = answer.json()
+    assert (answer.status_code, made["kind"], made["title"]) == (202, "ensemble", "Ensemble of trials 1, 2")
+    assert [step["kind"] for step in made["steps"]] == ["train", "train", "ensemble"]
+    again = owner.post(f"/jobs/{made['id']}/clone").json()
+    assert (again["kind"], again["title"]) == ("ensemble", "Ensemble of trials 1, 2")
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"trials": [1]}, {"trials": [1, 99]}, {"trials": [1, "x"]}, {"trials": "1,2"}]
+)
+def test_what_makes_no_ensemble_is_refused_with_its_place(
+    owner: Caller, search: Job, sent: dict[str, Any]
+) -> None:
+    answer = owner.post(f"/jobs/{search.pk}/ensemble", sent)
+    assert answer.status_code == 422
+    assert all(place.startswith("/trials") for place in places(answer))
+
+
+def test_who_may_not_write_makes_no_ensemble(
+    people: People, search: Job, call: Callable[..., Caller]
+) -> None:
+    sent = {"trials": [1, 2]}
+    for user, status in [(people.viewer, 403), (people.stranger, 404)]:
+        assert call(user).post(f"/jobs/{search.pk}/ensemble", sent).status_code == status
+    assert call(people.owner, "read").post(f"/jobs/{search.pk}/ensemble", sent).status_code == 403

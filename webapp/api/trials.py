@@ -1,22 +1,26 @@
-"""A search's trials as a whole: columns for charts, the timeline, importance, tables to download."""
+"""A search's trials as a whole: columns for charts, timeline, importance, downloads, an ensemble of some."""
 
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from pydantic import Field, StringConstraints
 
 from jobs import access
+from jobs.access import Action
+from jobs.actions import ensembles
 from jobs.models import Job
 from jobs.queries import columns, exports, outcomes, timeline
+from jobs.queries import jobs as shown
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
 from webapp.api.downloads import streamed
 from webapp.api.etags import give, is_known
+from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
-from webapp.api.shapes import Id, Json
+from webapp.api.shapes import Id, In, Json, Number
 
 router = Router()
 
@@ -42,6 +46,12 @@ class MetricsExport(TrialsFilter):
     """`?names=a,b&trials=1,2,3`."""
 
     names: str = Field("", max_length=5000)
+
+
+class EnsembleIn(In):
+    """The trials that shall make an ensemble, by number."""
+
+    trials: list[Number] = Field(min_length=ensembles.LEAST, max_length=ensembles.MOST)
 
 
 def numbers_of(text: str) -> list[int]:
@@ -109,3 +119,12 @@ def download_metrics(
     names = [name for name in filters.names.split(",") if name]
     rows = exports.metrics(job, names, numbers_of(filters.trials))
     return streamed(request, exports.lines(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
+
+
+@router.post("/jobs/{int:job_id}/ensemble", response={202: Json})
+@idempotent
+def make_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Status[Json]:
+    """Retrain some trials of a search and pool them, in a job of its own, which is the answer."""
+    who = actor(request)
+    search = access.get_job(who, job_id, Action.WRITE)
+    return Status(202, shown.detail(ensembles.make(search, body.trials, by=who)))

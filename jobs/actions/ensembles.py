@@ -1,0 +1,53 @@
+"""An ensemble of trials that somebody chose, instead of those that a spec's `after` takes by their rank."""
+
+from collections.abc import Sequence
+
+from jobs import access
+from jobs.actions import submit
+from jobs.errors import BadInput, Conflict
+from jobs.models import Job, Trial, User
+from jobs.spec.problems import Problem
+from jobs.states import JobKind
+
+LEAST, MOST = 2, 100
+"""How many trials an ensemble takes; the most is that of `after.retrain.top`."""
+
+
+def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
+    """Queue a job that retrains these trials of a search and pools the models.
+
+    The search may be over or not; it stays as it is.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        Conflict: the job is no search, or none of ours.
+        BadInput: these trials make no ensemble; says which and why.
+    """
+    access.require(by, search.project, access.Action.WRITE)
+    if search.kind != JobKind.SEARCH:
+        raise Conflict(f"job {search.pk} is a {search.kind}, not a search")
+    if search.revision is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    wanted = sorted(set(numbers))
+    if not LEAST <= len(wanted) <= MOST:
+        raise _refusal(f"an ensemble takes {LEAST} to {MOST} trials; these are {len(wanted)}")
+    rows = list(search.trials.filter(number__in=wanted).order_by("number"))
+    if missing := set(wanted) - {trial.number for trial in rows}:
+        raise _refusal(f"job {search.pk} has no trial {min(missing)}")
+    _require_members(rows)
+    return submit.ensemble(search, rows, by=by)
+
+
+def _require_members(trials: Sequence[Trial]) -> None:
+    """Refuse trials of which nothing good is known, and those that would become the same model twice."""
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.score is None:
+            raise _refusal(f"trial {trial.number} is {trial.state} and has no score")
+        other = first.setdefault(trial.values_digest, trial)
+        if other is not trial:
+            raise _refusal(f"trials {other.number} and {trial.number} have the same values: take one of them")
+
+
+def _refusal(message: str) -> BadInput:
+    return BadInput(message, [Problem("/trials", message)])

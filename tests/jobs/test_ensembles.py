@@ -1,0 +1,95 @@
+"""An ensemble of trials that somebody chose: retrained and pooled in a job of its own."""
+
+import pytest
+
+from jobs.actions import ensembles, pipeline, submit
+from jobs.errors import BadInput, Conflict
+from jobs.models import Job
+from jobs.queries import jobs as shown
+from jobs.queries import steps
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn
+
+
+@pytest.fixture
+def search(yard: Yard) -> Job:
+    job = yard.submit(search=SEARCH)
+    for number in range(1, 5):
+        facts = {
+            "values": {"units": 16 * number},
+            "values_digest": str(number),
+            "score": 0.9,
+            "state": "completed",
+        }
+        job.trials.create(number=number, **facts)
+    Job.objects.filter(pk=job.pk).update(state="completed")
+    job.refresh_from_db()
+    return job
+
+
+def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
+    yard: Yard, worker: PretendWorker, search: Job
+) -> None:
+    job = ensembles.make(search, [4, 2, 4], by=yard.owner)
+    pipeline.advance_all()
+    assert [(step["kind"], step["state"]) for step in shown.steps(job)] == [
+        ("train", "queued"),
+        ("train", "queued"),
+        ("ensemble", None),
+    ]
+    order = [a.job.kind for _ in range(4) for a in turn(worker, job)]
+    assert (job.state, order) == ("completed", ["train", "train", "ensemble"])
+    trained = job.children.filter(kind="train").order_by("ordinal")
+    assert [(c.payload["trial"], c.payload["values"]["units"]) for c in trained] == [(2, 32), (4, 64)]
+    assert job.results["candidates"].keys() == {"best", "ensemble"}
+    assert not search.children.exists()
+
+
+def test_its_members_are_retrained_and_pooled_as_the_spec_says_or_else_as_usual(
+    yard: Yard, search: Job
+) -> None:
+    job = ensembles.make(search, [1, 2, 3], by=yard.owner)
+    after = steps.followed(job).after
+    assert after.retrain is not None and after.ensemble is not None
+    assert (after.retrain.top, after.retrain.include_validation, after.ensemble.method) == (
+        3,
+        True,
+        "weighted",
+    )
+    told = {"retrain": {"top": 2, "patience": 4}, "ensemble": {"method": "mean"}, "quantize": {}}
+    job.revision = yard.revision(search=SEARCH, after=told)
+    after = steps.followed(job).after
+    assert after.retrain is not None and after.ensemble is not None
+    assert (after.retrain.top, after.retrain.patience, after.ensemble.method) == (3, 4, "mean")
+    assert after.quantize is None
+
+
+def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
+    job = ensembles.make(search, [1, 3], by=yard.owner)
+    again = submit.clone(job, by=yard.owner)
+    assert (again.kind, again.title) == ("ensemble", "Ensemble of trials 1, 3")
+    assert again.payload == job.payload
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([2, 2], "an ensemble takes 2 to 100 trials; these are 1"),
+        ([1, 99], "has no trial 99"),
+        ([1, 4], "trial 4 is failed and has no score"),
+        ([1, 2], "trials 1 and 2 have the same values"),
+    ],
+)
+def test_trials_that_make_no_ensemble_are_refused(
+    yard: Yard, search: Job, numbers: list[int], said: str
+) -> None:
+    search.trials.filter(number=4).update(state="failed", score=None)
+    search.trials.filter(number=2).update(values_digest=search.trials.get(number=1).values_digest)
+    with pytest.raises(BadInput, match=said) as refusal:
+        ensembles.make(search, numbers, by=yard.owner)
+    assert [problem.pointer for problem in refusal.value.problems] == ["/trials"]
+
+
+def test_what_is_no_search_has_no_trials_to_choose_from(yard: Yard, search: Job) -> None:
+    job = ensembles.make(search, [1, 2], by=yard.owner)
+    with pytest.raises(Conflict, match="not a search"):
+        ensembles.make(job, [1, 2], by=yard.owner)
