@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
-from jobs.queries import outcomes, progress
+from jobs.queries import decisions, outcomes, progress
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
 
@@ -132,7 +132,7 @@ def artifact(row: JobArtifact) -> Shown:
 def trials(job: Job) -> QuerySet[Trial]:
     """Return a search's trials with their executions."""
     executions = Prefetch("executions", Execution.objects.order_by("number"))
-    return job.trials.select_related("answered_by").prefetch_related(executions)
+    return job.trials.select_related("answered_by").prefetch_related(executions, "decisions")
 
 
 def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = None) -> Shown:
@@ -158,6 +158,9 @@ def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = 
         "source": row.source,
         "answered_by": row.answered_by.number if row.answered_by is not None else None,
         "restarts": row.restarts,
+        "bracket": row.bracket,
+        "rung": row.rung,
+        "decisions": [decision._asdict() for decision in decisions.of(row)],
         "error": row.error,
         "executions": [_execution(e) for e in row.executions.all()],
         "checkpoint": None

@@ -146,3 +146,20 @@ def test_who_may_not_write_makes_no_ensemble(
     for user, status in [(people.viewer, 403), (people.stranger, 404)]:
         assert call(user).post(f"/jobs/{search.pk}/ensemble", sent).status_code == status
     assert call(people.owner, "read").post(f"/jobs/{search.pk}/ensemble", sent).status_code == 403
+
+
+def test_a_trial_says_what_was_decided_on_it(owner: Caller, search: Job) -> None:
+    trial = search.trials.get(number=1)
+    trial.decisions.create(
+        rule="asha", rung=0, epoch=3, value=0.8, saw={"promoted": True, "cutoff": 0.7, "of": 9}
+    )
+    shown = owner.get(f"/jobs/{search.pk}/trials/1").json()
+    (decision,) = shown["decisions"]
+    assert (shown["bracket"], shown["rung"]) == (0, 0)
+    assert (decision["rule"], decision["threshold"], decision["of"], decision["promoted"]) == (
+        "asha",
+        0.7,
+        9,
+        True,
+    )
+    assert owner.get(f"/jobs/{search.pk}/trials").json()["items"][0]["decisions"] == shown["decisions"]

@@ -105,6 +105,69 @@ def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
     assert ("val_loss", pytest.approx(0.09), pytest.approx(0.08)) in page.context["metrics"]
 
 
+def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
+    browser: Client, people: People
+) -> None:
+    spec = {**SEARCH, "fit": {**SEARCH["fit"], "epochs": 9}}
+    spec["search"] = {**SEARCH["search"], "algorithm": "hyperband", "max_trials": 100}
+    job = make_job(
+        experiment=make_experiment(project=people.project, by=people.owner, spec=spec), by=people.owner
+    )
+    (trial,) = make_trials(job, 1)
+    job.trials.update(bracket=1, rung=1, epochs=9)
+    for rung, saw in enumerate(
+        ({"promoted": True, "cutoff": 0.78, "of": 5}, {"promoted": False, "cutoff": None, "of": 1})
+    ):
+        trial.decisions.create(rule="hyperband", rung=rung, epoch=3**rung * 3, value=0.8, saw=saw)
+    trial.decisions.create(
+        rule="median", rung=0, epoch=4, saw={"promoted": False, "cutoff": 0.9, "of": 7, "execution": 2}
+    )
+    page = browser.get(f"/jobs/{job.pk}/trials/1")
+    place = page.context["place"]
+    assert (place.bracket, place.brackets, place.rung, place.ends) == (2, 3, 2, (3, 9))
+    said = " ".join(page.content.decode().split())
+    assert "2 of 2; they end at epochs 3, 9" in said
+    for words in (
+        "≥ 0.7800",
+        "5 trials",
+        "nobody went on",
+        "1 trial<",
+        "median pruner",
+        "7 others",
+        "execution 2",
+    ):
+        assert words in said, words
+
+
+def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: Client, search: Job) -> None:
+    for number in range(3, 7):
+        digest, score = str(number), 0.5 + number / 100
+        search.trials.create(
+            number=number, values={"units": 16}, values_digest=digest, score=score, state="completed"
+        )
+    address = f"/jobs/{search.pk}"
+
+    def offered() -> list[int]:
+        return [o.trial.number for o in browser.get(f"{address}/trials/6").context["offers"] if o.taken]
+
+    assert offered() == [2, 1]
+    answer = browser.post(f"{address}/ensemble", {"trials": ["6", "3,4"]})
+    made = Job.objects.latest("pk")
+    assert (answer.status_code, answer["Location"], made.title) == (
+        303, f"/jobs/{made.pk}", "Ensemble of trials 3, 4, 6",
+    )  # fmt: skip
+    assert offered() == [4, 3]
+    assert f'href="{address}/trials/4"' in browser.get(f"/jobs/{made.pk}").content.decode()
+
+
+@pytest.mark.parametrize("sent", [["1"], ["1", "x"], ["1", "-2"], ["1", "99"], []])
+def test_what_makes_no_ensemble_is_told_and_makes_nothing(
+    browser: Client, search: Job, sent: list[str]
+) -> None:
+    assert browser.post(f"/jobs/{search.pk}/ensemble", {"trials": sent}).status_code == 422
+    assert Job.objects.count() == 1
+
+
 def test_a_configuration_is_queued_by_hand(browser: Client, search: Job) -> None:
     answer = browser.post(f"/jobs/{search.pk}/trials", {"value-units": "48"})
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}?tab=trials")

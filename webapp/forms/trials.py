@@ -1,8 +1,12 @@
-"""The form that queues one configuration of a search by hand."""
+"""The form that queues one configuration of a search by hand, and the numbers of chosen trials."""
+
+from collections.abc import Iterable
 
 from django import forms
 from django.http import QueryDict
 
+from jobs.errors import BadInput
+from jobs.spec.problems import Problem
 from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from webapp.forms.reading import ReadForm
 
@@ -27,6 +31,20 @@ class TrialForm(ReadForm):
                 self.values[parameter.name] = read_value(parameter, text)
             except ValueError as error:
                 self.add_error(parameter.name, str(error))
+
+
+def read_numbers(texts: Iterable[str]) -> list[int]:
+    """Return the numbers of trials that were chosen, each alone or several as `1,5,9`.
+
+    Raises:
+        BadInput: one is no number of a trial; says which.
+    """
+    words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
+    for word in words:
+        if not (word.isascii() and word.isdecimal() and len(word) < 10):
+            message = f"{word[:40]!r} is no number of a trial"
+            raise BadInput(message, [Problem("/trials", message)])
+    return [int(word) for word in words]
 
 
 def read_value(parameter: Parameter, text: str) -> Value:

@@ -1,16 +1,17 @@
-"""Trials of a search: one of them, running it again, queueing one by hand."""
+"""Trials of a search: one of them, running it again, queueing one by hand, an ensemble of some."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import trials
+from jobs.actions import ensembles, trials
 from jobs.errors import BadInput
 from jobs.models import Trial
-from jobs.queries import compared, outcomes, waiting
+from jobs.queries import compared, decisions, outcomes, waiting
+from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as shown
-from webapp.forms.trials import TrialForm
+from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, form_page, go, page, render, say, url
@@ -39,6 +40,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Show a trial: values against the best, curves per execution, log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
+    may = access.can(request.user, row.job.project, Action.WRITE)
     names = [name for name in shown.metric_names(row.job, row) if not name.startswith("system/")]
     context = {
         "trial": row,
@@ -51,12 +53,15 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             for p in outcomes.widest_space(row.job)
         ],
         "metrics": compared.metrics(row, best),
+        "place": decisions.place(row),
+        "decisions": decisions.of(row),
+        "offers": ensemble_queries.offers(row) if may and ensemble_queries.may_join(row) else [],
         "checkpoints": row.checkpoints.order_by("execution", "-step"),
         "attempts": compared.attempts(row),
         "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
-        "may": access.can(request.user, row.job.project, Action.WRITE),
+        "may": may,
         "may_queue": shown.takes_trials(row.job),
         "may_train": row.job.experiment_id is not None,
         "may_continue": _least_epochs(row),
@@ -114,8 +119,18 @@ def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     return go("trial", row.job_id, row.number)
 
 
+@action
+def make_ensemble(request: Request, job_id: int) -> HttpResponse:
+    """Retrain and pool the trials that were chosen."""
+    search = access.get_job(request.user, job_id, Action.WRITE)
+    made = ensembles.make(search, read_numbers(request.POST.getlist("trials")), by=request.user)
+    say(request, f"Job {made.pk} makes the ensemble.")
+    return go("job", made.pk)
+
+
 urls = [
     path("jobs/<int:job_id>/trials", queue_trial, name="job_queue_trial"),
+    path("jobs/<int:job_id>/ensemble", make_ensemble, name="job_ensemble"),
     path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
     path("jobs/<int:job_id>/trials/<int:number>/again", trial_again, name="trial_again"),
     path("jobs/<int:job_id>/trials/<int:number>/train", train_trial, name="trial_train"),

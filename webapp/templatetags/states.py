@@ -26,6 +26,7 @@ LOOKS: dict[str, Look] = {
     "failed": Look("circle-x", "failed", "failed"),
     "lost": Look("plug-connected-x", "retrying", "lost"),
     "pruned": Look("line-dashed", "pruned", "pruned"),
+    "promoted": Look("arrow-up", "completed", "promoted"),
     # data and versions
     "preparing": Look("loader-2", "running", "preparing", spins=True),
     "ready": Look("circle-check", "completed", "ready"),

@@ -1,0 +1,45 @@
+"""Which trials go together with one: what is offered where a trial joins an ensemble."""
+
+from typing import NamedTuple
+
+from jobs.models import Job, Trial
+from jobs.queries import outcomes
+from jobs.states import JobKind
+
+OFFERED = 8
+"""So many of the best trials are offered."""
+
+USUAL = 2
+"""So many of them are taken where nobody has chosen yet."""
+
+
+class Offer(NamedTuple):
+    """A trial that may join; `taken` if it is in the newest ensemble or, where there is none, proposed."""
+
+    trial: Trial
+    taken: bool
+
+
+def may_join(trial: Trial) -> bool:
+    """Say whether a trial can be a member: it has a score, and its search an experiment."""
+    return trial.score is not None and trial.job.revision is not None
+
+
+def offers(trial: Trial) -> list[Offer]:
+    """Return the trials that may join one, best first, none of which has its values."""
+    search = trial.job
+    newest = _newest(search)
+    best = outcomes.best_trials(search, limit=OFFERED + 1).exclude(values_digest=trial.values_digest)
+    rows = list(best)[:OFFERED]
+    listed = {row.number for row in rows}
+    earlier = search.trials.filter(number__in=newest - listed).exclude(values_digest=trial.values_digest)
+    rows += earlier.order_by("number")
+    proposed = newest or {row.number for row in rows[:USUAL]}
+    return [Offer(row, row.number in proposed) for row in rows]
+
+
+def _newest(search: Job) -> set[int]:
+    """Return the numbers of the trials of the newest ensemble that somebody made of a search."""
+    made = Job.objects.filter(kind=JobKind.ENSEMBLE, parent=None, payload__search=search.pk)
+    newest = made.order_by("-pk").values_list("payload", flat=True).first()
+    return {member["trial"] for member in newest[outcomes.CHOSEN]} if newest else set()
