@@ -28,6 +28,8 @@ MODULES = (
         "../trials/words",
         "../trials/dom",
         "../trials/filters",
+        "../trials/bar",
+        "../trials/columns",
     ),
     "../../vendor/uplot-1.6.32/uPlot.esm",
 )

@@ -30,7 +30,8 @@ async function piece(element, address) {
 // A form stays as well, with what was typed into it and what was said of that.
 function keep(element, fresh) {
   for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
-  for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials")) {
+  for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials, ty-compare")) {
+    if (chart.parentElement.closest("ty-compare")) continue; // stays with what it is in
     const key = `${chart.localName}[job="${chart.getAttribute("job")}"]${chart.hasAttribute("names") ? `[names="${CSS.escape(chart.getAttribute("names"))}"]` : ""}`;
     fresh.querySelector(key)?.replaceWith(chart);
   }

@@ -34,7 +34,7 @@ class Charts extends HTMLElement {
   }
 
   changed(what) {
-    if (what === "sort" || what === "page") return;
+    if (["sort", "page", "columns", "compare"].includes(what)) return;
     if (this.brushing && what === "filter") return; // its own brush shows it already
     if (what === "data" || what === "filter" || what === "pick") {
       cancelAnimationFrame(this.frame);

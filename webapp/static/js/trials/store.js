@@ -115,6 +115,12 @@ class Store extends EventTarget {
     return column.numeric ? number(value) : column.categories[value];
   }
 
+  /** The same, with the spread over executions beside a score. */
+  told(column, index) {
+    const text = this.text(column, index);
+    return column.key === "score" && this.std[index] && text !== "–" ? `${text} ± ${number(this.std[index])}` : text;
+  }
+
   of(kind) {
     return [...this.columns.values()].filter((column) => column.kind === kind);
   }

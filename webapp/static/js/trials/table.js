@@ -1,9 +1,10 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
+import { Bar } from "./bar.js";
 import { badge, el, empty, icon } from "./dom.js";
 import { Filters } from "./filters.js";
 import { relative } from "../time.js";
 import { viewOf } from "./view.js";
-import { duration, number } from "./words.js";
+import { duration } from "./words.js";
 
 const EACH = 25;
 
@@ -13,6 +14,7 @@ class Trials extends HTMLElement {
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
     this.filters = new Filters(this.view);
+    this.bar = new Bar(this.view, this.getAttribute("ensemble"));
     this.head = el("thead");
     this.body = el("tbody", { click: (event) => this.clicked(event) });
     this.table = el("div", { class: "table-responsive" }, el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body));
@@ -24,13 +26,16 @@ class Trials extends HTMLElement {
 
   draw(what) {
     if (what === "axes" || what === "chart") return undefined;
+    if (this.view.compared.length) import("./compare.js"); // most visits compare nothing
+    if (what === "compare") return undefined;
     const { store } = this.view;
     if (!store.ready) return this.replaceChildren(store.failed ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x") : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"));
     if (!store.size) return this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
-    if (!this.table.isConnected) this.replaceChildren(this.filters.element, this.table, this.foot);
+    if (!this.table.isConnected) this.replaceChildren(this.filters.element, this.bar.element, this.table, this.foot);
     if (what === "pick") this.markPicked();
     else this.fill();
     this.filters.draw(this.view.rows().length);
+    this.bar.draw();
     return undefined;
   }
 
@@ -41,7 +46,7 @@ class Trials extends HTMLElement {
     const pages = Math.max(1, Math.ceil(rows.length / EACH));
     const page = Math.min(view.page, pages);
     const from = (page - 1) * EACH;
-    this.columns = [...store.columns.values()].filter(({ key }) => key !== "seconds" && key !== "std");
+    this.columns = view.tableColumns;
     this.best = bestOf(store);
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
     this.drawHead();
@@ -153,7 +158,7 @@ class Line {
     say(this.link, String(trial));
     this.mark(index === table.best, { "by hand": store.by_hand[index], "Pareto front": store.front.has(trial), [`answered by ${store.answers[trial]}`]: store.answers[trial] });
     this.tellState(store, index, trial);
-    table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], told(store, column, index)));
+    table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], store.told(column, index)));
     say(this.done, `${store.executions[index]} done`);
     say(this.took, duration(store.columns.get("seconds").values[index]));
     this.tellTime(store.finished[index]);
@@ -184,12 +189,6 @@ class Line {
     this.time.title = moment ? `${moment.slice(0, 19).replace("T", " ")} UTC` : "";
     say(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
   }
-}
-
-function told(store, column, index) {
-  const text = store.text(column, index);
-  const spread = column.key === "score" && store.std[index] && text !== "–";
-  return spread ? `${text} ± ${number(store.std[index])}` : text;
 }
 
 function say(element, text) {

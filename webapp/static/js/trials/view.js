@@ -1,5 +1,5 @@
-// What is looked at: filters, sort, picked trials, chart and axes. All of it stands in the address, and the
-// table and every chart share it.
+// What is looked at: filters, sort, columns, picked and compared trials, chart and axes. All of it stands in
+// the address, and the table and every chart share it.
 import { storeOf } from "./store.js";
 
 const views = new Map();
@@ -26,7 +26,10 @@ class View extends EventTarget {
     this.where = parse(query.get("where") ?? "");
     this.sort = query.get("sort") ?? "number";
     this.page = Math.max(1, Number(query.get("page")) || 1);
-    this.picked = new Set((query.get("pick") ?? "").split(",").map(Number).filter(Boolean));
+    this.picked = new Set(numbers(query.get("pick")));
+    this.compared = numbers(query.get("compare"));
+    this.onlyDiffering = query.get("only") === "differing";
+    this.shown = query.has("cols") ? new Set(query.get("cols").split(",").filter(Boolean).map(word)) : null; // null: all
     this.chart = query.get("chart");
     this.asTable = query.get("as") === "table";
     this.axes = new Map([...query].filter(([name]) => name.startsWith("ax.")).map(([name, value]) => [name.slice(3), value]));
@@ -39,6 +42,10 @@ class View extends EventTarget {
     set("sort", this.sort === "number" ? "" : this.sort);
     set("page", this.page > 1 ? String(this.page) : "");
     set("pick", [...this.picked].join(","));
+    set("compare", this.compared.join(","));
+    set("only", this.onlyDiffering && this.compared.length ? "differing" : "");
+    if (this.shown) query.set("cols", [...this.shown].map(code).join(","));
+    else query.delete("cols");
     set("chart", this.chart);
     set("as", this.asTable ? "table" : "");
     for (const name of [...query.keys()].filter((key) => key.startsWith("ax."))) query.delete(name);
@@ -47,7 +54,7 @@ class View extends EventTarget {
     history[push ? "pushState" : "replaceState"](null, "", text ? `?${text}` : location.pathname);
   }
 
-  /** `what` changed: "filter", "sort", "page", "pick", "chart", "axes", "data" or "all". */
+  /** `what` changed: "filter", "sort", "page", "columns", "pick", "compare", "chart", "axes", "data" or "all". */
   tell(what) {
     if (["filter", "sort", "data", "all"].includes(what)) this.known = null;
     this.dispatchEvent(Object.assign(new Event("change"), { what }));
@@ -93,6 +100,26 @@ class View extends EventTarget {
     this.tell("pick");
   }
 
+  /** Show these columns only; null for all. */
+  showColumns(keys) {
+    this.shown = keys;
+    this.write();
+    this.tell("columns");
+  }
+
+  /** Put these trials side by side; none ends it. */
+  compare(trials) {
+    this.compared = trials;
+    this.write(true);
+    this.tell("compare");
+  }
+
+  compareOnlyDiffering(on) {
+    this.onlyDiffering = on;
+    this.write();
+    this.tell("compare");
+  }
+
   show(chart) {
     this.chart = chart;
     this.axes.clear();
@@ -110,6 +137,17 @@ class View extends EventTarget {
     this.asTable = on;
     this.write();
     this.tell("axes");
+  }
+
+  /** The columns of the table that may be shown: the number and the state always are. */
+  get choosable() {
+    return [...this.store.columns.values()].filter(({ key }) => !["number", "state", "seconds", "std"].includes(key));
+  }
+
+  get tableColumns() {
+    const { columns } = this.store;
+    const chosen = this.choosable.filter(({ key }) => !this.shown || this.shown.has(key));
+    return [columns.get("number"), columns.get("state"), ...chosen];
   }
 
   /** One test for all filters; a trial without a value fits none. */
@@ -151,6 +189,11 @@ class View extends EventTarget {
     this.known = found;
     return found;
   }
+}
+
+/** `1,5,9` → each number once. */
+function numbers(text) {
+  return [...new Set((text ?? "").split(",").map(Number).filter((number) => Number.isSafeInteger(number) && number > 0))];
 }
 
 /** `h.units=16..64;state=completed|failed` → conditions by column. */

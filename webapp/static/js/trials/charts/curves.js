@@ -1,5 +1,5 @@
 // Learning curves of the picked trials, or of the best of those that fit.
-import { drawn, needsTrials } from "./shared.js";
+import { curveNames, drawn, needsTrials } from "./shared.js";
 import { el } from "../dom.js";
 import { trials } from "../words.js";
 import "../../jobs/curves.js";
@@ -11,7 +11,7 @@ let shown = { key: "", element: null };
 export const curves = {
   id: "curves",
   title: "Learning curves",
-  controls: [{ name: "metric", label: "Metric", options: names, first: ({ store }) => store.objective.metric }],
+  controls: [{ name: "metric", label: "Metric", options: curveNames, first: ({ store }) => store.objective.metric }],
   missing: needsTrials(1),
   draw(scene) {
     const { store, view, axes, job } = scene;
@@ -33,10 +33,3 @@ export const curves = {
     };
   },
 };
-
-/** The metrics as their curves are called: training and validation each have one. */
-function names({ store }) {
-  const known = new Set([store.objective.metric, ...Object.keys(store.metrics)]);
-  for (const name of [...known]) if (name.startsWith("val_")) known.add(name.slice(4));
-  return [...known].sort().map((name) => ({ value: name, label: name }));
-}

@@ -13,6 +13,13 @@ export const control = {
   metric: { name: "metric", label: "Metric", options: metrics },
 };
 
+/** The metrics as their curves are called: training and validation each have one. */
+export function curveNames({ store }) {
+  const known = new Set([store.objective.metric, ...Object.keys(store.metrics)]);
+  for (const name of [...known]) if (name.startsWith("val_")) known.add(name.slice(4));
+  return [...known].sort().map((name) => ({ value: name, label: name }));
+}
+
 /** A metric's better direction: the objective's is known, of the others errors and losses are small. */
 export function directionOf({ store }, key) {
   if (key === "score") return store.objective.direction;

@@ -1,0 +1,154 @@
+// <ty-compare job>: trials side by side, what differs between them, and their learning curves in one chart.
+// The address names them (`?compare=1,5,9`), so that somebody else sees the same.
+import { badge, choice, el, icon } from "./dom.js";
+import { curveNames, directionOf } from "./charts/shared.js";
+import { viewOf } from "./view.js";
+import { duration } from "./words.js";
+import "../jobs/curves.js";
+
+const MOST = 12;
+const PARTS = [
+  ["hyperparameter", "Hyperparameters"],
+  ["metric", "Metrics"],
+  ["fact", "Facts"],
+];
+
+class Compare extends HTMLElement {
+  connectedCallback() {
+    if (this.view) return; // only moved
+    this.job = Number(this.getAttribute("job"));
+    this.view = viewOf(this.job);
+    this.make();
+    this.view.addEventListener("change", ({ what }) => ["data", "compare", "axes", "all"].includes(what) && this.draw());
+    this.draw();
+  }
+
+  make() {
+    this.heading = el("h2", { class: "card-title", tabindex: "-1" });
+    this.note = el("span", { class: "text-secondary ty-small" });
+    const close = el("button", { type: "button", class: "btn btn-sm", click: () => this.close() }, icon("x"), "Close");
+    this.only = el("input", { type: "checkbox", class: "form-check-input", change: () => this.view.compareOnlyDiffering(this.only.checked) });
+    const differing = el("label", { class: "form-check" }, this.only, el("span", { class: "form-check-label" }, "Only what differs"));
+    this.metric = el("div", { class: "ty-chart-controls" });
+    this.table = el("div", { class: "table-responsive", tabindex: "0", role: "region", "aria-label": "Trials side by side" });
+    this.curves = el("div", { class: "card-body" });
+    this.card = el(
+      "section",
+      { class: "card ty-compare", "aria-label": "Comparison" },
+      el("div", { class: "card-header" }, this.heading, this.note, el("div", { class: "card-actions" }, differing, close)),
+      this.table,
+      this.metric,
+      this.curves,
+    );
+  }
+
+  close() {
+    this.view.compare([]);
+    document.querySelector("ty-trials [data-key='c']")?.focus();
+  }
+
+  draw() {
+    const { compared, store } = this.view;
+    if (!compared.length || !store.ready) return this.replaceChildren();
+    const known = compared.filter((trial) => store.place.has(trial));
+    const trials = known.slice(0, MOST);
+    if (!this.card.isConnected) this.replaceChildren(this.card);
+    this.heading.textContent = `Trials ${trials.join(", ")} side by side`;
+    this.note.textContent = this.left(compared, known);
+    this.only.checked = this.view.onlyDiffering;
+    this.drawTable(trials);
+    this.drawCurves(trials);
+    return undefined;
+  }
+
+  left(compared, known) {
+    const missing = compared.filter((trial) => !known.includes(trial));
+    const gone = missing.length ? `no trial ${missing.join(", ")} in this search; ` : "";
+    return gone + (known.length > MOST ? `the first ${MOST} of ${known.length}` : "what differs from the first is bold");
+  }
+
+  drawTable(trials) {
+    const { store } = this.view;
+    const places = trials.map((trial) => store.place.get(trial));
+    const held = this.table.contains(document.activeElement) ? document.activeElement.dataset.remove : null;
+    const head = el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Of")), trials.map((trial, at) => this.trialHead(trial, places[at])));
+    const bodies = PARTS.map(([kind, title]) => {
+      const rows = this.rows(kind, places).filter(({ differs }) => differs || !this.view.onlyDiffering);
+      const name = el("tr", {}, el("th", { scope: "rowgroup", colspan: trials.length + 1, class: "ty-part" }, title));
+      return rows.length ? el("tbody", {}, name, rows.map((row) => line(row, kind === "hyperparameter"))) : null;
+    }).filter(Boolean);
+    const none = bodies.length ? [] : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "They do not differ in anything.")))];
+    this.table.replaceChildren(el("table", { class: "table" }, el("thead", {}, head), bodies, none));
+    if (held) (this.table.querySelector(`[data-remove="${held}"]`) ?? this.table.querySelector("[data-remove]"))?.focus();
+  }
+
+  trialHead(trial, index) {
+    const { store, compared } = this.view;
+    const remove = () => this.view.compare(compared.filter((other) => other !== trial));
+    return el(
+      "th",
+      { scope: "col", class: "num" },
+      el("a", { href: `/jobs/${this.job}/trials/${trial}` }, `Trial ${trial}`),
+      " ",
+      el("button", { type: "button", class: "ty-icon-button", "data-remove": trial, "aria-label": `Take trial ${trial} out of the comparison`, click: remove }, icon("x")),
+      el("div", {}, badge(store.states[store.state[index]])),
+    );
+  }
+
+  /** What is compared, a row each: {label, texts, differs, best}; of metrics `best` is the place of the best. */
+  rows(kind, places) {
+    const { store } = this.view;
+    const rows = store
+      .of(kind)
+      .filter(({ key }) => !["number", "state", "std", "seconds"].includes(key))
+      .map((column) => told(column.label, places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))), kind === "metric" ? this.best(column, places) : null));
+    if (kind !== "fact") return rows;
+    const { values } = store.columns.get("seconds");
+    const executions = told("executions done", places.map((index) => String(store.executions[index])));
+    return [executions, ...rows, told("took", places.map((index) => duration(values[index])))];
+  }
+
+  best(column, places) {
+    const sign = directionOf({ store: this.view.store }, column.key) === "max" ? -1 : 1;
+    const costs = places.map((index) => (Number.isFinite(column.values[index]) ? sign * column.values[index] : Infinity));
+    const least = Math.min(...costs);
+    return Number.isFinite(least) && costs.some((cost) => cost !== least) ? costs.indexOf(least) : null;
+  }
+
+  drawCurves(trials) {
+    const scene = { store: this.view.store };
+    const options = curveNames(scene);
+    const wanted = this.view.axes.get("compared");
+    const metric = options.some(({ value }) => value === wanted) ? wanted : scene.store.objective.metric;
+    const key = `${metric} ${trials.join()}`;
+    const names = options.map(({ value }) => value).join();
+    if (this.named !== `${names} ${metric}`) {
+      this.named = `${names} ${metric}`;
+      const held = this.metric.contains(document.activeElement);
+      this.metric.replaceChildren(choice("Learning curves of", options, metric, (value) => this.view.setAxis("compared", value)));
+      if (held) this.metric.querySelector("select").focus();
+    }
+    if (this.drawn === key) return; // it follows the job by itself
+    this.drawn = key;
+    this.curves.replaceChildren(trials.length ? el("ty-curves", { job: this.job, names: metric, trials: trials.join() }) : "");
+  }
+}
+
+/** A value in as many digits as tell it from another: rates of 5.9e-4 and 6.2e-4 are not the same. */
+function exact(store, column, index) {
+  const value = column.values[index];
+  return column.numeric && Number.isFinite(value) ? String(Number(value.toPrecision(6))) : store.text(column, index);
+}
+
+const told = (label, texts, best = null) => ({ label, texts, best, differs: texts.some((text) => text !== texts[0]) });
+
+function line({ label, texts, best, differs }, isMarked) {
+  const tag = differs && isMarked ? el("span", { class: "ty-tag" }, "differs") : "";
+  const cells = texts.map((text, at) => {
+    const trophy = at === best ? el("span", { title: "best of these" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best of these"), " ") : "";
+    return el("td", { class: "num" }, trophy, isMarked && text !== texts[0] ? el("strong", {}, text) : text);
+  });
+  return el("tr", {}, el("th", { scope: "row" }, label, " ", tag), cells);
+}
+
+customElements.define("ty-compare", Compare);
