@@ -72,14 +72,19 @@ def role_in(user: User, project: Project) -> Role | None:
 
 
 def can(user: User, project: Project | None, action: Action) -> bool:
-    """Say whether `user` may do `action` in `project`.
+    """Say whether `user` may do `action` in `project`."""
+    return action in _allowed(user, project)
+
+
+def _allowed(user: User, project: Project | None) -> frozenset[Action]:
+    """Return all that `user` may do in `project`.
 
     What has no project (bundled data sets and their profiles) is seen by everyone and changed by nobody.
     """
     if project is None:
-        return user.is_active and action == Action.VIEW
+        return frozenset({Action.VIEW}) if user.is_active else frozenset()
     role = role_in(user, project)
-    return role is not None and action in ALLOWED[role]
+    return frozenset() if role is None else ALLOWED[role]
 
 
 def require(user: User, project: Project | None, action: Action) -> None:
@@ -89,9 +94,10 @@ def require(user: User, project: Project | None, action: Action) -> None:
         NotFound: `user` may not even see the project.
         Forbidden: `user` sees it, but the role does not reach that far.
     """
-    if not can(user, project, Action.VIEW):
+    allowed = _allowed(user, project)
+    if Action.VIEW not in allowed:
         raise NotFound("There is no such project, or you are not a member of it.")
-    if not can(user, project, action):
+    if action not in allowed:
         needed = ", ".join(role.label for role in Role if project and action in ALLOWED[role])
         where = f"in {project.slug}" if project else "with what belongs to the installation"
         hint = f" It takes one of these roles: {needed}." if needed else ""
@@ -195,7 +201,8 @@ def get_project(user: User, slug: str, action: Action = Action.VIEW) -> Project:
 
 def get_job(user: User, job_id: int, action: Action = Action.VIEW) -> Job:
     """Return a job by id, with its project."""
-    job = visible_jobs(user).select_related("project", "experiment", "revision").filter(pk=job_id).first()
+    related = ("project", "experiment", "revision", "created_by")
+    job = visible_jobs(user).select_related(*related).filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     require(user, job.project, action)

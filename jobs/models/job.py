@@ -126,7 +126,11 @@ class Trial(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="trial_number")]
-        indexes = [models.Index(fields=["job", "state", "score"], name="trials_by_score")]
+        indexes = [
+            models.Index(fields=["job", "state", "score"], name="trials_by_score"),
+            models.Index(fields=["job", "finished"], name="trials_by_end"),
+            models.Index(fields=["job"], name="trials_by_hand", condition=models.Q(source="hand")),
+        ]
 
     def __str__(self) -> str:
         return f"trial {self.number} of {self.job_id}"
@@ -176,6 +180,7 @@ class Execution(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trial", "number"], name="execution_number")]
+        indexes = [models.Index(fields=["trial", "state"], name="executions_by_state")]
 
     def __str__(self) -> str:
         return f"execution {self.number} of {self.trial}"

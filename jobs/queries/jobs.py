@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
 from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
 from jobs.queries import decisions, outcomes, progress
@@ -15,7 +15,8 @@ Shown = dict[str, Any]
 
 def for_lists(rows: QuerySet[Job]) -> QuerySet[Job]:
     """Fetch beside the jobs what their one-line form needs."""
-    return rows.select_related("project", "experiment", "revision", "created_by", "parent")
+    related = ("project", "experiment", "revision", "created_by", "parent")
+    return rows.select_related(*related).prefetch_related("children")
 
 
 def steps(root: Job) -> list[Shown]:
@@ -23,7 +24,7 @@ def steps(root: Job) -> list[Shown]:
     if root.revision is None or root.parent_id is not None:
         return []
     made: dict[str, list[Job]] = defaultdict(list)
-    for child in root.children.order_by("kind", "ordinal"):
+    for child in sorted(root.children.all(), key=lambda child: (child.kind, child.ordinal)):
         made[child.kind].append(child)
     listed: list[Shown] = []
     for kind in steps_of(root):
@@ -44,7 +45,7 @@ def steps(root: Job) -> list[Shown]:
 
 def _own_state(root: Job) -> str:
     """Return the state of a root's own part: its search is over while its children run."""
-    part_is_done = root.payload.get("task_done") or root.children.exists()
+    part_is_done = root.payload.get("task_done") or root.children.all()
     return "completed" if part_is_done and root.state not in FINAL else root.state
 
 
@@ -55,7 +56,8 @@ def takes_trials(search: Job) -> bool:
 
 def detail(job: Job) -> Shown:
     """Return a job in the shape of the API's `Jobs` section."""
-    family = [job, *job.children.all()] if job.parent_id is None else [job]
+    prefetch_related_objects([job], "children")  # steps, progress and results all look at them
+    family = [job, *job.children.all()]
     now = progress.of(job)
     return {
         "id": job.pk,
@@ -101,10 +103,13 @@ def why_waiting(job: Job) -> str:
 def _results(job: Job, family: list[Job]) -> Shown:
     results = job.results or (outcomes.results(job) if job.kind == JobKind.SEARCH else {})
     warnings = [w for member in family for w in member.results.get("warnings", [])]
-    versions = ModelVersion.objects.filter(source_job__in=family).select_related("model").order_by("pk")
+    versions = ModelVersion.objects.filter(source_job__in=family).order_by("pk")
     return results | {
         "artifacts": [artifact(row) for row in artifacts(family)],
-        "versions": [{"model": v.model.name, "number": v.number, "what": v.what} for v in versions],
+        "versions": [
+            {"model": model, "number": number, "what": what}
+            for model, number, what in versions.values_list("model__name", "number", "what")
+        ],
         "warnings": warnings,
     }
 

@@ -116,6 +116,8 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     several = _several_objectives(root)
     if several is not None:
         rows = _by_dominance(rows, several, limit)
+    elif limit == 1:
+        return rows[:1]
     chosen: list[int] = []
     seen: set[str] = set()
     for pk, digest in rows.values_list("pk", "values_digest").iterator(chunk_size=100):
@@ -225,16 +227,12 @@ def results(root: Job) -> dict[str, Any]:
     if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) and CHOSEN not in root.payload:
         return dict(root.results)
     out: dict[str, Any] = dict(root.results)
-    if best := best_trials(root, limit=1).first() if root.kind == JobKind.SEARCH else None:
-        out["best_trial"] = {
-            "number": best.number,
-            "values": best.values,
-            "score": best.score,
-            "std": best.std,
-        }
-    done = root.children.filter(state=JobState.COMPLETED)
-    candidates = {job.kind: job for job in done.exclude(kind=JobKind.TRAIN)}
-    if root.kind == JobKind.TRAIN or done.filter(kind=JobKind.TRAIN).exists():
+    best = best_trials(root, limit=1) if root.kind == JobKind.SEARCH else Trial.objects.none()
+    if figures := best.values("number", "values", "score", "std").first():
+        out["best_trial"] = figures
+    done = [child for child in root.children.all() if child.state == JobState.COMPLETED]
+    candidates = {job.kind: job for job in done if job.kind != JobKind.TRAIN}
+    if root.kind == JobKind.TRAIN or any(job.kind == JobKind.TRAIN for job in done):
         candidates["best"] = best_single(root)
     metrics = {
         name: job.results.get("metrics", {})

@@ -55,43 +55,58 @@ class _Pace(NamedTuple):
 def of(job: Job) -> Progress:
     """Return the progress of any job."""
     if job.state == JobState.COMPLETED:
-        _, total, unit = _counted(job)
+        total, unit = _counted(job)[1:] if _counts_epochs(job) else _planned(job)
         return Progress(total, total, unit, 1.0, 0.0)
     done, total, unit = _counted(job)
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, 0.0 if not total else done / total, None)
-    left = _seconds_left(job)
+    left = _seconds_left(job, total - done)
     elapsed = (timezone.now() - job.started).total_seconds()
     fraction = elapsed / (elapsed + left) if left is not None else 0.0
     return Progress(done, total, unit, min(fraction, 0.99), left)
 
 
 def _counted(job: Job) -> tuple[float, float, str]:
-    if job.kind == JobKind.SEARCH:
-        search = outcomes.search_of(job)
-        extra = job.trials.filter(source="hand").count()
-        executions = Execution.objects.filter(trial__job=job)
-        if job.revision is not None and search.algorithm in RUNGS:
-            whole = job.revision.spec.fit.epochs
-            planned = (search.epochs_planned(whole) + extra * whole) * search.trainings()
-            done = executions.aggregate(done=Sum("epochs"))["done"] or 0
-            return done, max(planned, done), "epochs"
-        done = executions.filter(state__in=(TrialState.COMPLETED, TrialState.PRUNED)).count()
-        return done, (outcomes.trials_planned(job) + extra) * search.trainings(), "executions"
-    stored = job.progress
-    return stored.get("done", 0), stored.get("total", 0), stored.get("unit", "")
+    """Return what is done of how much, in which unit."""
+    total, unit = _planned(job)
+    if job.kind != JobKind.SEARCH:
+        return job.progress.get("done", 0), total, unit
+    executions = Execution.objects.filter(trial__job=job)
+    if _counts_epochs(job):
+        done = executions.aggregate(done=Sum("epochs"))["done"] or 0
+        return done, max(total, done), unit
+    return executions.filter(state__in=(TrialState.COMPLETED, TrialState.PRUNED)).count(), total, unit
 
 
-def _seconds_left(job: Job) -> float | None:
+def _planned(job: Job) -> tuple[float, str]:
+    """Return how much there is to do, in which unit; of a search, without looking at its executions."""
+    if job.kind != JobKind.SEARCH:
+        return job.progress.get("total", 0), job.progress.get("unit", "")
+    search = outcomes.search_of(job)
+    extra = job.trials.filter(source="hand").count()
+    if job.revision is not None and _counts_epochs(job):
+        whole = job.revision.spec.fit.epochs
+        return (search.epochs_planned(whole) + extra * whole) * search.trainings(), "epochs"
+    return (outcomes.trials_planned(job) + extra) * search.trainings(), "executions"
+
+
+def _counts_epochs(job: Job) -> bool:
+    """Say whether epochs are counted: trials that end at rungs differ in length."""
+    return (
+        job.kind == JobKind.SEARCH and job.revision is not None and outcomes.search_of(job).algorithm in RUNGS
+    )
+
+
+def _seconds_left(job: Job, open_units: float) -> float | None:
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
-    spec = steps.followed(job)
+    spec, lanes = steps.followed(job), _lanes(job)
     search = _search_of(job)
     pace = _pace(search) if search is not None else None
-    own = _search_seconds_left(job, pace) if search is job else _own_seconds_left(job)
+    own = _search_seconds_left(job, pace, open_units, lanes) if search is job else _own_seconds_left(job)
     if own is None:
         return None
-    return own + _retrain_seconds_left(job, spec, pace) + _steps_seconds_left(job, spec)
+    return own + _retrain_seconds_left(job, spec, pace, lanes) + _steps_seconds_left(job, spec, lanes)
 
 
 def _search_of(job: Job) -> Job | None:
@@ -115,11 +130,12 @@ def _pace(job: Job) -> _Pace | None:
     ended = job.trials.filter(state__in=outcomes.MEASURED, started__isnull=False, finished__isnull=False)
     # One that was continued took as long as somebody wished, which says nothing of the others.
     timed = ended.filter(until=None).order_by("-finished")
-    measured = Execution.objects.filter(trial__job=job, state__in=outcomes.MEASURED, epochs__gt=0)
+    recent = list(ended.order_by("-finished").values_list("pk", flat=True)[:MOST_LOOKED_AT])
+    measured = Execution.objects.filter(trial__in=recent, state__in=outcomes.MEASURED, epochs__gt=0)
     trained = measured.aggregate(epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1)))
     # The first trial of each lane also pays for its runner's start, and the first of each shape for its
     # compilation: the latest tell more of those to come.
-    share = min(max(LATEST, timed.count() // 2), MOST_LOOKED_AT)
+    share = max(LATEST, timed[: 2 * MOST_LOOKED_AT].count() // 2)
     latest = list(timed.only("started", "finished", "bracket", "rung", "epochs")[:share])
     if not latest or trained["epochs"] is None:
         return None
@@ -153,16 +169,15 @@ def _lanes(job: Job) -> int:
     return max(slots, 1)
 
 
-def _search_seconds_left(job: Job, pace: _Pace | None) -> float | None:
+def _search_seconds_left(job: Job, pace: _Pace | None, open_units: float, lanes: int) -> float | None:
     if pace is None:
         return None
-    done, total, _ = _counted(job)
     running = job.trials.filter(state=TrialState.RUNNING, started__isnull=False).values_list(
         "started", flat=True
     )
     begun = sum(_begun(started, pace, job) for started in running if started is not None)
-    lanes = min(_lanes(job), outcomes.search_of(job).parallel_trials or 10_000)
-    return max((total - done) * pace.seconds_per_unit - begun, 0.0) / lanes
+    lanes = min(lanes, outcomes.search_of(job).parallel_trials or 10_000)
+    return max(open_units * pace.seconds_per_unit - begun, 0.0) / lanes
 
 
 def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
@@ -172,24 +187,24 @@ def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
     return min(trial_seconds, most) % pace.seconds_per_unit if pace.seconds_per_unit else 0.0
 
 
-def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None) -> float:
+def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None, lanes: int) -> float:
     if spec.search is None or spec.after.retrain is None or pace is None:
         return 0.0
     retrain = spec.after.retrain
     best = pace.best_epoch * MORE_EPOCHS
     epochs = min(best + retrain.patience, retrain.epochs_cap) + best * retrain.epochs_factor
     each = epochs * pace.seconds_per_epoch
-    finished = job.children.filter(kind=JobKind.TRAIN, state__in=FINAL).count()
-    running = job.children.filter(kind=JobKind.TRAIN, state=JobState.RUNNING, started__isnull=False)
+    trained = [child for child in job.children.all() if child.kind == JobKind.TRAIN]
+    finished = sum(child.state in FINAL for child in trained)
     spent = sum(
         min((timezone.now() - child.started).total_seconds(), each * 0.9)
-        for child in running
-        if child.started
+        for child in trained
+        if child.state == JobState.RUNNING and child.started
     )
-    return max((retrain.top - finished) * each - spent, 0.0) / min(_lanes(job), retrain.top)
+    return max((retrain.top - finished) * each - spent, 0.0) / min(lanes, retrain.top)
 
 
-def _steps_seconds_left(job: Job, spec: ExperimentSpec) -> float:
+def _steps_seconds_left(job: Job, spec: ExperimentSpec, lanes: int) -> float:
     registered = len(spec.after.register_.what) if spec.after.register_ is not None else 0
     wanted = {
         JobKind.ENSEMBLE: int(spec.after.ensemble is not None),
@@ -198,9 +213,8 @@ def _steps_seconds_left(job: Job, spec: ExperimentSpec) -> float:
     }
     seconds = 0.0
     for kind, count in wanted.items():
-        left = count - job.children.filter(kind=kind, state__in=FINAL).count()
-        lanes = min(_lanes(job), max(left, 1))
-        seconds += left * _usual_seconds(kind, job) / lanes
+        if left := count - sum(c.kind == kind and c.state in FINAL for c in job.children.all()):
+            seconds += left * _usual_seconds(kind, job) / min(lanes, max(left, 1))
     return seconds
 
 

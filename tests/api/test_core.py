@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from jobs.models import IdempotencyKey, RegisteredModel
 from tests.people import PASSWORD, People, browser_of
+from tests.seeded import seed_search
 
 pytestmark = pytest.mark.django_db
 
@@ -234,6 +235,19 @@ def test_credentials_cost_two_queries(
     caller.get("/me")
     with django_assert_max_num_queries(2):
         caller.get("/me")
+
+
+def test_a_poll_of_a_search_that_is_over_asks_little_and_counts_no_executions(
+    people: People, call: Any, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    search = seed_search(people.project, by=people.owner, trials=12)
+    caller = call(people.member)
+    caller.get("/me")
+    with django_assert_max_num_queries(9) as asked:
+        answer = caller.get(f"/jobs/{search.pk}").json()
+    assert answer["progress"]["done"] == answer["progress"]["total"] == 24
+    assert answer["results"]["best_trial"]["score"] == max(t.score for t in search.trials.all() if t.score)
+    assert not [query["sql"] for query in asked.captured_queries if "jobs_execution" in query["sql"]]
 
 
 def test_the_document_is_public_and_declares_problems(client: Client) -> None:
