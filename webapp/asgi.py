@@ -5,14 +5,15 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
 
+import django
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
-from django.core.asgi import get_asgi_application
 from django.urls import re_path
 
-http = get_asgi_application()  # loads the apps; consumers may be imported only after it
+django.setup(set_prefix=False)  # loads the apps; what uses them may be imported only after it
 
+from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.live import routing  # noqa: E402
 from webapp.live.refuse import refuse  # noqa: E402
 
@@ -25,4 +26,4 @@ _pages = AllowedHostsOriginValidator(
 )
 _sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])
 
-application = ProtocolTypeRouter({"http": http, "websocket": _sockets})
+application = ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": _sockets})
