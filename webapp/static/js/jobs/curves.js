@@ -1,7 +1,7 @@
 // <ty-curves job names [trial | trials]>: live curves. First it follows, then it asks for what there
 // is, then it puts in what came meanwhile; a point is known by its series and x, so twice is harmless.
 import { Chart } from "./chart.js";
-import { number } from "../trials/words.js";
+import { grouped, number } from "../trials/words.js";
 
 const MAX_POINTS = 1500;
 const MAX_LINES = 40;
@@ -111,7 +111,7 @@ class Curves extends Chart {
   }
 
   say(lines) {
-    const points = `${this.shown.toLocaleString("en")} of ${this.total.toLocaleString("en")} points`;
+    const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
     this.note.textContent = this.total ? points + hidden : "No points yet; they appear as they are made.";
   }

@@ -2,8 +2,9 @@
 // the table; with the chart in focus, arrows go from trial to trial.
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { Chart } from "./chart.js";
+import { el } from "../trials/dom.js";
 import { viewOf } from "../trials/view.js";
-import { number, trials } from "../trials/words.js";
+import { grouped, number, trials } from "../trials/words.js";
 
 const MANY = 1000;
 const LEAST_DRAG = 4; // pixels: less is a click
@@ -37,47 +38,67 @@ class History extends Chart {
 
   redraw() {
     if (!this.stop) return;
-    const picture = this.picture();
-    if (this.chart && picture && this.lines === picture.labels.join()) this.chart.setData(picture.columns);
+    const columns = this.columns();
+    if (this.chart && columns && this.isMany === this.drawnMany) this.chart.setData(columns);
     else this.rebuild();
   }
 
-  picture() {
-    const { store } = this.view;
+  get isMany() {
+    return this.indices.length > MANY;
+  }
+
+  /** Numbers, scores that fit, the best so far, scores filtered out, scores picked; nothing while there are none. */
+  columns() {
+    const { store, picked, mask } = this.view;
     if (!store.ready) {
       this.note.textContent = store.failed ? "The trials could not be loaded; reload the page to try again." : "Loading the trials …";
       return null;
     }
-    const all = store.scored();
-    this.indices = all;
-    const { fits } = this.view;
-    const fitting = all.map(fits);
-    const count = fitting.filter(Boolean).length;
-    this.tell(count, all);
-    if (!all.length) return null;
-    let best = null;
-    const bests = all.map((index) => (best = best === null || store.better(store.score[index], best) ? store.score[index] : best));
-    const scores = all.map((index) => store.score[index]);
-    const some = (wanted) => scores.map((score, at) => (fitting[at] === wanted ? score : null));
-    const picked = all.map((index, at) => (this.view.picked.has(store.number[index]) ? scores[at] : null));
-    const dots = (more = {}) => (all.length > MANY ? { paths: squares, points: { show: false }, width: 0, ...more } : { paths: () => null, points: { show: true, size: 6, ...more } });
-    const steps = { paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } };
-    const labels = ["score", "best so far", "filtered out", "picked"];
-    const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const [fit, line, ring] = [read("--ty-running"), read("--ty-line"), read("--ty-pruned")];
-    const filled = (colour, more) => ({ ...dots(more), stroke: colour, fill: all.length > MANY ? colour : undefined });
-    const columns = [all.map((index) => store.number[index]), some(true), bests, some(false), picked];
-    this.lines = labels.join();
-    return { labels, columns, drawn: [filled(fit), { ...steps, stroke: ring }, filled(line), { ...dots({ size: 10, width: 2 }), paths: () => null, points: { show: true, size: 10, width: 2 }, stroke: ring }], more: this.brush() };
+    if (this.known?.version !== store.version) this.known = this.read();
+    const { numbers, scores, bests } = this.known;
+    const [fitting, others, ringed] = [[], [], []];
+    let count = 0;
+    this.indices.forEach((index, at) => {
+      const fits = mask[index] === 1;
+      count += fits;
+      fitting.push(fits ? scores[at] : null);
+      others.push(fits ? null : scores[at]);
+      ringed.push(picked.has(numbers[at]) ? scores[at] : null);
+    });
+    this.tell(count, this.indices);
+    return numbers.length ? [numbers, fitting, bests, others, ringed] : null;
   }
 
-  /** What dragging does: no zoom, but a filter on the trials' numbers. */
-  brush() {
+  /** What stays while only filters change. */
+  read() {
+    const { store } = this.view;
+    this.indices = store.scored();
+    let best = null;
+    const scores = this.indices.map((index) => store.score[index]);
+    const bests = scores.map((score) => (best = best === null || store.better(score, best) ? score : best));
+    return { version: store.version, numbers: this.indices.map((index) => store.number[index]), scores, bests };
+  }
+
+  picture() {
+    const columns = this.columns();
+    if (!columns) return null;
+    const many = (this.drawnMany = this.isMany);
+    const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const [fit, line, ring] = [read("--ty-running"), read("--ty-line"), read("--ty-pruned")];
+    const rings = { paths: () => null, points: { show: true, size: 10, width: 2 }, stroke: ring };
+    const dots = (colour) => ({ paths: () => null, points: { show: !many, size: 6 }, width: 0, stroke: colour, fill: many ? colour : undefined });
+    const steps = { paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, stroke: ring };
+    const squared = many ? { 1: fit, 3: line } : {};
+    return { labels: ["score", "best so far", "filtered out", "picked"], columns, drawn: [dots(fit), steps, dots(line), rings], more: this.brush(squared) };
+  }
+
+  /** What dragging does: no zoom, but a filter on the trials' numbers. `squared`: colours of series of many dots. */
+  brush(squared) {
     const height = this.hasAttribute("tall") ? 360 : undefined;
     return {
       height,
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
-      hooks: { setSelect: [(chart) => this.dragged(chart)] },
+      hooks: { setSelect: [(chart) => this.dragged(chart)], drawSeries: [(chart, at) => squared[at] && squares(chart, at, squared[at])] },
     };
   }
 
@@ -115,21 +136,34 @@ class History extends Chart {
 
   tell(count, all) {
     const { store } = this.view;
-    const words = !all.length ? "No trial has been completed yet." : count === all.length ? trials(count) : `${trials(count)} of ${all.length.toLocaleString("en")}`;
+    const words = !all.length ? "No trial has been completed yet." : count === all.length ? trials(count) : `${trials(count)} of ${grouped(all.length)}`;
     this.note.textContent = words;
     this.setAttribute("aria-label", `History: ${store.objective.metric} of ${words} Use the arrow keys.`);
   }
 }
 
-/** Thousands of dots as squares of one path: an arc each would take ten times as long. */
-function squares(chart, series, from, to) {
-  const fill = new Path2D();
-  const size = 3 * devicePixelRatio;
-  const [xs, ys] = [chart.data[0], chart.data[series]];
-  for (let at = from; at <= to; at++) {
-    if (ys[at] !== null) fill.rect(chart.valToPos(xs[at], "x", true) - size / 2, chart.valToPos(ys[at], "y", true) - size / 2, size, size);
+/** Thousands of dots as squares, set in a picture pixel by pixel: as rectangles or arcs they would take ten times as long. */
+function squares({ ctx, bbox, data, scales }, series, colour) {
+  const size = Math.round(3 * devicePixelRatio);
+  const layer = el("canvas", { width: bbox.width + size, height: bbox.height + size });
+  const pen = layer.getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  const [ink] = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer);
+  const image = pen.createImageData(layer.width, layer.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const [xs, ys] = [data[0], data[series]];
+  const across = bbox.width / (scales.x.max - scales.x.min);
+  const up = bbox.height / (scales.y.max - scales.y.min);
+  for (let at = 0; at < xs.length; at++) {
+    if (ys[at] === null) continue;
+    const corner = Math.round((scales.y.max - ys[at]) * up) * layer.width + Math.round((xs[at] - scales.x.min) * across);
+    for (let line = 0; line < size; line++) {
+      for (let place = 0; place < size; place++) pixels[corner + line * layer.width + place] = ink;
+    }
   }
-  return { fill, stroke: null, clip: null, band: null, gaps: null, flags: 0 };
+  pen.putImageData(image, 0, 0);
+  ctx.drawImage(layer, bbox.left - (size >> 1), bbox.top - (size >> 1));
 }
 
 customElements.define("ty-history", History);

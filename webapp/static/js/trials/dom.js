@@ -12,6 +12,11 @@ export function el(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Change a text only where it differs: what is written anew is laid out anew. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 const facts = () => JSON.parse(document.getElementById("trial-looks").textContent);
 let looks = null;

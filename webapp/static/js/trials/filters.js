@@ -1,13 +1,14 @@
 // The filters in force as chips, and a form that adds one by keyboard: charts set the same by dragging.
-import { choice, el, icon } from "./dom.js";
-import { number, trials } from "./words.js";
+import { choice, el, icon, say } from "./dom.js";
+import { grouped, number, trials } from "./words.js";
 
 export class Filters {
   constructor(view) {
     this.view = view;
     this.column = "score";
     this.form = el("form", { class: "ty-filters", "aria-label": "Filter trials", submit: (event) => this.add(event) });
-    this.chips = el("div", { class: "ty-chips", "aria-live": "polite" });
+    this.chips = el("div", { class: "ty-chips", "aria-live": "polite", tabindex: "-1" });
+    this.count = el("span", { class: "text-secondary ty-small ty-num" });
     this.element = el("div", {}, this.form, this.chips);
   }
 
@@ -15,14 +16,24 @@ export class Filters {
     const { store } = this.view;
     const held = this.form.contains(document.activeElement);
     if (!held && this.drawn !== `${this.column} ${store.columns.size}`) this.drawForm();
-    const chips = [...this.view.where].map(([key, condition]) => this.chip(key, condition));
+    say(this.count, count === store.size ? trials(count) : `${trials(count)} of ${grouped(store.size)}`);
     const picked = this.view.picked.size;
+    const key = `${[...this.view.where].map(([name, condition]) => `${name} ${JSON.stringify(condition)}`)} ${picked}`;
+    if (this.shown === key) return;
+    this.shown = key;
+    const chips = [...this.view.where].map(([name, condition]) => this.chip(name, condition));
     this.chips.replaceChildren(
-      el("span", { class: "text-secondary ty-small ty-num" }, count === store.size ? trials(count) : `${trials(count)} of ${store.size.toLocaleString("en")}`),
+      this.count,
       ...chips,
-      chips.length > 1 ? el("button", { type: "button", class: "btn btn-sm", click: () => this.view.clearFilters() }, "Clear filters") : "",
-      picked ? el("span", { class: "ty-chip" }, `${picked} picked`, el("button", { type: "button", class: "ty-icon-button", "aria-label": "Unpick all", click: () => this.view.unpickAll() }, icon("x"))) : "",
+      chips.length > 1 ? el("button", { type: "button", class: "btn btn-sm", click: () => this.letGo(() => this.view.clearFilters()) }, "Clear filters") : "",
+      picked ? el("span", { class: "ty-chip" }, `${picked} picked`, el("button", { type: "button", class: "ty-icon-button", "aria-label": "Unpick all", click: () => this.letGo(() => this.view.unpickAll()) }, icon("x"))) : "",
     );
+  }
+
+  /** The pressed button goes with its chip, so the focus goes to the chips first: nobody is sent back to the top. */
+  letGo(act) {
+    this.chips.focus({ preventScroll: true });
+    act();
   }
 
   drawForm() {
@@ -58,7 +69,7 @@ export class Filters {
   chip(key, { one, low, high }) {
     const label = this.view.store.columns.get(key)?.label ?? key;
     const text = one ? one.join(" or ") : `${Number.isFinite(low) ? number(low) : ""} – ${Number.isFinite(high) ? number(high) : ""}`;
-    const remove = el("button", { type: "button", class: "ty-icon-button", "aria-label": `Remove the filter on ${label}`, click: () => this.view.filter(key, null) }, icon("x"));
+    const remove = el("button", { type: "button", class: "ty-icon-button", "aria-label": `Remove the filter on ${label}`, click: () => this.letGo(() => this.view.filter(key, null)) }, icon("x"));
     return el("span", { class: "ty-chip" }, `${label}: ${text}`, remove);
   }
 }

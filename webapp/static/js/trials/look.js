@@ -4,10 +4,18 @@ const FAINT_TO_STRONG = {
   dark: ["#27405a", "#2f6c9c", "#3a9fd6", "#83d3f7", "#f0faff"],
 };
 
+let known = { dark: null };
+
+/** The colours of the theme; asking the page for them would have it styled first, so they are kept. */
 export function look() {
+  const dark = document.documentElement.dataset.bsTheme === "dark";
+  if (known.dark !== dark) known = colours(dark);
+  return known;
+}
+
+function colours(dark) {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  const dark = document.documentElement.dataset.bsTheme === "dark";
   return {
     dark,
     ink: read("--tblr-body-color"),

@@ -1,5 +1,5 @@
 // <ty-charts job>: one chart of the search at a time, chosen by name; its axes, its table, and what it needs.
-import { choice, el, empty, icon } from "./dom.js";
+import { choice, el, empty, icon, say } from "./dom.js";
 import { Picture } from "./echart.js";
 import { CHARTS } from "./charts/all.js";
 import { look } from "./look.js";
@@ -48,7 +48,7 @@ class Charts extends HTMLElement {
     const { chart, view } = this;
     const { store } = view;
     this.drawNav();
-    this.heading.textContent = chart.title;
+    say(this.heading, chart.title);
     this.toggle.setAttribute("aria-pressed", String(view.asTable));
     this.toggle.classList.toggle("active", view.asTable);
     if (!store.ready) {
@@ -59,8 +59,8 @@ class Charts extends HTMLElement {
     this.drawControls(chart, scene);
     const missing = chart.missing?.(scene);
     const drawing = missing ? null : chart.draw(scene);
-    this.note.textContent = drawing?.note ?? "";
-    this.foot.textContent = drawing?.foot ?? "";
+    say(this.note, drawing?.note ?? "");
+    say(this.foot, drawing?.foot ?? "");
     if (!drawing) this.say(empty(missing.title, missing.hint, "chart-dots"));
     else if (view.asTable) this.say(this.asTable(drawing.table()));
     else if (drawing.element) this.say(drawing.element);
@@ -101,10 +101,13 @@ class Charts extends HTMLElement {
   }
 
   drawControls(chart, scene) {
-    const held = this.controls.contains(document.activeElement) ? [...this.controls.querySelectorAll("select")].indexOf(document.activeElement) : -1;
-    const made = (chart.controls ?? []).map(({ name, label, options }) => choice(label, options(scene), scene.axes[name], (value) => this.view.setAxis(name, value)));
-    this.controls.replaceChildren(...made);
-    if (held >= 0) this.controls.querySelectorAll("select")[held]?.focus();
+    const offered = (chart.controls ?? []).map(({ name, label, options }) => ({ name, label, options: options(scene) }));
+    const key = JSON.stringify(offered);
+    if (this.controlsKey !== key) {
+      this.controlsKey = key;
+      this.controls.replaceChildren(...offered.map(({ name, label, options }) => choice(label, options, scene.axes[name], (value) => this.view.setAxis(name, value))));
+    }
+    this.controls.querySelectorAll("select").forEach((select, at) => (select.value = scene.axes[offered[at].name]));
   }
 
   drawPicture(drawing) {

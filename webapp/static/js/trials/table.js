@@ -1,10 +1,10 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
 import { Bar } from "./bar.js";
-import { badge, el, empty, icon } from "./dom.js";
+import { badge, el, empty, icon, say } from "./dom.js";
 import { Filters } from "./filters.js";
 import { relative } from "../time.js";
 import { viewOf } from "./view.js";
-import { duration } from "./words.js";
+import { duration, grouped } from "./words.js";
 
 const EACH = 25;
 
@@ -18,7 +18,7 @@ class Trials extends HTMLElement {
     this.head = el("thead");
     this.body = el("tbody", { click: (event) => this.clicked(event) });
     this.table = el("div", { class: "table-responsive" }, el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body));
-    this.foot = el("div", { class: "ty-pager" });
+    this.foot = this.makeFoot();
     this.addEventListener("ty:edge", (event) => this.turn(event.detail));
     this.view.addEventListener("change", (event) => this.draw(event.what));
     this.draw("all");
@@ -47,7 +47,7 @@ class Trials extends HTMLElement {
     const page = Math.min(view.page, pages);
     const from = (page - 1) * EACH;
     this.columns = view.tableColumns;
-    this.best = bestOf(store);
+    if (this.bestAt !== store.version) [this.bestAt, this.best] = [store.version, bestOf(store)];
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
     this.drawHead();
     this.drawRows(rows.slice(from, from + EACH));
@@ -55,26 +55,30 @@ class Trials extends HTMLElement {
     this.drawFoot(rows.length, from, page, pages);
   }
 
+  /** Headings are made once a set of columns; a sort only moves its arrow, and the focus stays where it is. */
   drawHead() {
     const { sort } = this.view;
-    this.headKey = this.columns.map((column) => column.key).join();
-    const key = `${sort} ${this.headKey}`;
-    if (this.sortKey === key) return;
-    this.sortKey = key;
-    const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const cells = this.columns.map((column) => {
-      const way = sort === column.key ? "ascending" : sort === `-${column.key}` ? "descending" : null;
-      const button = el("button", { type: "button", class: "ty-sort", "data-key": column.key, click: () => this.view.sortBy(column.key) }, column.label, way ? icon(`sort-${way}`) : "");
-      return el("th", { scope: "col", class: isRight(column) ? "num" : null, "aria-sort": way }, button);
-    });
-    const rest = [el("th", { scope: "col" }, "Executions"), el("th", { scope: "col", class: "num" }, this.sortButton("seconds", "Took")), el("th", { scope: "col" }, "Finished")];
-    this.head.replaceChildren(el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Pick")), ...cells, ...rest));
-    if (focused) this.head.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+    const columns = this.columns.map((column) => column.key).join();
+    if (this.headKey !== columns) {
+      this.headKey = columns;
+      const cells = this.columns.map((column) => this.heading(column.key, column.label, isRight(column)));
+      const rest = [el("th", { scope: "col" }, "Executions"), this.heading("seconds", "Took", true), el("th", { scope: "col" }, "Finished")];
+      this.head.replaceChildren(el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Pick")), ...cells, ...rest));
+      this.sorted = null;
+    }
+    if (this.sorted === sort) return;
+    this.sorted = sort;
+    for (const button of this.head.querySelectorAll("[data-key]")) {
+      const way = { [button.dataset.key]: "ascending", [`-${button.dataset.key}`]: "descending" }[sort];
+      if (way) button.parentElement.setAttribute("aria-sort", way);
+      else button.parentElement.removeAttribute("aria-sort");
+      button.querySelector("svg")?.remove();
+      if (way) button.append(icon(`sort-${way}`));
+    }
   }
 
-  sortButton(key, label) {
-    const way = { [key]: "ascending", [`-${key}`]: "descending" }[this.view.sort];
-    return el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label, way ? icon(`sort-${way}`) : "");
+  heading(key, label, right) {
+    return el("th", { scope: "col", class: right ? "num" : null }, el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label));
   }
 
   /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. */
@@ -105,18 +109,23 @@ class Trials extends HTMLElement {
     if (box) this.view.pick(Number(box.closest("tr").dataset.trial));
   }
 
-  drawFoot(count, from, page, pages) {
-    const turn = (to, label, name) => el("button", { type: "button", class: "btn btn-sm", disabled: to < 1 || to > pages, click: () => this.view.turnTo(to) }, icon(name), label);
+  /** The pager stays as it is made: taking away a button in focus would cost a layout, and the focus. */
+  makeFoot() {
     const csv = `/api/v1/jobs/${this.job}`;
-    const shown = count ? `${(from + 1).toLocaleString("en")}–${Math.min(from + EACH, count).toLocaleString("en")} of ${count.toLocaleString("en")}` : "none";
-    const focused = this.foot.contains(document.activeElement) ? [...this.foot.querySelectorAll("button")].indexOf(document.activeElement) : -1;
-    this.foot.replaceChildren(
-      el("span", { class: "ty-num" }, shown),
-      el("a", { class: "btn btn-sm", href: `${csv}/trials.csv`, download: true }, icon("download"), "Trials (CSV)"),
-      el("a", { class: "btn btn-sm", href: `${csv}/metrics.csv`, download: true }, icon("download"), "Metrics (CSV)"),
-      ...(pages > 1 ? [turn(page - 1, "Previous", "chevron-left"), turn(page + 1, "Next", "chevron-right")] : []),
-    );
-    if (focused >= 0) this.foot.querySelectorAll("button")[focused]?.focus();
+    const turn = (step, label, name) => el("button", { type: "button", class: "btn btn-sm", click: () => this.view.turnTo(this.page + step) }, icon(name), label);
+    this.range = el("span", { class: "ty-num" });
+    this.turns = [turn(-1, "Previous", "chevron-left"), turn(1, "Next", "chevron-right")];
+    const download = (name, label) => el("a", { class: "btn btn-sm", href: `${csv}/${name}.csv`, download: true }, icon("download"), label);
+    return el("div", { class: "ty-pager" }, this.range, download("trials", "Trials (CSV)"), download("metrics", "Metrics (CSV)"), this.turns);
+  }
+
+  drawFoot(count, from, page, pages) {
+    this.page = page;
+    say(this.range, count ? `${grouped(from + 1)}–${grouped(Math.min(from + EACH, count))} of ${grouped(count)}` : "none");
+    this.turns.forEach((button, at) => {
+      button.hidden = pages === 1;
+      button.disabled = at ? page >= pages : page <= 1;
+    });
   }
 
   /** j at the last row and k at the first turn the page. */
@@ -189,10 +198,6 @@ class Line {
     this.time.title = moment ? `${moment.slice(0, 19).replace("T", " ")} UTC` : "";
     say(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
   }
-}
-
-function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
 }
 
 const isRight = (column) => column.numeric && column.key !== "number";

@@ -56,6 +56,7 @@ class View extends EventTarget {
 
   /** `what` changed: "filter", "sort", "page", "columns", "pick", "compare", "chart", "axes", "data" or "all". */
   tell(what) {
+    if (["filter", "data", "all"].includes(what)) this.masked = null;
     if (["filter", "sort", "data", "all"].includes(what)) this.known = null;
     this.dispatchEvent(Object.assign(new Event("change"), { what }));
   }
@@ -150,44 +151,56 @@ class View extends EventTarget {
     return [columns.get("number"), columns.get("state"), ...chosen];
   }
 
-  /** One test for all filters; a trial without a value fits none. */
+  /** Which trials fit all filters: a byte each, 1 for those that do. A trial without a value fits none. */
+  get mask() {
+    this.masked ??= this.sieve();
+    return this.masked;
+  }
+
+  /** One test for all filters. */
   get fits() {
-    const tests = [];
+    const { mask } = this;
+    return (index) => mask[index] === 1;
+  }
+
+  sieve() {
+    const mask = new Uint8Array(this.store.size).fill(1);
     for (const [key, condition] of this.where) {
       const column = this.store.columns.get(key);
       if (!column) continue;
       const { values } = column;
-      if (condition.one) {
-        const wanted = new Set(condition.one.map((word) => column.categories?.indexOf(word) ?? -1));
-        tests.push((index) => wanted.has(values[index]));
-      } else {
-        const { low, high } = condition;
-        tests.push((index) => Number.isFinite(values[index]) && values[index] >= low && values[index] <= high);
+      const wanted = condition.one && new Set(condition.one.map((word) => column.categories?.indexOf(word) ?? -1));
+      const { low, high } = condition;
+      for (let index = 0; index < mask.length; index++) {
+        const value = values[index];
+        const fits = wanted ? wanted.has(value) : Number.isFinite(value) && value >= low && value <= high;
+        if (!fits) mask[index] = 0;
       }
     }
-    return (index) => tests.every((test) => test(index));
+    return mask;
   }
 
   /** Indices of the trials that fit, in the order of the sort. */
   rows() {
-    if (this.known) return this.known;
-    const { store, fits } = this;
-    const found = [];
-    for (let index = 0; index < store.size; index++) if (fits(index)) found.push(index);
-    const down = this.sort.startsWith("-");
-    const column = store.columns.get(down ? this.sort.slice(1) : this.sort) ?? store.columns.get("number");
-    const { values } = column;
+    if (!this.known) {
+      const { mask } = this;
+      this.known = this.order().filter((index) => mask[index] === 1);
+    }
+    return this.known;
+  }
+
+  /** Indices of all trials as sorted; what has no value stands last, whichever way round. */
+  order() {
+    const { store, sort } = this;
+    if (this.ordered?.sort === sort && this.ordered.version === store.version) return this.ordered.indices;
+    const down = sort.startsWith("-");
+    const column = store.columns.get(down ? sort.slice(1) : sort) ?? store.columns.get("number");
+    const last = down ? -Infinity : Infinity;
+    const values = Float64Array.from(column.values, (value) => value ?? last);
     const sign = down ? -1 : 1;
-    // What has no value stands last, whichever way round.
-    found.sort((a, b) => {
-      const one = values[a] ?? NaN;
-      const two = values[b] ?? NaN;
-      if (one === two) return store.number[a] - store.number[b];
-      if (Number.isNaN(one)) return Number.isNaN(two) ? store.number[a] - store.number[b] : 1;
-      return Number.isNaN(two) ? -1 : sign * (one - two);
-    });
-    this.known = found;
-    return found;
+    const indices = Uint32Array.from(values, (_, index) => index).sort((a, b) => (values[a] === values[b] ? store.number[a] - store.number[b] : sign * (values[a] - values[b])));
+    this.ordered = { sort, version: store.version, indices };
+    return indices;
   }
 }
 

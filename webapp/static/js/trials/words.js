@@ -10,7 +10,11 @@ export function number(value, digits = 4) {
   return size >= 10 ** digits ? value.toFixed(0) : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
 }
 
-export const counted = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+const GROUPS = new Intl.NumberFormat("en"); // made once: `toLocaleString` makes one a call
+
+export const grouped = (value) => GROUPS.format(value);
+
+export const counted = (value) => grouped(value).replaceAll(",", "\u202f");
 
 export const trials = (count) => `${counted(count)} trial${count === 1 ? "" : "s"}`;
 

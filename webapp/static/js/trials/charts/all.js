@@ -1,6 +1,7 @@
 // Every chart of a search, in the order in which they are offered.
-import { contour, heat } from "./grids.js";
+import { contour } from "./contour.js";
 import { curves } from "./curves.js";
+import { heat } from "./heat.js";
 import { history } from "./history.js";
 import { importance } from "./importance.js";
 import { parallel } from "./parallel.js";

@@ -30,7 +30,7 @@ export const importance = {
       note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them drawn by chance` : ""}${old}`,
       foot: `A forest of ${trees} trees, which explains ${percent(Math.max(explained, 0))} of the variance of trials it has not seen${explained < 0.3 ? ": too little to lean on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. It looks at all completed trials, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
-      items: [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
+      items: () => [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
       table: () => ({
         head: [{ label: "hyperparameter" }, { label: "alone", num: true }, { label: "± over trees", num: true }, { label: "with interactions", num: true }],
         rows: importances.map(({ name, alone, spread, impurity }) => [name, percent(alone), percent(spread), percent(impurity)]),

@@ -1,5 +1,5 @@
 // Parallel coordinates: a line a trial. Dragging along an axis filters the trials, here and in the table.
-import { behind, control, directionOf, drawn, needsHyperparameters, tableOf } from "./shared.js";
+import { behind, control, directionOf, drawn, needsHyperparameters, rankedAmong, tableOf } from "./shared.js";
 import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
 import { counted } from "../words.js";
@@ -33,7 +33,7 @@ export const parallel = {
       note: behind(found, all) + drawnNote,
       foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
       tips: false,
-      items: lines.flatMap((index, row) => (fits(index) ? [{ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) }] : [])),
+      items: () => lines.flatMap((index, row) => (fits(index) ? [{ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) }] : [])),
       table: () => tableOf(scene, found, columns),
       option: {
         tooltip: tip(colours, ({ dataIndex }) => store.tell(lines[dataIndex], columns).replaceAll(", ", "\n")),
@@ -42,17 +42,17 @@ export const parallel = {
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, store.extent(column))),
         series: [{ type: "parallel", data, smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } }],
       },
+      prepare: (chart) => mark(chart, scene, columns),
       ready: (chart) => follow(chart, scene, columns),
     };
   },
 };
 
 /** The best of those that fit and an even sample of the rest: more lines than pixels say nothing. */
-function chosen({ store }, found, all, metric, direction) {
-  const fit = new Set(found);
-  const ranked = store.ranked(metric, direction).filter((index) => fit.has(index));
+function chosen({ store, view: { fits } }, found, all, metric, direction) {
+  const ranked = rankedAmong(store, found, metric, direction);
   const fitting = ranked.length <= FITTING ? ranked : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
-  const others = all.length === found.length ? [] : thin(all.filter((index) => !fit.has(index)), OTHERS);
+  const others = all.length === found.length ? [] : thin(all.filter((index) => !fits(index)), OTHERS);
   // What is drawn last lies on top: the best.
   return [...others, ...fitting.reverse()];
 }
@@ -74,14 +74,19 @@ function axisOf(column, dim, colours, narrow, extent) {
   return { ...shared, axisLabel: label, splitNumber: narrow ? 2 : 5, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
 }
 
-/** Show the filters that came with the page as brushed parts of the axes, and turn brushes into filters. */
-function follow(chart, { view, store, panel }, columns) {
-  columns.forEach((column, index) => {
+/** Show the filters in force as brushed parts of the axes; an action each would draw the chart as often. */
+function mark(chart, { view, store }, columns) {
+  for (const model of chart.getModel().queryComponents({ mainType: "parallelAxis" })) {
+    const column = columns[model.get("dim")];
     const condition = view.where.get(column.key);
-    if (!condition) return;
+    if (!condition) continue;
     const interval = condition.one ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1)) : within(store.extent(column), condition);
-    if (interval) chart.dispatchAction({ type: "axisAreaSelect", parallelAxisIndex: index, intervals: [interval] });
-  });
+    if (interval) model.setActiveIntervals([interval]);
+  }
+}
+
+/** Turn brushes into filters. */
+function follow(chart, { view, store, panel }, columns) {
   let timer = null;
   chart.on("axisareaselected", ({ parallelAxisId, parallelAxisIndex }) => {
     const axes = chart.getModel().queryComponents({ mainType: "parallelAxis", index: parallelAxisIndex, id: parallelAxisId });

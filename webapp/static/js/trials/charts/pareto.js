@@ -28,7 +28,7 @@ export const pareto = {
     const rest = found.filter((index) => !onFront.has(index));
     const shown = dotted(scene, rest, y, axes.yway);
     const dot = (index) => ({ value: [x.values[index], y.values[index]], ...(view.picked.has(store.number[index]) ? { itemStyle: { borderColor: colours.second, borderWidth: 2 } } : {}) });
-    const items = [front, shown].flatMap((list, series) => list.map((index, data) => ({ series, data, trial: store.number[index], text: `${store.tell(index, [x, y])}${series ? "" : ", on the front"}` })));
+    const items = () => [front, shown].flatMap((list, series) => list.map((index, data) => ({ series, data, trial: store.number[index], text: `${store.tell(index, [x, y])}${series ? "" : ", on the front"}` })));
     const lists = [front, shown];
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,

@@ -1,5 +1,5 @@
 // A dot a trial: the slice along one hyperparameter, and the rank over two.
-import { control, counts, directionOf, dotted, drawn, needsHyperparameters, tableOf } from "./shared.js";
+import { control, counts, directionOf, dotted, drawn, needsHyperparameters, rankedAmong, tableOf } from "./shared.js";
 import { axis, clamp, legend } from "../look.js";
 import { tip } from "../echart.js";
 
@@ -15,7 +15,7 @@ function dots(scene, { found, all, shown, x, y, colour, range, direction, legend
     label,
     note: counts(shown, found, all),
     foot,
-    items: shown.map((index, row) => ({ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) })),
+    items: () => shown.map((index, row) => ({ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) })),
     table: table ?? (() => tableOf(scene, found, columns)),
     option: {
       tooltip: tip(colours, ({ dataIndex }) => store.tell(shown[dataIndex], columns).replaceAll(", ", "\n")),
@@ -64,9 +64,9 @@ export const rank = {
     const { store, axes } = scene;
     const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
     const { found, all } = drawn(scene, [x, y, metric]);
-    const fit = new Set(found);
-    const order = store.ranked(metric, directionOf(scene, metric.key)).filter((index) => fit.has(index));
-    const places = new Map(order.map((index, place) => [index, place + 1]));
+    const order = rankedAmong(store, found, metric, directionOf(scene, metric.key));
+    const places = new Uint32Array(store.size);
+    order.forEach((index, place) => (places[index] = place + 1));
     const ranked = () => ({
       head: [{ label: "rank", num: true }, { label: "trial", num: true }, ...[metric, x, y].map(({ label, numeric }) => ({ label, num: numeric }))],
       rows: order.map((index, place) => [place + 1, store.number[index], ...[metric, x, y].map((column) => store.text(column, index))]),
@@ -77,7 +77,7 @@ export const rank = {
       shown: dotted(scene, found, metric, directionOf(scene, metric.key)),
       x,
       y,
-      colour: (index) => places.get(index),
+      colour: (index) => places[index],
       range: [1, Math.max(found.length, 2)],
       direction: "min",
       legendLabel: `rank, 1 is best`,

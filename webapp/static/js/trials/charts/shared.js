@@ -35,13 +35,19 @@ export function drawn({ store, view }, columns) {
   return { found, all };
 }
 
+/** Some trials, best first: the order of all of them is kept, so that nothing is sorted here. */
+export function rankedAmong(store, found, metric, direction) {
+  const among = new Uint8Array(store.size);
+  for (const index of found) among[index] = 1;
+  return store.ranked(metric, direction).filter((index) => among[index] === 1);
+}
+
 const DOTS = 600;
 
 /** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
 export function dotted({ store }, found, metric, direction) {
   if (found.length <= DOTS) return found;
-  const fit = new Set(found);
-  const ranked = store.ranked(metric, direction).filter((index) => fit.has(index));
+  const ranked = rankedAmong(store, found, metric, direction);
   const third = Math.floor(DOTS / 3);
   const kept = [...ranked.slice(0, third), ...thin(ranked.slice(third), DOTS - third)];
   return kept.sort((a, b) => store.number[a] - store.number[b]);

@@ -31,13 +31,13 @@ export const timeline = {
     const outcomes = [...new Set(shown.map(outcome))];
     const bars = outcomes.map((word) => shown.filter((at) => outcome(at) === word));
     const order = new Map(shown.map((at, index) => [at, index]));
-    const items = bars.flatMap((list, series) => list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })));
+    const items = () => bars.flatMap((list, series) => list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })));
     return {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
       note: `${trials(count)}, ${counted(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${counted(shown.length)} drawn` : ""}`,
       foot: "Times in UTC. The wheel zooms, dragging moves.",
       height: Math.max(180, 90 + rows.length * 30),
-      items: items.sort((a, b) => order.get(a.at) - order.get(b.at)),
+      items: () => items().sort((a, b) => order.get(a.at) - order.get(b.at)),
       table: () => ({
         head: [{ label: "trial", num: true }, { label: "attempt", num: true }, { label: "worker" }, { label: "lane", num: true }, { label: "outcome" }, { label: "from (UTC)" }, { label: "took", num: true }],
         rows: [...shown].reverse().map((at) => [read.trial[at], read.attempt[at], read.workers[read.worker[at]], read.lane[at] + 1, outcome(at), clock(read.start[at]), duration(read.end[at] - read.start[at])]),

@@ -1,0 +1,158 @@
+// A metric over two hyperparameters, smoothed between trials: bands of colour with the trials on top.
+import { behind, control, directionOf, drawn, needsHyperparameters } from "./shared.js";
+import { extent } from "./heat.js";
+import { axis, legend, middle, thin, towards } from "../look.js";
+import { el } from "../dom.js";
+import { tip } from "../echart.js";
+import { counted, number } from "../words.js";
+
+const FINE = 30; // points a side at which the surface is computed
+const SHARP = 150; // pixels a side of its picture, between those points
+const MOST_KNOTS = 256;
+const BANDS = 9;
+const DOTS = 200;
+
+export const contour = {
+  id: "contour",
+  title: "Contour",
+  controls: [control.x, control.y, control.metric],
+  missing: needsHyperparameters(2, 5),
+  draw(scene) {
+    const { store, axes, colours, narrow, view } = scene;
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const { found, all } = drawn(scene, [x, y, metric]);
+    const [across, up] = [extent(x, found), extent(y, found)];
+    const direction = directionOf(scene, metric.key);
+    const surface = smooth(found, x, y, metric, across, up);
+    const range = middle(surface);
+    const image = painted(surface, range, towards(colours.scale, direction));
+    const dots = thin(found, DOTS);
+    const best = bestOf(found, metric, direction);
+    const columns = [x, y, metric];
+    const ranked = [...dots].sort((a, b) => store.number[a] - store.number[b]);
+    return {
+      label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
+      note: `${behind(found, all)}${dots.length < found.length ? `; ${counted(dots.length)} dots drawn` : ""}`,
+      foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): what it shows far from any dot is a guess.`,
+      items: () => ranked.map((index, data) => ({ series: 1, data, trial: store.number[index], text: store.tell(index, columns) })),
+      table: () => ({
+        head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
+        rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
+      }),
+      option: {
+        tooltip: tip(colours, ({ dataIndex }) => store.tell(ranked[dataIndex], columns).replaceAll(", ", "\n")),
+        grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
+        xAxis: axis(colours, x, { ...edges(across, x), splitLine: { show: false } }),
+        yAxis: axis(colours, y, { ...edges(up, y), nameGap: 46, splitLine: { show: false } }),
+        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: 2 }), show: !narrow },
+        series: [
+          {
+            type: "custom",
+            silent: true,
+            progressive: 0,
+            data: [[first(x, across), first(y, up), range[0]]],
+            encode: { x: 0, y: 1 },
+            renderItem: (_, api) => {
+              const half = api.size([1, 1]).map((width, dim) => ([x, y][dim].numeric ? 0 : width / 2)); // of a category
+              const [left, bottom] = api.coord([first(x, across), first(y, up)]);
+              const [right, top] = api.coord([last(x, across), last(y, up)]);
+              return { type: "image", style: { image, x: left - half[0], y: top - half[1], width: right - left + 2 * half[0], height: bottom - top + 2 * half[1] } };
+            },
+          },
+          { type: "scatter", progressive: 0, symbolSize: 6, data: ranked.map((index) => dot(store, view, colours, index, x, y, metric, best)), emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } },
+        ],
+      },
+    };
+  },
+};
+
+function dot(store, view, colours, index, x, y, metric, best) {
+  const picked = view.picked.has(store.number[index]);
+  const style = { color: colours.surface, borderColor: picked ? colours.second : colours.ink, borderWidth: picked ? 2.5 : 1 };
+  return { value: [x.values[index], y.values[index], metric.values[index]], itemStyle: style, ...(index === best ? { symbol: "diamond", symbolSize: 14 } : {}) };
+}
+
+const edges = ({ low, high, from }, column) => (column.numeric ? { min: from(low), max: from(high), axisLabel: { formatter: (value) => number(value, 3), hideOverlap: true } } : {});
+const first = (column, { low, from }) => (column.numeric ? from(low) : 0);
+const last = (column, { high, from }) => (column.numeric ? from(high) : column.categories.length - 1);
+
+function bestOf(found, { values }, direction) {
+  const better = direction === "max" ? (a, b) => a > b : (a, b) => a < b;
+  let best = found[0];
+  for (const index of found) if (better(values[index], values[best])) best = index;
+  return best;
+}
+
+/** The surface as one picture, in bands: where one colour meets the next runs a contour line. */
+function painted(surface, [low, high], ramp) {
+  const bands = Array.from({ length: BANDS }, (_, step) => mixed(ramp, step / (BANDS - 1)));
+  const canvas = el("canvas", { width: SHARP, height: SHARP });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(SHARP, SHARP);
+  for (let line = 0; line < SHARP; line++) {
+    const v = within(((SHARP - line - 0.5) / SHARP) * FINE - 0.5); // pictures begin at the top
+    for (let place = 0; place < SHARP; place++) {
+      const u = within(((place + 0.5) / SHARP) * FINE - 0.5);
+      const share = (between(surface, u, v) - low) / (high - low);
+      image.data.set(bands[Math.min(BANDS - 1, Math.max(0, Math.floor(share * BANDS)))], 4 * (line * SHARP + place));
+    }
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+const within = (at) => Math.min(Math.max(at, 0), FINE - 1);
+
+/** The surface between its points. */
+function between(surface, u, v) {
+  const [column, row] = [Math.min(Math.floor(u), FINE - 2), Math.min(Math.floor(v), FINE - 2)];
+  const [du, dv] = [u - column, v - row];
+  const at = row * FINE + column;
+  return (surface[at] * (1 - du) + surface[at + 1] * du) * (1 - dv) + (surface[at + FINE] * (1 - du) + surface[at + FINE + 1] * du) * dv;
+}
+
+/** A colour of the scale as red, green, blue and opacity. */
+function mixed(ramp, share) {
+  const at = share * (ramp.length - 1);
+  const low = Math.min(Math.floor(at), ramp.length - 2);
+  const part = (colour, offset) => parseInt(colour.slice(offset, offset + 2), 16);
+  return [...[1, 3, 5].map((offset) => Math.round(part(ramp[low], offset) + (at - low) * (part(ramp[low + 1], offset) - part(ramp[low], offset)))), 255];
+}
+
+/** Interpolate by inverse squared distance from knots: the means of a grid of cells that hold trials. */
+function smooth(found, x, y, metric, across, up) {
+  const knots = knotsOf(found, x, y, metric, across, up);
+  const surface = new Float64Array(FINE * FINE);
+  for (let row = 0; row < FINE; row++) {
+    for (let column = 0; column < FINE; column++) {
+      let [total, weights] = [0, 0];
+      for (let at = 0; at < knots.length; at += 4) {
+        const du = (column + 0.5) / FINE - knots[at];
+        const dv = (row + 0.5) / FINE - knots[at + 1];
+        const weight = knots[at + 3] / (du * du + dv * dv + 4e-3);
+        total += weight * knots[at + 2];
+        weights += weight;
+      }
+      surface[row * FINE + column] = total / weights;
+    }
+  }
+  return surface;
+}
+
+/** The means of cells of equal size, four numbers each: where, what, and the root of how many. */
+function knotsOf(found, x, y, metric, across, up) {
+  const side = Math.round(Math.sqrt(MOST_KNOTS));
+  const sums = new Map();
+  for (const index of found) {
+    const u = (across.to(x.values[index]) - across.low) / (across.high - across.low);
+    const v = (up.to(y.values[index]) - up.low) / (up.high - up.low);
+    const key = Math.min(side - 1, Math.floor(u * side)) * side + Math.min(side - 1, Math.floor(v * side));
+    if (!sums.has(key)) sums.set(key, [0, 0, 0, 0]);
+    const sum = sums.get(key);
+    sum[0] += u;
+    sum[1] += v;
+    sum[2] += metric.values[index];
+    sum[3] += 1;
+  }
+  return Float64Array.from([...sums.values()].flatMap(([u, v, total, count]) => [u / count, v / count, total / count, Math.sqrt(count)]));
+}

@@ -1,0 +1,92 @@
+// A metric over two hyperparameters, as means of cells.
+import { behind, control, directionOf, drawn, needsHyperparameters } from "./shared.js";
+import { axis, clamp, legend, middle } from "../look.js";
+import { tip } from "../echart.js";
+import { counted, number } from "../words.js";
+
+const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
+
+/** Where the values of a column lie, in its own scale. */
+export function extent({ values, log, categories }, found) {
+  if (categories) return { low: -0.5, high: categories.length - 0.5, to: (value) => value, from: (value) => value };
+  let [low, high] = [Infinity, -Infinity];
+  const to = log ? Math.log10 : (value) => value;
+  for (const index of found) {
+    const at = to(values[index]);
+    if (at < low) low = at;
+    if (at > high) high = at;
+  }
+  if (low === high) [low, high] = [low - 0.5, high + 0.5];
+  return { low, high, to, from: log ? (value) => 10 ** value : (value) => value };
+}
+
+/** Cut a column into cells: one a value where there are few, else equal parts of its scale. */
+function cells(column, found) {
+  const { values, categories, numeric } = column;
+  if (!numeric) return { labels: categories, of: (index) => values[index] };
+  const seen = [...new Set(found.map((index) => values[index]))].sort((a, b) => a - b);
+  if (seen.length <= MOST_CELLS) {
+    const place = new Map(seen.map((value, at) => [value, at]));
+    return { labels: seen.map((value) => number(value)), of: (index) => place.get(values[index]) };
+  }
+  const { low, high, to, from } = extent(column, found);
+  const width = (high - low) / MOST_CELLS;
+  const labels = Array.from({ length: MOST_CELLS }, (_, at) => `${number(from(low + at * width), 3)} – ${number(from(low + (at + 1) * width), 3)}`);
+  return { labels, of: (index) => Math.min(MOST_CELLS - 1, Math.floor((to(values[index]) - low) / width)) };
+}
+
+export const heat = {
+  id: "heat",
+  title: "Heat map",
+  controls: [control.x, control.y, control.metric],
+  missing: needsHyperparameters(2, 2),
+  draw(scene) {
+    const { store, axes, colours, narrow } = scene;
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const { found, all } = drawn(scene, [x, y, metric]);
+    const [across, up] = [cells(x, found), cells(y, found)];
+    const sums = new Map();
+    for (const index of found) {
+      const key = up.of(index) * across.labels.length + across.of(index);
+      const sum = sums.get(key) ?? [0, 0];
+      sum[0] += metric.values[index];
+      sum[1] += 1;
+      sums.set(key, sum);
+    }
+    const filled = [...sums].sort(([a], [b]) => a - b).map(([key, [total, count]]) => ({ column: key % across.labels.length, row: Math.floor(key / across.labels.length), mean: total / count, count }));
+    const range = middle(filled.map(({ mean }) => mean));
+    const tell = ({ column, row, mean, count }) => `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
+    const way = directionOf(scene, metric.key);
+    const labelled = filled.length <= 80 && !narrow;
+    return {
+      label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
+      note: behind(found, all),
+      foot: "The mean of the trials in each cell; empty cells have none.",
+      items: () => filled.map((cell, data) => ({ series: 0, data, text: tell(cell) })),
+      table: () => ({
+        head: [{ label: x.label }, { label: y.label }, { label: `mean ${metric.label}`, num: true }, { label: "trials", num: true }],
+        rows: filled.map(({ column, row, mean, count }) => [across.labels[column], up.labels[row], number(mean), counted(count)]),
+      }),
+      option: {
+        tooltip: tip(colours, ({ dataIndex }) => tell(filled[dataIndex])),
+        grid: { left: 8, right: narrow ? 12 : 116, top: 12, bottom: 34, containLabel: true },
+        xAxis: axis(colours, { ...x, numeric: false, categories: across.labels }, { splitLine: { show: false }, nameGap: 34, nameTextStyle: { color: colours.quiet } }),
+        yAxis: axis(colours, { ...y, numeric: false, categories: up.labels }, { splitLine: { show: false }, name: narrow ? "" : y.label, nameLocation: "end", nameGap: 4, nameTextStyle: { color: colours.quiet, align: "left", padding: [0, 0, 0, 6] } }),
+        visualMap: { ...legend(colours, { range, direction: directionOf(scene, metric.key), label: metric.label, dimension: 2 }), show: !narrow },
+        series: [{
+          type: "heatmap",
+          data: filled.map(({ column, row, mean }) => ({ value: [column, row, clamp(mean, range), mean], label: { color: isStrong(mean, range, way) ? colours.surface : colours.ink } })),
+          label: { show: labelled, formatter: ({ value }) => number(value[3], 3), fontSize: 10 },
+          itemStyle: { borderColor: colours.surface, borderWidth: 1 },
+          emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
+        }],
+      },
+    };
+  },
+};
+
+/** Whether a cell is so strongly coloured that ink on it would not be read. */
+function isStrong(value, [low, high], direction) {
+  const share = (value - low) / (high - low);
+  return (direction === "max" ? share : 1 - share) > 0.45;
+}
