@@ -1,21 +1,35 @@
 """An epoch by our loop and by Keras' `fit`, on models already compiled.
 
-Run `python -m benchmarks.fused_training [--pairs 15] [--only mlp|every]`. A pair is as many epochs by each as
-take half a second, in turn, on the same rows and the same network; what is compared is CPU time. `fit` runs
-with shuffling and its best `steps_per_execution`. First dense networks of many widths and batches, then every
-template of ours, where our loop has chosen its way by timing both on the model, as it does in long trainings.
+    python -m benchmarks.fused_training [--pairs 15] [--only mlp|every] [--features 64 784]
+        [--newest-keras FOLDER]
+
+A round is as many epochs by each side as `fit` takes half a second for, one side after another, on the same
+rows, the same network (saved and loaded again), the same optimizer and batch, shuffled; what is compared is
+CPU time. `fit` runs with its default of one step an execution, and with its best `steps_per_execution`. First
+dense networks of many widths and batches, then every template of ours, where our loop has chosen its way by
+timing both on the model, as it does in long trainings.
+
+The Keras beside ours is the installed one and, if its folder is named, another one. To make the folder:
+
+    pip install --target FOLDER --no-deps --pre keras-nightly
 """
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
-import keras
 import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
@@ -24,10 +38,16 @@ from workers.engine.data.dataset import Dataset
 from workers.engine.data.split import Parts
 from workers.engine.setup import Prepared, prepare
 
+ROOT = Path(__file__).parents[1]
 STEPS_PER_EXECUTION = (1, 8, 32)
-PAIR_SECONDS = 0.5
+TURN_SECONDS = 0.5
+CHOOSING = 3
 LONG = 1e9
 """Seconds of training after which every program has timed both ways."""
+FIT = {"optimizer": "adam", "learning_rate": 0.001}
+
+Train = Callable[[int], float]
+"""Trains so many epochs and returns the CPU seconds that it took."""
 
 
 class Case(NamedTuple):
@@ -57,6 +77,53 @@ EVERY = [
 ]
 
 
+class Fit:
+    """`fit` of one Keras, in a process of its own: two of them cannot live in one.
+
+    Args:
+        folder: what to import Keras from; None for the installed one.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        path = [str(folder.resolve())] if folder else []
+        path += filter(None, [os.environ.get("PYTHONPATH")])
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.peers.keras_fit"],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.keras = self._answer()["keras"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # the end of its input is its end
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"Keras' process ended with {self._process.wait()}")
+        return dict(json.loads(line))
+
+    def ask(self, **told: Any) -> dict[str, Any]:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def trains(self) -> dict[int, Train]:
+        """Return what trains the present case, by `steps_per_execution`."""
+        return {
+            steps: lambda epochs, steps=steps: self.ask(steps=steps, epochs=epochs)["seconds"]
+            for steps in STEPS_PER_EXECUTION
+        }
+
+
 def rows_of(case: Case) -> Dataset:
     """Return rows of noise: how long a step takes does not depend on what is in them."""
     rng = np.random.default_rng(0)
@@ -77,86 +144,143 @@ def prepared(case: Case) -> Prepared:
         {
             "data": {"dataset": "noise"},
             "model": {"kind": "template", "template": case.template, "args": case.args},
-            "fit": {"batch_size": case.batch_size},
+            "fit": {**FIT, "batch_size": case.batch_size, "shuffle": True},
         }
     )
     dataset = rows_of(case)
     return prepare(spec, dataset, dataset.parts.train, name="timed", seed=0)
 
 
-def fitting(case: Case, steps_per_execution: int) -> Callable[[int], None]:
-    """Return what trains so many epochs with `fit`."""
-    made = prepared(case)
-    model, batches = made.model, made.batches
-    model.compile(
-        keras.optimizers.Adam(), model.loss, metrics=["accuracy"], steps_per_execution=steps_per_execution
-    )
-
-    def train(epochs: int) -> None:
-        model.fit(batches.x, batches.y, batch_size=case.batch_size, epochs=epochs, verbose=0)
-
-    return train
-
-
-def looping(case: Case) -> tuple[Callable[[int], None], Callable[[], str]]:
-    """Return what trains so many epochs with our loop, and what says which way it has chosen."""
-    made = prepared(case)
+def looping(made: Prepared) -> tuple[Train, str]:
+    """Return what trains with our loop, and which way it has chosen."""
     loop = made.loop()
     done = 0
 
-    def train(epochs: int) -> None:
+    def train(epochs: int) -> float:
         nonlocal done
+        began = time.process_time()
         for _ in range(epochs):
             done += 1
             loop.epoch(done, 0, [], lambda _: None)
+        return time.process_time() - began
 
     train(2)
     assert made.program is not None
     made.program.trained = LONG
     train(1)  # times both ways
-    return train, lambda: loop.way
+    return train, loop.way
 
 
-def cpu_of(train: Callable[[int], None], epochs: int) -> float:
-    began = time.process_time()
-    train(epochs)
-    return (time.process_time() - began) / epochs
+def hand_over(case: Case, made: Prepared, fits: list[Fit], folder: Path) -> None:
+    """Give every `fit` the network and the rows that ours trains."""
+    network, rows = folder / "network.keras", folder / "rows.npz"
+    made.model.save(network)
+    np.savez(rows, x=made.batches.x, y=made.batches.y.astype(np.int32))
+    told = {**FIT, "batch_size": case.batch_size}
+    for fit in fits:
+        fit.ask(network=str(network), rows=str(rows), fit=told, steps=STEPS_PER_EXECUTION)
 
 
-def best_fit(case: Case) -> tuple[Callable[[int], None], int]:
-    """Return the quickest `fit` over `STEPS_PER_EXECUTION`, and how many epochs make a pair."""
-    trains = [fitting(case, steps) for steps in STEPS_PER_EXECUTION]
-    for train in trains:
-        train(1)
-    best = min(trains, key=lambda train: min(cpu_of(train, 2) for _ in range(2)))
-    return best, max(1, round(PAIR_SECONDS / cpu_of(best, 2)))
+def in_turn(sides: dict[Any, Train], epochs: int, rounds: int) -> dict[Any, list[float]]:
+    """Return each side's CPU seconds an epoch, round by round; each round begins with another side."""
+    found = defaultdict(list)
+    names = list(sides)
+    for turn in range(rounds):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(sides[name](epochs) / epochs)
+    return found
 
 
-def compare(case: Case, pairs: int) -> None:
-    """Time the pairs and print a line."""
-    theirs, epochs = best_fit(case)
-    ours, way = looping(case)
-    found = [(cpu_of(theirs, epochs), cpu_of(ours, epochs)) for _ in range(pairs)]
-    ratios = sorted(a / b for a, b in found)
-    milliseconds = [1000 * statistics.median(column) for column in zip(*found, strict=True)]
-    print(
-        f"{case.name:30} {case.args.get('units', '')!s:>5} {case.batch_size:>5} {milliseconds[0]:9.1f} "
-        f"{milliseconds[1]:9.1f} {statistics.median(ratios):7.2f} {ratios[len(ratios) // 4]:7.2f} "
-        f"{ratios[-1 - len(ratios) // 4]:7.2f}  {way()}",
-        flush=True,
-    )
+def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[float]]:
+    """Time the rounds and print a line for each Keras.
+
+    Returns:
+        A row for each of them: how many times as long as ours plain and best `fit` took, the medians.
+    """
+    began = time.perf_counter()
+    made = prepared(case)
+    hand_over(case, made, fits, folder)
+    ours, way = looping(made)
+    epochs = max(1, round(TURN_SECONDS / fits[0].trains()[1](1)))
+    sides: dict[Any, Train] = {"ours": ours}
+    best = {}
+    for fit in fits:
+        trains = fit.trains()
+        tried = in_turn(trains, epochs, CHOOSING)
+        best[fit] = min(trains, key=lambda steps: min(tried[steps]))
+        sides |= {(fit, steps): trains[steps] for steps in {1, best[fit]}}
+    found = in_turn(sides, epochs, pairs)
+    cost = time.perf_counter() - began
+    medians = []
+    for fit in fits:
+        shown = [ratios(found[fit, steps], found["ours"]) for steps in (1, best[fit])]
+        cells = [case.name, str(case.args.get("units", "")), str(case.batch_size), fit.keras]
+        cells += [milliseconds(found["ours"]), milliseconds(found[fit, 1]), said(shown[0]), str(best[fit])]
+        print_row([*cells, milliseconds(found[fit, best[fit]]), said(shown[1]), way, f"{cost:.0f}"])
+        medians.append([statistics.median(each) for each in shown])
+    return medians
+
+
+def ratios(theirs: list[float], ours: list[float]) -> list[float]:
+    return sorted(a / b for a, b in zip(theirs, ours, strict=True))
+
+
+def said(found: list[float]) -> str:
+    """Say the median and, in brackets, the quartiles."""
+    quarter = len(found) // 4
+    return f"{statistics.median(found):.2f} ({found[quarter]:.2f}–{found[-1 - quarter]:.2f})"
+
+
+def milliseconds(seconds: list[float]) -> str:
+    return f"{1000 * statistics.median(seconds):.1f}"
+
+
+HEADS = ["", "units", "batch", "keras", "ours, ms", "fit, ms", "fit / ours", "best steps", "best, ms"]
+HEADS += ["best / ours", "way", "cost, s"]
+WIDTHS = [27, 5, 5, 21, 8, 8, 18, 10, 8, 18, 4, 7]
+
+
+def print_row(cells: Iterable[str]) -> None:
+    print(" | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)), flush=True)
+
+
+def cases_of(options: argparse.Namespace) -> list[Case]:
+    dense = [case for case in MLPS if case.shape[0] in options.features]
+    return (dense if options.only != "every" else []) + (EVERY if options.only != "mlp" else [])
+
+
+def report(cases: list[Case], fits: list[Fit], found: list[list[list[float]]]) -> None:
+    """Print the least of the medians, for each number of features and for the other models together."""
+    groups = defaultdict(list)
+    for case, medians in zip(cases, found, strict=True):
+        groups[case.name if case in MLPS else "every other model"].append(medians)
+    for name, rows in groups.items():
+        for fit, (plain, best) in zip(fits, np.min(rows, axis=0), strict=True):
+            print(f"{name}, keras {fit.keras}: fit takes {plain:.2f} times ours or more, its best {best:.2f}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.fused_training", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.fused_training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--only", choices=("mlp", "every"))
+    parser.add_argument("--features", type=int, nargs="+", choices=(64, 784), default=(64, 784))
+    parser.add_argument("--newest-keras", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    print(f"keras {keras.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    print(f"{'':30} units batch  fit, ms  ours, ms   ratio     25%     75%  way")
-    for name, cases in (("mlp", MLPS), ("every", EVERY)):
-        for case in cases if options.only in (None, name) else ():
-            compare(case, options.pairs)
+    folders = [None, options.newest_keras] if options.newest_keras else [None]
+    cases = cases_of(options)
+    with ExitStack() as held:
+        fits = [held.enter_context(Fit(folder)) for folder in folders]
+        shared = Path(held.enter_context(tempfile.TemporaryDirectory()))
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.pairs} rounds")
+        print_row(HEADS)
+        found = [compare(case, fits, options.pairs, shared) for case in cases]
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    report(cases, fits, found)
 
 
 if __name__ == "__main__":
