@@ -1,11 +1,21 @@
 """One search, by Trainyard and by the libraries that people use: the time from submitting to the best trial.
 
-Run `python -m benchmarks.reference_search [--space digits|breast_cancer|cnn] [--seeds 5] [--peers keras_tuner
-optuna] [--algorithm bayesian]`. A round is one search of each with the same seed, one after another: ours on
-an installation without compiled programs and without standby runners ("cold"), ours on one that has both
-("warm"), and each peer as `python script.py`. All sides train on the same rows, with the same stopping rule,
-as many trainings: repeated configurations are trained again. Our checkpoints and events are on. Printed are
-medians, the medians of paired ratios, and the best validation scores.
+    python -m benchmarks.reference_search [--space digits|breast_cancer|cnn] [--seeds 5]
+        [--peers keras_tuner optuna ray_tune] [--ray FOLDER] [--try-threads TRIALS] [--answered]
+
+A round is one search of each with the same seed, one after another: ours on an installation without compiled
+programs and without standby runners ("cold"), ours on one that has both ("warm"), and each peer as a script
+in a process of its own. All sides train on the same rows, with the same stopping rule, as many trainings:
+repeated configurations are trained again. Our checkpoints and events are on. Printed are medians, the medians
+of paired ratios, and the best validation scores.
+
+`--try-threads` first times a short search of each peer under a few settings of its threads; the rounds then
+run with the quickest. `--answered` adds ours, warm, where repeated configurations get the scores that they
+had: what this gains is no part of the comparison. Ray is not installed with us. To make its folder, which
+holds only what is missing (four of these are for `jsonschema`):
+
+    pip install --target FOLDER --no-deps ray tensorboardX msgpack filelock jsonschema attrs referencing \\
+        rpds-py jsonschema-specifications
 """
 
 import argparse
@@ -18,15 +28,20 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import distributions, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.running import Found, Peer
 from benchmarks.submit_to_first_step import standby_is_ready
 from tests.flow.yard import PROJECT, RunningYard, open_yard
 
-PEERS = Path(__file__).parent / "peers"
+PEERS = ("keras_tuner", "optuna", "ray_tune")
+INSTALLED = ("keras", "keras-tuner", "optuna", "jax")
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
 DEPTH = {"name": "layers", "kind": "int", "min": 1, "max": 3}
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -60,18 +75,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
 COMMON = {"batch_size": 128, "patience": 5, "max_trials": 20, "executions": 2}
 
 
-class Found(NamedTuple):
-    """What one search took and found."""
-
-    seconds: float
-    score: float
-    trainings: int
-    epochs: int
-    distinct: int
-
-
-def spec_of(search: dict[str, Any], algorithm: str, seed: int) -> dict[str, Any]:
-    """Return the search as an experiment."""
+def spec_of(search: dict[str, Any], algorithm: str, seed: int, duplicates: str = "replace") -> dict[str, Any]:
+    """Return the search as an experiment; `replace` trains a configuration again once all were tried."""
     fixed = dict(search["fixed"])
     fit = {name: fixed.pop(name) for name in ("optimizer", "learning_rate") if name in fixed}
     return {
@@ -90,6 +95,7 @@ def spec_of(search: dict[str, Any], algorithm: str, seed: int) -> dict[str, Any]
             "max_trials": search["max_trials"],
             "executions_per_trial": search["executions"],
             "seed": seed,
+            "duplicates": duplicates,
             "space": search["space"],
         },
     }
@@ -111,26 +117,6 @@ def ours(yard: RunningYard, spec: dict[str, Any], name: str) -> Found:
     return Found(seconds, max(trial["score"] for trial in trials), len(executions), epochs, distinct)
 
 
-def peer(script: str, rows: Path, search: Path, seed: int, folder: Path) -> Found:
-    """Search once with a script, in a process of its own."""
-    shutil.rmtree(folder, ignore_errors=True)
-    began = time.perf_counter()
-    command = [
-        sys.executable,
-        str(PEERS / f"{script}_search.py"),
-        str(rows),
-        str(search),
-        str(seed),
-        str(folder),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - began
-    if done.returncode:
-        raise SystemExit(f"{script} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    said = json.loads(done.stdout.splitlines()[-1])
-    return Found(seconds, said["score"], said["trainings"], said["epochs"], said["distinct"])
-
-
 def write_rows(search: dict[str, Any], path: Path) -> None:
     """Write the rows that our trials train and are measured on, as scikit-learn has them."""
     command = [sys.executable, "-m", "benchmarks.peers.rows", search["dataset"], str(path)]
@@ -139,10 +125,14 @@ def write_rows(search: dict[str, Any], path: Path) -> None:
 
 def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]:
     """Run the rounds; return what each side found, round by round."""
-    search = {**COMMON, **SEARCHES[options.space]}
+    search = search_of(options)
     rows, plan = folder / "rows.npz", folder / "search.json"
     write_rows(search, rows)
     plan.write_text(json.dumps(search))
+    peers = [Peer(name, folder, options.ray if name == "ray_tune" else None) for name in options.peers]
+    if options.try_threads:
+        for peer in peers:
+            peer.choose(rows, search | {"max_trials": options.try_threads}, seed=1000)
     found: dict[str, list[Found]] = defaultdict(list)
     poll = {"TRAINYARD_NODE_POLL": "2"}  # as users have it
     with (
@@ -154,18 +144,40 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
             yard.until_ready(search["dataset"])
         ours(warm, spec_of(search, options.algorithm, 1000), "fills the compile cache")
         for seed in range(options.seeds):
-            spec = spec_of(search, options.algorithm, seed)
-            shutil.rmtree(folder / "cold" / "compile-cache", ignore_errors=True)
-            found["ours, cold"].append(ours(cold, spec, f"seed {seed}"))
-            standby_is_ready(warm)
-            found["ours, warm"].append(ours(warm, spec, f"seed {seed}"))
-            for script in options.peers:
-                found[script].append(peer(script, rows, plan, seed, folder / script))
-            print(
-                f"seed {seed}: "
-                + ", ".join(f"{name} {all_[-1].seconds:.1f} s" for name, all_ in found.items())
-            )
+            sides = sides_of_ours(options, search, seed, cold, warm)
+            for peer in peers:
+                sides[peer.name] = partial(peer.search, rows, plan, seed)
+            for name, searched in sides.items():
+                found[name].append(searched())
+                print(f"seed {seed}: {name} {found[name][-1].seconds:.1f} s", flush=True)
     return found
+
+
+def search_of(options: argparse.Namespace) -> dict[str, Any]:
+    asked = {"max_trials": options.trials, "epochs": options.epochs}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return {**COMMON, **SEARCHES[options.space], **given}
+
+
+def sides_of_ours(
+    options: argparse.Namespace, search: dict[str, Any], seed: int, cold: RunningYard, warm: RunningYard
+) -> dict[str, Callable[[], Found]]:
+    """Return our searches with this seed; none has started."""
+    spec, name = spec_of(search, options.algorithm, seed), f"seed {seed}"
+
+    def search_cold() -> Found:
+        shutil.rmtree(cold.home / "compile-cache", ignore_errors=True)
+        return ours(cold, spec, name)
+
+    def search_warm(spec: dict[str, Any]) -> Found:
+        standby_is_ready(warm)
+        return ours(warm, spec, name)
+
+    sides = {"ours, cold": search_cold, "ours, warm": partial(search_warm, spec)}
+    if options.answered:
+        answered = spec_of(search, options.algorithm, seed, duplicates="answer")
+        sides["ours, warm, repetitions answered"] = partial(search_warm, answered)
+    return sides
 
 
 def report(found: dict[str, list[Found]], peers: list[str]) -> None:
@@ -187,19 +199,36 @@ def _ratio(theirs: list[Found], rounds: list[Found]) -> float:
     return statistics.median(a.seconds / b.seconds for a, b in zip(theirs, rounds, strict=True))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.reference_search", description=__doc__)
+def options_of_call() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.reference_search",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--space", choices=SEARCHES, default="digits")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--peers", nargs="*", choices=("keras_tuner", "optuna"), default=["keras_tuner", "optuna"]
-    )
     parser.add_argument("--algorithm", default="bayesian")
-    options = parser.parse_args()
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=["keras_tuner", "optuna"])
+    parser.add_argument("--ray", type=Path, metavar="FOLDER", help="where Ray is, for --peers ray_tune")
+    parser.add_argument("--try-threads", type=int, metavar="TRIALS", help="of each short search")
+    parser.add_argument("--answered", action="store_true", help="add ours with repetitions answered")
+    parser.add_argument("--trials", type=int, help="of each search, instead of 20")
+    parser.add_argument("--epochs", type=int, help="of each training at most, instead of the space's own")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of_call()
+    versions = [f"{name} {version(name)}" for name in INSTALLED]
+    if options.ray:
+        versions += [f"ray {found.version}" for found in distributions(name="ray", path=[str(options.ray)])]
+    print(
+        f"{', '.join(versions)}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         found = compare(options, Path(folder))
-    load = os.getloadavg()[0]
-    print(f"{options.space}, {options.seeds} seeds, {os.cpu_count()} cores, load {load:.1f} at the end")
+    print(f"{options.space}, {options.seeds} seeds, load {os.getloadavg()[0]:.1f} at the end")
     report(found, options.peers)
 
 

@@ -1,0 +1,55 @@
+"""A search as a user of Ray Tune writes it: Optuna's TPE sampler, as many trials at once as there are cores.
+
+`TRIALS_AT_ONCE` says otherwise; the cores are shared out among them.
+"""
+
+import os
+
+import optuna
+import ray
+from ray import tune
+from ray.tune.search.optuna import OptunaSearch
+
+from benchmarks.peers.given import arguments, say, suggested
+
+CORES = os.cpu_count() or 1
+AT_ONCE = int(os.environ.get("TRIALS_AT_ONCE", CORES))
+given = arguments()
+search = given.plan()
+
+
+def space(trial):
+    for entry in search["space"]:
+        suggested(trial, entry)
+    return search["fixed"]
+
+
+def train(config):
+    from benchmarks.peers.task import task_of  # in the processes that train: this one needs no Keras
+
+    tune.report(task_of(given).trial(config))
+
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+ray.init(num_cpus=CORES, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+sampler = optuna.samplers.TPESampler(seed=given.seed)
+tuner = tune.Tuner(
+    tune.with_resources(train, {"cpu": CORES / AT_ONCE}),
+    tune_config=tune.TuneConfig(
+        search_alg=OptunaSearch(space, metric="score", mode="max", sampler=sampler),
+        num_samples=search["max_trials"],
+        max_concurrent_trials=AT_ONCE,
+        reuse_actors=True,
+    ),
+    run_config=tune.RunConfig(storage_path=given.folder, verbose=0),
+)
+results = tuner.fit()
+ray.shutdown()
+assert not results.errors, results.errors[0]
+found = [result.metrics for result in results]
+say(
+    score=max(each["score"] for each in found),
+    trainings=sum(each["trainings"] for each in found),
+    epochs=sum(each["epochs"] for each in found),
+    configurations=[result.config for result in results],
+)

@@ -1,0 +1,84 @@
+"""What every peer trains: the same networks on the same rows, by Keras' `fit`."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from benchmarks.peers.given import Arguments, Values
+
+
+class Task:
+    """One search: its rows, its space, and the models that it trains."""
+
+    def __init__(self, given: Arguments) -> None:
+        with np.load(given.rows) as held:
+            self.x, self.y, self.x_val, self.y_val = (held[name] for name in ("x", "y", "x_val", "y_val"))
+        self.search = given.plan()
+        self._binary = len(np.unique(self.y)) == 2
+        self._normalize = keras.layers.Normalization(axis=-1)
+        self._normalize.adapt(self.x)
+
+    def values(self, draw: Callable[[dict[str, Any]], Any]) -> Values:
+        """Return what a model is built from: drawn where it is searched, fixed elsewhere."""
+        return self.search["fixed"] | {entry["name"]: draw(entry) for entry in self.search["space"]}
+
+    def build(self, values: Values) -> Any:
+        """Return a compiled model."""
+        inputs = keras.Input(self.x.shape[1:])
+        hidden = self._normalize(inputs)
+        body = _cnn if self.search["template"] == "cnn" else _mlp
+        outputs = keras.layers.Dense(1, "sigmoid") if self._binary else keras.layers.Dense(10, "softmax")
+        model = keras.Model(inputs, outputs(body(hidden, values)))
+        optimizer = keras.optimizers.get(values["optimizer"])
+        optimizer.learning_rate = values["learning_rate"]
+        loss = "binary_crossentropy" if self._binary else "sparse_categorical_crossentropy"
+        model.compile(optimizer, loss, metrics=["accuracy"])
+        return model
+
+    def fitting(self) -> dict[str, Any]:
+        """Return the arguments of `fit`; the callback remembers, so each training needs them anew."""
+        return {
+            "x": self.x,
+            "y": self.y,
+            "validation_data": (self.x_val, self.y_val),
+            "epochs": self.search["epochs"],
+            "batch_size": self.search["batch_size"],
+            "callbacks": [keras.callbacks.EarlyStopping(patience=self.search["patience"])],
+            "verbose": 0,
+        }
+
+    def trial(self, values: Values) -> dict[str, Any]:
+        """Train as often as a trial does; return the mean of the best scores, and what was trained."""
+        histories = [self.build(values).fit(**self.fitting()) for _ in range(self.search["executions"])]
+        return {
+            "score": float(np.mean([max(each.history["val_accuracy"]) for each in histories])),
+            "trainings": len(histories),
+            "epochs": sum(len(each.epoch) for each in histories),
+        }
+
+
+@functools.cache
+def task_of(given: Arguments) -> Task:
+    """Return the task; made once in a process."""
+    return Task(given)
+
+
+def _cnn(hidden: Any, values: Values) -> Any:
+    for _ in range(values["layers"]):
+        hidden = keras.layers.Conv2D(values["filters"], 3, padding="same", activation="relu")(hidden)
+        if min(hidden.shape[1:3]) >= 2:
+            hidden = keras.layers.MaxPooling2D(2)(hidden)
+    hidden = keras.layers.Flatten()(hidden)
+    return keras.layers.Dense(values["units"], activation="relu")(hidden)
+
+
+def _mlp(hidden: Any, values: Values) -> Any:
+    hidden = keras.layers.Flatten()(hidden)
+    for _ in range(values["layers"]):
+        hidden = keras.layers.Dense(values["units"], activation="relu")(hidden)
+        if values["dropout"]:
+            hidden = keras.layers.Dropout(values["dropout"])(hidden)
+    return hidden
