@@ -1,6 +1,9 @@
-"""How far the trainings of a search came, for its pruner: one narrow read an attempt."""
+"""How far the trainings of a search came, for its pruner: a narrow read an attempt, and looks in between."""
 
-from jobs.models import Execution, Job
+from collections.abc import Collection
+from itertools import chain
+
+from jobs.models import Execution, Job, Trial
 from jobs.queries import outcomes
 from jobs.spec.pruning import Curve
 from jobs.states import TrialState
@@ -11,14 +14,31 @@ MOST = 256
 
 def of(search: Job) -> tuple[Curve, ...]:
     """Return the curves of the newest trials that were completed or pruned; none without a pruner."""
-    spec = outcomes.search_of(search)
-    if spec.pruner is None:
+    if outcomes.search_of(search).pruner is None:
         return ()
-    ended = search.trials.filter(state__in=(TrialState.COMPLETED, TrialState.PRUNED))
-    newest = ended.order_by("-number").values_list("pk", flat=True)[:MOST]
-    rows = Execution.objects.filter(trial__in=list(newest)).exclude(best=[])
-    columns = ("trial__number", "number", "epochs", "state", "best")
-    return tuple(
-        Curve(trial=trial, execution=number, epochs=epochs, over=state == TrialState.COMPLETED, best=best)
-        for trial, number, epochs, state, best in rows.order_by("trial", "number").values_list(*columns)
-    )
+    return tuple(chain.from_iterable(since(search.pk, known=()).values()))
+
+
+def since(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
+    """Return the curves of those of the newest trials that ended and are not known.
+
+    Args:
+        search: the id of the search's job.
+        known: numbers of trials; a look that finds no other costs one statement.
+
+    Returns:
+        For each new trial its curves, by its number, ascending; some have none.
+    """
+    ended = Trial.objects.filter(job=search, state__in=(TrialState.COMPLETED, TrialState.PRUNED))
+    newest = ended.order_by("-number").values_list("number", "pk")[:MOST]
+    new = {number: pk for number, pk in sorted(newest) if number not in known}
+    if not new:
+        return {}
+    rows = Execution.objects.filter(trial__in=list(new.values())).exclude(best=[]).order_by("trial", "number")
+    found: dict[int, tuple[Curve, ...]] = dict.fromkeys(new, ())
+    for trial, number, epochs, state, best in rows.values_list(
+        "trial__number", "number", "epochs", "state", "best"
+    ):
+        over = state == TrialState.COMPLETED
+        found[trial] += (Curve(trial=trial, execution=number, epochs=epochs, over=over, best=best),)
+    return found

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from jobs.spec.base import Frozen
+from jobs.spec.pruning import Curve
 
 
 class Start(Frozen):
@@ -43,5 +44,12 @@ class Checkpoint(Frozen):
     op: Literal["checkpoint"] = "checkpoint"
 
 
-Control = Annotated[Start | Rehearse | Yield | Checkpoint, Field(discriminator="op")]
+class Compare(Frozen):
+    """These trainings have ended elsewhere: from the next epoch on, a pruner compares with them too."""
+
+    op: Literal["compare"] = "compare"
+    curves: tuple[Curve, ...]
+
+
+Control = Annotated[Start | Rehearse | Yield | Checkpoint | Compare, Field(discriminator="op")]
 CONTROL: TypeAdapter[Control] = TypeAdapter(Control)

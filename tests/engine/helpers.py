@@ -24,6 +24,9 @@ class Memory:
     def request(self) -> Any:
         return self.wants.pop(0) if self.wants else None
 
+    def curves(self) -> list[Any]:
+        return []
+
     def of(self, kind: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         return [(args, named) for name, args, named in self.told if name == kind]
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobs.spec.control import Compare
+from jobs.spec.pruning import Curve
 from jobs.spec.task import ProfileTask
 from tests.runner.harness import ROOT, profile_of, runner
-from tests.runner.tasks import profiled, train_task, trial_task
+from tests.runner.tasks import FAST, profiled, train_task, trial_task
 
 
 @pytest.fixture(scope="module")
@@ -262,3 +264,28 @@ def _alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def test_a_running_training_is_judged_by_what_ends_elsewhere_meanwhile(warm, base, iris):
+    rule = {
+        "algorithm": "random",
+        "objective": {"metric": "val_loss", "direction": "min"},
+        "space": [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1}],
+        "pruner": {"kind": "median", "startup_trials": 2},
+    }
+    unbeaten = [Curve(trial=trial, execution=1, epochs=1, over=True, best=((1, -1.0),)) for trial in (8, 9)]
+    warm.tell(Compare(curves=unbeaten))  # to nobody: no task has begun
+    before = len(warm.events)
+    warm.start(trial_task(base / "judged", iris, search=rule, fit={**FAST, "epochs": 50_000}))
+    warm.wait_for(lambda events: len(of(events[before:], "points")) > 2)
+    warm.tell(Compare(curves=unbeaten[:1]))
+    warm.tell(Compare(curves=unbeaten[:1]))  # told again, it counts no more
+    heard = len(of(warm.events, "points"))
+    warm.wait_for(lambda events: len(of(events, "points")) > heard + 2)
+    assert not of(warm.events[before:], "trial_done")
+    warm.tell(Compare(curves=unbeaten))
+    warm.wait_for(lambda events: of(events[before:], "result"))
+    (done,) = of(warm.events[before:], "trial_done")
+    (execution,) = [e for e in of(warm.events[before:], "execution") if e.state == "pruned"]
+    assert (done.state, done.verdict.threshold, done.verdict.of) == ("pruned", -1.0, 2)
+    assert (done.verdict.epoch, done.verdict.value) == (execution.epochs, execution.best[-1][1])

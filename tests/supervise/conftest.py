@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jobs.spec.events import Log, Metric, Points, RunnerEvent
+from jobs.spec.pruning import Curve
 from jobs.spec.task import ProfileTask, Task
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
@@ -37,6 +38,7 @@ QUICK = Timing(
     stack_dump=0.2,
     retry_first=0.02,
     retry_limit=0.1,
+    news=0.02,
 )
 SECRET = "correct-horse-battery"
 
@@ -56,6 +58,11 @@ class ListLedger:
     endings: dict[int, Ending] = field(default_factory=dict)
     desired: dict[int, Desired] = field(default_factory=dict)
     tries: int = 0
+    tasks: dict[int, Task] = field(default_factory=dict)
+    """What an attempt is to do in place of its script."""
+    ended: dict[int, tuple[Curve, ...]] = field(default_factory=dict)
+    """The curves of trials that ended, by number."""
+    looks: list[Collection[int]] = field(default_factory=list)
     files: dict[str, Stored] = field(default_factory=dict)
 
     async def assigned(self) -> Sequence[Assignment]:
@@ -70,6 +77,8 @@ class ListLedger:
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         self._check()
+        if attempt in self.tasks:
+            return self.tasks[attempt]
         return ProfileTask(
             folder=str(folder),
             checkpoints=str(self.store.checkpoint_root / "job-1"),
@@ -77,6 +86,11 @@ class ListLedger:
             source="bundled",
             bundled=json.dumps(self.scripts[attempt]),
         )
+
+    async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
+        self.looks.append(known)
+        self._check()
+        return {number: curves for number, curves in self.ended.items() if number not in known}
 
     async def keep(self, path: Path) -> StoredFile:
         self._check()

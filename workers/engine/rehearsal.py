@@ -14,7 +14,7 @@ import numpy as np
 from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.profile import Profile
-from jobs.spec.pruning import Verdict
+from jobs.spec.pruning import Curve, Verdict
 from jobs.spec.search import Objective
 from jobs.spec.task import DatasetFile, ExecutionPlan, TrialPlan, TrialTask
 from workers.engine import trial
@@ -93,6 +93,10 @@ class Unheard:
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """See `Report.artifact`."""
+
+    def curves(self) -> Sequence[Curve]:
+        """See `Report.curves`."""
+        return ()
 
     def request(self) -> Request | None:
         """See `Report.request`."""

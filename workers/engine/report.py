@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
-from jobs.spec.pruning import Verdict
+from jobs.spec.pruning import Curve, Verdict
 
 Why = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]
@@ -72,6 +72,9 @@ class Report(Protocol):
 
     def request(self) -> Request | None:
         """Return what was asked of the task since, if anything; `checkpoint` is returned once."""
+
+    def curves(self) -> Sequence[Curve]:
+        """Return how far trainings came that ended elsewhere, as told since the last call."""
 
 
 class Yielding(BaseException):

@@ -44,13 +44,13 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         Exception: an error that concerns the whole process, such as no memory left.
     """
     dataset = STOCK.load(task.dataset, task.spec.data)
-    others = list(task.curves)
+    others = pruning.Others(task.curves, report.curves)
     told = [_tell(task, trial, dataset, report.of_trial(trial.number), others) for trial in task.trials]
     return {"trials": [one for one in told if one is not None]}
 
 
 def _tell(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: list[Curve]
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: pruning.Others
 ) -> dict[str, Any] | None:
     """Train one trial between its beginning and its end, whichever that is."""
     if (request := report.request()) in ("pause", "stop"):
@@ -71,7 +71,7 @@ def _tell(
 
 
 def _train(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: list[Curve]
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: pruning.Others
 ) -> dict[str, Any]:
     """Train each open execution of a trial; the score of one is the objective at its best epoch.
 
@@ -105,7 +105,7 @@ def _train(
         )
         if (verdict := outcome.verdict) is not None:
             break
-    others += curves
+    others.add(curves)
     scores = [entry["score"] for entry in done if math.isfinite(entry["score"])]
     return {
         "trial": trial.number,

@@ -1,13 +1,15 @@
 """The ledger of supervision, written with the actions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from jobs.actions import attempts, endings, tasks
 from jobs.models import Attempt
+from jobs.queries import curves
 from jobs.spec.events import RunnerEvent
+from jobs.spec.pruning import Curve
 from jobs.spec.task import Task
 from jobs.states import Desired
 from jobs.store import StoredFile, store
@@ -49,6 +51,10 @@ class DatabaseLedger:
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         """See `Ledger.task_for`."""
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
+
+    async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
+        """See `Ledger.curves`."""
+        return await self._inputs.call(lambda: curves.since(search, known=known), patience=PATIENCE)
 
     async def keep(self, path: Path) -> Stored:
         """See `Ledger.keep`."""

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from jobs.spec.control import CONTROL, Checkpoint, Rehearse, Start, Yield
+from jobs.spec.control import CONTROL, Checkpoint, Compare, Rehearse, Start, Yield
+from jobs.spec.pruning import Curve
 from workers.engine.report import Request, Why
 
 CLOSED_WHILE_BUSY = 4
@@ -22,6 +23,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Curve] = queue.SimpleQueue()
         self._why: Why | None = None
         self._wants_checkpoint = False
         self._busy = False
@@ -45,8 +47,9 @@ class Inbox:
         self._busy = False
 
     def begin(self) -> None:
-        """Forget what was asked of an earlier task."""
+        """Forget what was asked of an earlier task, and told to it."""
         self._wants_checkpoint = False
+        self.curves()
         if not self.ended:
             self._why = None
 
@@ -58,6 +61,10 @@ class Inbox:
             self._wants_checkpoint = False
             return "checkpoint"
         return None
+
+    def curves(self) -> list[Curve]:
+        """Return what the running task was told since the last call: how far other trainings came."""
+        return [self._told.get_nowait() for _ in range(self._told.qsize())]  # nobody else takes any
 
     def _read(self, stream: BinaryIO) -> None:
         for line in stream:
@@ -78,6 +85,9 @@ class Inbox:
                 self._why = why
             case Checkpoint():
                 self._wants_checkpoint = True
+            case Compare(curves=curves):
+                for curve in curves:
+                    self._told.put(curve)
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
         self._why, self.ended = "stop", True

@@ -20,7 +20,7 @@ from jobs.spec.events import (
     TrialError,
     Warned,
 )
-from jobs.spec.pruning import Verdict
+from jobs.spec.pruning import Curve, Verdict
 from workers.engine.report import Request, finite
 from workers.runner.failures import describe
 from workers.runner.gathering import Call, Series
@@ -145,3 +145,7 @@ class Speaker:
     def request(self) -> Request | None:
         """See `Report.request`."""
         return self._inbox.request()
+
+    def curves(self) -> Sequence[Curve]:
+        """See `Report.curves`."""
+        return self._inbox.curves()

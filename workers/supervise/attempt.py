@@ -18,6 +18,7 @@ from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.endings import GIB, Ending
 from workers.supervise.ledger import Assignment, Ledger, LedgerAway
+from workers.supervise.news import News
 from workers.supervise.orders import Orders
 from workers.supervise.pool import Key, RunnerPool
 from workers.supervise.recorder import Recorder
@@ -154,6 +155,7 @@ class Supervision:
                 runner,
                 recorder,
                 self._orders,
+                News(self.assignment.job, task, self._place.ledger, every=self._place.timing.news),
                 self._place.timing,
                 memory_cap=self._memory_cap(task),
                 end=self.end,

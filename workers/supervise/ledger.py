@@ -1,11 +1,12 @@
 """What supervision needs of the database. The node implements it with actions, tests with a list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from jobs.spec.events import RunnerEvent
+from jobs.spec.pruning import Curve
 from jobs.spec.task import Task
 from jobs.states import Desired
 from workers.supervise.endings import Ending
@@ -62,6 +63,9 @@ class Ledger(Protocol):
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         """Return what to do, its inputs made local."""
+
+    async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
+        """Return the curves of trials of this search that have ended and are not known, by number."""
 
     async def keep(self, path: Path) -> Stored:
         """Put a file into the artifact store. Slow; outside of any transaction."""

@@ -27,6 +27,7 @@ from jobs.spec.events import (
     Yielded,
 )
 from workers.supervise.endings import Ending
+from workers.supervise.news import News
 from workers.supervise.orders import Orders
 from workers.supervise.process import RunnerProcess
 from workers.supervise.recorder import Recorder
@@ -49,6 +50,7 @@ class Session:
         runner: RunnerProcess,
         recorder: Recorder,
         orders: Orders,
+        news: News,
         timing: Timing,
         *,
         memory_cap: int,
@@ -57,10 +59,12 @@ class Session:
         self._runner = runner
         self._recorder = recorder
         self._orders = orders
+        self._news = news
         self._timing = timing
         self._memory_cap = memory_cap
         self._end = end
         self._silence = Silence(timing)
+        self._started = asyncio.Event()
         self._complaints = 0
         self._trial: int | None = None
         self._last_word: RunnerEvent | None = None
@@ -88,7 +92,8 @@ class Session:
         return isinstance(self._last_word, Result | Yielded)
 
     def _watches(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        return (self._await_end, self._follow_logs, self._measure, self._watch_silence, self._obey)
+        watched = (self._await_end, self._follow_logs, self._measure, self._watch_silence)
+        return (*watched, self._obey, self._tell_news)
 
     def _spawn(self, watch: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(watch)
@@ -130,6 +135,7 @@ class Session:
 
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):
+            self._started.set()
             self._silence.forgive()  # imports are over; data and compilation are still to come
         elif isinstance(event, TrialBegun):
             self._trial = event.trial
@@ -195,3 +201,9 @@ class Session:
             self._runner.tell(Yield(why=self._orders.why))
             await asyncio.sleep(min(self._timing.nag, self._timing.grace))
         self._end(Ending.overdue(self._orders.ending(), self._timing.grace))
+
+    async def _tell_news(self) -> None:
+        await (
+            self._started.wait()
+        )  # what it hears before its task begins, a runner takes for an earlier one's
+        await self._news.follow(self._runner.tell)

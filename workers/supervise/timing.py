@@ -47,6 +47,8 @@ class Timing:
     """Without a new task for so long, it is made on a busy machine too: a free slot is ours."""
     idle_forkserver: float = 900.0
     """It holds some 250 MB, and saves every further start 2 to 3 seconds."""
+    news: float = 2.0
+    """How often a pruner that judges a running training hears of trials that have ended elsewhere."""
     retry_first: float = 0.1
     retry_limit: float = 5.0
     canary: float = 10.0

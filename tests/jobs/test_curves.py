@@ -1,0 +1,47 @@
+"""What a pruner gets to compare with."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from jobs.models import Execution, Job, Trial
+from jobs.queries import curves
+from tests.jobs.yard import SEARCH, Yard
+
+LOSSES = [[1, 0.5], [3, 0.4]]
+
+
+@pytest.fixture
+def search(yard: Yard) -> Job:
+    """A search under a pruner with trials in all states; trial 2 never had a figure."""
+    job = yard.submit(search=SEARCH | {"pruner": {"kind": "median"}})
+    for number, state in enumerate(("completed", "completed", "pruned", "failed", "running"), 1):
+        end(job, number, state, [] if number == 2 else LOSSES)
+    return job
+
+
+def end(search: Job, number: int, state: str, best: list[list[float]]) -> None:
+    trial = Trial.objects.create(job=search, number=number, state=state, values={}, values_digest=str(number))
+    for execution in (1, 2):
+        Execution.objects.create(trial=trial, number=execution, state=state, seed=1, epochs=3, best=best)
+
+
+def test_trials_that_came_to_an_end_are_compared_with(search: Job) -> None:
+    told = [(curve.trial, curve.execution, curve.over) for curve in curves.of(search)]
+    assert told == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
+    assert curves.of(search)[0].at(3) == 0.4
+
+
+def test_a_look_that_finds_nothing_new_costs_one_statement(
+    search: Job, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    assert list(curves.since(search.pk, known=(1,))) == [2, 3]
+    with django_assert_num_queries(1):
+        assert curves.since(search.pk, known=(1, 2, 3)) == {}
+    Trial.objects.filter(number=5).update(state="completed")
+    assert [len(found) for found in curves.since(search.pk, known=(1, 2, 3)).values()] == [2]
+
+
+def test_old_trials_are_not_dug_up(search: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curves, "MOST", 2)
+    assert list(curves.since(search.pk, known=())) == [2, 3]
+    assert curves.since(search.pk, known=(2, 3)) == {}
