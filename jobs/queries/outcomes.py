@@ -105,14 +105,15 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     """List the completed trials of distinct values with the best scores, best first.
 
     Under several objectives those come first that no other trial beats in all of them. Where none was
-    completed, the pruned ones count: a short search may end before a trial has reached its highest rung.
+    completed, those count that reached the end of a rung or were pruned, wherever they stand: a search may
+    end or be stopped before a trial has reached its highest rung.
     """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
     scored = root.trials.filter(score__isnull=False).order_by(order, "number")
     rows = scored.filter(state=TrialState.COMPLETED)
     if not rows.exists():
-        rows = scored.filter(state=TrialState.PRUNED)
+        rows = scored.exclude(state=TrialState.FAILED)
     several = _several_objectives(root)
     if several is not None:
         rows = _by_dominance(rows, several, limit)

@@ -223,7 +223,9 @@ def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goe
         endings.finish(attempt.pk, Outcome.STOPPED)
     pipeline.advance_all()
     trial.refresh_from_db()
-    assert (Job.objects.get(pk=job.pk).state, trial.state) == ("stopped", "stopped")
+    job.refresh_from_db()
+    assert (job.state, trial.state) == ("stopped", "stopped")
+    assert job.results["best_trial"]["number"] == trial.number, "what it reached at its rung counts"
     control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
     assert climb(climber, job).state == "completed"
 
@@ -271,6 +273,28 @@ def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch
     endings.finish(attempt.pk, Outcome.COMPLETED)
     first.refresh_from_db()
     assert (first.state, first.rung, first.error) == ("queued", 1, None)
+
+
+def test_a_batch_that_is_paused_goes_on_without_those_that_stand_at_their_rung(
+    yard: Yard, climber: Climber
+) -> None:
+    job, first = at_first_rung(yard, climber)
+    attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
+    at_work, later = attempt.trials.get(), suggest.make_trial(job, {"learning_rate": 0.05}, source="hand")
+    attempt.trials.add(first, later)
+    Trial.objects.filter(pk__in=[first.pk, later.pk]).update(attempt=attempt.number)
+    climber.say(attempt, said.Started(time=time.time()), begun(at_work))
+    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    for open_one in Attempt.objects.exclude(state="ended"):
+        endings.finish(open_one.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert (job.state, set(job.trials.values_list("state", flat=True))) == ("paused", {"paused"})
+    control.resume(job, by=yard.owner)
+    states = dict(job.trials.values_list("number", "state"))
+    assert states.pop(first.number) == "paused", "it waits for the others there"
+    assert set(states.values()) == {"queued"}
+    assert climb(climber, job).state == "completed"
 
 
 def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:

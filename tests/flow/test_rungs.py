@@ -1,0 +1,82 @@
+"""Searches whose trials stop at rungs: paused, taken up again and stopped while several of them train."""
+
+from typing import Any
+
+import pytest
+
+from tests.flow.specs import search, spec
+from tests.flow.yard import RunningYard
+
+pytestmark = pytest.mark.timeout(1800)
+
+Body = dict[str, Any]
+FIRST, LAST = 150, 900
+"""Where the rungs end: most trials are short, and the one that goes on can be caught at it."""
+SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-2, "sampling": "log"}]
+
+
+def climb(yard: RunningYard, algorithm: str) -> int:
+    """Submit a search of eight trials, two at a time, of which one in six goes on from the first rung."""
+    options = {"factor": 6, "min_epochs": FIRST}
+    asked = search(algorithm, space=SPACE, max_trials=8, executions_per_trial=1, options=options)
+    fit = {"epochs": LAST, "batch_size": 16, "seed": 1}
+    return yard.submit(spec(search=asked, fit=fit), name=algorithm)
+
+
+def trials(yard: RunningYard, job: int) -> dict[int, Body]:
+    return {trial["number"]: trial for trial in yard.ada.get(f"/jobs/{job}/trials")["items"]}
+
+
+def attempts(yard: RunningYard, job: int) -> list[Body]:
+    return list(yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"])
+
+
+def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, Body]:
+    """Give the order while a promoted trial trains on; return the trials once the job is in that state."""
+
+    def climbs(_: Body) -> bool:
+        return any(t["state"] == "running" and t["score"] is not None for t in trials(yard, job).values())
+
+    yard.until(job, climbs, "a promoted trial that trains", of="event_seq")
+    yard.ada.post(f"/jobs/{job}/{order}")
+    yard.until(job, lambda found: found["state"] == state, f"{state} after {order}")
+    told = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(yard, job)]
+    assert any(outcome == state and step for outcome, step in told), "it had ended before the order"
+    return trials(yard, job)
+
+
+def told(yard: RunningYard, job: int) -> dict[int, list[float]]:
+    """Return at which epochs each trial's loss was told, in order."""
+    found: dict[int, list[float]] = {}
+    for event in yard.events_of(job):
+        if event["type"] == "metric":
+            xs = [x for name, x, *_ in event["points"] if name == "val_loss"]
+            found.setdefault(event["trial"], []).extend(xs)
+    return found
+
+
+@pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
+def test_a_climb_that_is_paused_and_stopped_keeps_the_best_and_goes_on_from_its_checkpoints(
+    flow_yard: RunningYard, algorithm: str
+) -> None:
+    job = climb(flow_yard, algorithm)
+    paused = interrupt(flow_yard, job, "pause", "paused")
+    assert {trial["state"] for trial in paused.values()} <= {"paused", "pruned", "completed"}
+    cursor = flow_yard.events_of(job)[-1]["cursor"]
+    flow_yard.until_completed(flow_yard.submit(spec(), name="in its slots"))
+    assert flow_yard.events_of(job)[-1]["cursor"] == cursor, "something trained on"
+    flow_yard.ada.post(f"/jobs/{job}/resume")
+
+    stopped = interrupt(flow_yard, job, "stop", "stopped")
+    scores = {n: trial["score"] for n, trial in stopped.items() if trial["score"] is not None}
+    whole = {n: score for n, score in scores.items() if stopped[n]["state"] == "completed"}
+    best = min(whole or scores, key=lambda number: scores[number])
+    assert flow_yard.job(job)["results"]["best_trial"]["number"] == best
+    flow_yard.ada.post(f"/jobs/{job}/retry")
+
+    flow_yard.until_completed(job)
+    ended = trials(flow_yard, job)
+    assert sorted(ended) == list(range(1, 9))
+    assert {trial["state"] for trial in ended.values()} <= {"completed", "pruned"}
+    for number, epochs in told(flow_yard, job).items():
+        assert epochs == list(range(1, ended[number]["executions"][0]["epochs"] + 1))
