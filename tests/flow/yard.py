@@ -81,6 +81,7 @@ class RunningYard(Yard):
         """See `Yard.end`."""
         if self._inside is not None:
             self._inside.communicate()  # the end of its input is its end
+            self._inside = None
         super().end()
 
     # Data

@@ -1,0 +1,106 @@
+"""Everything is killed and every file is gone but the database and the artifact store: they are enough."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.doomed_runner import DOOM
+from tests.chaos.harness import Round
+from tests.flow.specs import Spec, search, spec
+from tests.flow.yard import RunningYard, open_yard
+from tests.ops.conftest import wait_for
+
+EPOCHS = 400
+TRIALS = 4
+LEFT = ("artifacts", "trainyard.sqlite3*")
+
+pytestmark = pytest.mark.timeout(3600)
+
+
+def body() -> Spec:
+    rate = {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}
+    asked = search("random", space=[rate], max_trials=TRIALS, executions_per_trial=1)
+    return spec(search=asked, fit={"epochs": EPOCHS, "batch_size": 16})
+
+
+@pytest.fixture(scope="module")
+def unbroken(chaos_yard: RunningYard) -> dict[str, Any]:
+    """What the search ends with when nothing happens to it."""
+    calm = Round(chaos_yard, seed=0)
+    calm.submit_one("calm", body())
+    calm.finish([])
+    return calm.look()[0]
+
+
+@pytest.fixture
+def own_yard(tmp_path: Path) -> Iterator[RunningYard]:
+    """A yard of the test's own: what loses its keys cannot vouch for its audit log any more."""
+    with open_yard(tmp_path / "home", TRAINYARD_RUNNER_MODULE="tests.chaos.doomed_runner") as yard:
+        (yard.home / DOOM).mkdir()
+        yard.open()
+        yield yard
+
+
+def ask(yard: RunningYard, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Read rows, whether the yard runs or not."""
+    with closing(sqlite3.connect(f"{yard.home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)) as database:
+        return database.execute(query, values).fetchall()
+
+
+def interrupted(yard: RunningYard, job: int) -> dict[int, int]:
+    """Return the trials that run and have a checkpoint, and the step of the newest, once another is done."""
+    done = "SELECT 1 FROM jobs_trial WHERE job_id = ? AND state = 'completed'"
+    query = """SELECT number, max(step) FROM jobs_trial JOIN jobs_checkpoint ON trial_id = jobs_trial.id
+        WHERE jobs_trial.job_id = ? AND state = 'running' GROUP BY number"""
+    return dict(ask(yard, query, job)) if ask(yard, done, job) else {}
+
+
+def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
+    """Kill everything, delete all files but those `left`, and start again."""
+    yard.parts()["worker-1"].kill()  # first, so that no trial ends while the others are looked for
+    yard.end()
+    wait_for(lambda: not yard.everything(), "everything to be dead")
+    kept = {path for pattern in left for path in yard.home.glob(pattern)}
+    for path in set(yard.home.iterdir()) - kept:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (yard.home / DOOM).mkdir()
+
+
+def lose_everything_else(yard: RunningYard, *left: str) -> Round:
+    """Do so in the middle of a search, which ends on the new installation."""
+    played = Round(yard, seed=0)
+    job = played.submit_one("broken", body())
+    wait_for(lambda: interrupted(yard, job), "a trial to be done and another to have a checkpoint")
+    install_anew(yard, left=left)
+    standing = interrupted(yard, job)
+    assert standing, "nothing was interrupted"
+    before = len(ask(yard, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))
+    yard.open()
+    played.finish([])
+    attempts = yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
+    went_on = {attempt["trials"][0]: attempt["resumed_from"] for attempt in attempts[before:]}
+    assert {number: went_on.get(number) for number in standing} == standing
+    return played
+
+
+def test_a_search_goes_on_from_the_database_and_the_artifact_store(
+    chaos_yard: RunningYard, unbroken: dict[str, Any]
+) -> None:
+    played = lose_everything_else(chaos_yard, *LEFT, "*.key")
+    assert played.look() == [unbroken]
+
+
+@pytest.mark.skipif("TRAINYARD_CHAOS" not in os.environ, reason="a yard more: set TRAINYARD_CHAOS=1")
+def test_without_its_keys_too_a_search_goes_on_and_only_the_audit_log_says_that_they_are_others(
+    own_yard: RunningYard, unbroken: dict[str, Any]
+) -> None:
+    played = lose_everything_else(own_yard, *LEFT)
+    said = own_yard.call("tests.chaos.invariants", "report", played.jobs[0][1])
+    assert said["problems"] == ["the audit chain breaks at 1"]
+    assert said["facts"] == {str(played.jobs[0][1]): unbroken}
