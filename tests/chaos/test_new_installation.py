@@ -2,9 +2,7 @@
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,13 @@ import pytest
 
 from tests.chaos.doomed_runner import DOOM
 from tests.chaos.harness import Round
+from tests.flow.rows import read
 from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import RunningYard, open_yard
 from tests.ops.conftest import wait_for
 
 EPOCHS = 400
-TRIALS = 4
+TRIALS = 3
 LEFT = ("artifacts", "trainyard.sqlite3*")
 
 pytestmark = pytest.mark.timeout(3600)
@@ -47,18 +46,12 @@ def own_yard(tmp_path: Path) -> Iterator[RunningYard]:
         yield yard
 
 
-def ask(yard: RunningYard, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Read rows, whether the yard runs or not."""
-    with closing(sqlite3.connect(f"{yard.home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)) as database:
-        return database.execute(query, values).fetchall()
-
-
 def interrupted(yard: RunningYard, job: int) -> dict[int, int]:
     """Return the trials that run and have a checkpoint, and the step of the newest, once another is done."""
     done = "SELECT 1 FROM jobs_trial WHERE job_id = ? AND state = 'completed'"
     query = """SELECT number, max(step) FROM jobs_trial JOIN jobs_checkpoint ON trial_id = jobs_trial.id
         WHERE jobs_trial.job_id = ? AND state = 'running' GROUP BY number"""
-    return dict(ask(yard, query, job)) if ask(yard, done, job) else {}
+    return dict(read(yard.home, query, job)) if read(yard.home, done, job) else {}
 
 
 def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
@@ -80,7 +73,7 @@ def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     install_anew(yard, left=left)
     standing = interrupted(yard, job)
     assert standing, "nothing was interrupted"
-    before = len(ask(yard, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))
+    before = len(read(yard.home, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))
     yard.open()
     played.finish([])
     attempts = yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]

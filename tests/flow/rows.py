@@ -13,6 +13,12 @@ LONGEST = 3.0
 """REST is asked at least this often, in seconds: what it says may depend on other rows too."""
 
 
+def read(home: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return what a query finds in the database of a yard, whether it runs or not."""
+    with closing(_open(home)) as database:
+        return database.execute(query, values).fetchall()
+
+
 def until[T](home: Path, query: str, values: list[Any], ask: Callable[[], T | None], **wait: Any) -> T:
     """Return the first true answer of `ask`, which is asked when the row that `query` finds has changed.
 
@@ -29,5 +35,9 @@ def until[T](home: Path, query: str, values: list[Any], ask: Callable[[], T | No
         before, asked = row, time.monotonic()
         return ask()
 
-    with closing(sqlite3.connect(f"{home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)) as database:
+    with closing(_open(home)) as database:
         return wait_for(look, **wait)
+
+
+def _open(home: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)

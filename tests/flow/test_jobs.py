@@ -1,10 +1,12 @@
 """Running jobs: orders, what they leave behind, meshes."""
 
+import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from tests.flow import rows
 from tests.flow.conftest import EPOCHS, EXECUTIONS, TRIALS, Watched
 from tests.flow.specs import search, spec
 from tests.flow.yard import RunningYard
@@ -63,6 +65,26 @@ def test_a_search_goes_through_pause_resume_stop_and_retry_without_losing_a_poin
     assert points == Counter({(1, 1, epoch): 1 for epoch in range(1, LONG["epochs"] + 1)})
 
 
+def test_a_training_is_pruned_by_what_ends_in_the_other_slot_meanwhile(flow_yard: RunningYard) -> None:
+    rates = [{"name": "learning_rate", "kind": "choice", "values": [0.1, 1e-7]}]  # one ends early, one never
+    asked = search(
+        "grid", space=rates, executions_per_trial=1, pruner={"kind": "median", "startup_trials": 1}
+    )
+    early = {"monitor": "val_loss", "patience": 30}
+    fit = {"epochs": 50_000, "batch_size": 16, "early_stopping": early}
+    job_id = flow_yard.submit(spec(search=asked, fit=fit))
+    flow_yard.until_completed(job_id)
+    good, hopeless = flow_yard.ada.get(f"/jobs/{job_id}/trials", sort="number")["items"]
+    assert (good["state"], hopeless["state"]) == ("completed", "pruned")
+    assert hopeless["started"] < good["finished"], "they did not run at the same time"
+    query = """SELECT value, saw FROM jobs_trialdecision JOIN jobs_trial trial ON trial.id = trial_id
+        WHERE job_id = ? AND number = ?"""
+    ((value, saw),) = rows.read(flow_yard.home, query, job_id, hopeless["number"])
+    seen = json.loads(saw)
+    assert (value, seen["of"]) == (hopeless["score"], 1)
+    assert value > seen["cutoff"] == good["score"]
+
+
 def test_a_killed_job_stops_at_once(flow_yard: RunningYard) -> None:
     job_id = flow_yard.submit(spec(fit={**LONG, "epochs": 50_000}))
     flow_yard.until(job_id, is_running, "training")
@@ -95,8 +117,8 @@ def test_trials_run_over_simulated_devices(flow_yard: RunningYard, mesh: dict[st
 
 
 def test_a_csv_is_profiled_by_a_worker(flow_yard: RunningYard) -> None:
-    rows = "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
-    version = flow_yard.upload("table", "table.csv", b"size,week,bought\n" + rows.encode(), target="bought")
+    lines = "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
+    version = flow_yard.upload("table", "table.csv", b"size,week,bought\n" + lines.encode(), target="bought")
     assert version["rows"] == 60
     assert version["schema"]["task"] == "binary"
     assert version["schema"]["features"] == ["size", "week"]

@@ -40,8 +40,8 @@ def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, 
     yard.until(job, climbs, "a promoted trial that trains", of="event_seq")
     yard.ada.post(f"/jobs/{job}/{order}")
     yard.until(job, lambda found: found["state"] == state, f"{state} after {order}")
-    told = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(yard, job)]
-    assert any(outcome == state and step for outcome, step in told), "it had ended before the order"
+    ends = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(yard, job)]
+    assert any(outcome == state and step for outcome, step in ends), "it had ended before the order"
     return trials(yard, job)
 
 
