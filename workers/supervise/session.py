@@ -203,7 +203,5 @@ class Session:
         self._end(Ending.overdue(self._orders.ending(), self._timing.grace))
 
     async def _tell_news(self) -> None:
-        await (
-            self._started.wait()
-        )  # what it hears before its task begins, a runner takes for an earlier one's
+        await self._started.wait()  # what it hears before, a runner takes for an earlier task's
         await self._news.follow(self._runner.tell)
