@@ -5,12 +5,16 @@ and queries here are synchronous, and so are some of the middlewares, so a reque
 fifteen times, which cost more than answering it.
 """
 
+from typing import Any
+
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 
 
 class OneThreadHandler(ASGIHandler):
     """Changes to a thread once a request. An asynchronous view still runs in the event loop."""
+
+    _middleware_chain: Any
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Chain all middleware as for WSGI, and enter the chain from the event loop."""
