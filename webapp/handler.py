@@ -2,7 +2,7 @@
 
 Django runs what is synchronous in a thread and what is not in the event loop, middleware by middleware. Views
 and queries here are synchronous, and so are some of the middlewares, so a request went back and forth about
-fifteen times, which cost more than answering it.
+fifteen times, which for a small answer cost as much as the rest of it.
 """
 
 from typing import Any
