@@ -10,32 +10,34 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jobs.spec.control import Checkpoint, Control, Start, Yield
 from jobs.spec.events import FINAL, RUNNER_EVENT, RunnerEvent
 from jobs.spec.task import Task
+from tests.runner.forks import ROOT, Forked, ForkServer
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120.0
 
 
 class RunnerProcess:
     """One runner, its events as they come, and its standard output in a file."""
 
-    def __init__(self, log: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, log: Path, environment: dict[str, str] | None = None, server: ForkServer | None = None
+    ) -> None:
         read_end, write_end = os.pipe()
+        variables = {**os.environ, **(environment or {})}
         self.log = log
         self.events: list[RunnerEvent] = []
         self._news = threading.Condition()
         self._closed = False
+        self.process: subprocess.Popen[bytes] | Forked
         with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "workers.runner", "--events-fd", str(write_end),
-                 "--parent", str(os.getpid())],
-                stdin=subprocess.PIPE, stdout=output, stderr=output, pass_fds=(write_end,),
-                start_new_session=True, cwd=ROOT, env={**os.environ, **(environment or {})},
-            )  # fmt: skip
+            if server is not None:
+                self.process = server.fork(variables, output, write_end)
+            else:
+                self.process = _execute(variables, output, write_end)
         os.close(write_end)
         threading.Thread(target=self._collect, args=(read_end,), daemon=True).start()
 
@@ -115,11 +117,21 @@ class RunnerProcess:
             raise
 
 
+def _execute(variables: dict[str, str], output: IO[bytes], events: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "workers.runner", "--events-fd", str(events), "--parent", str(os.getpid())],
+        stdin=subprocess.PIPE, stdout=output, stderr=output, pass_fds=(events,),
+        start_new_session=True, cwd=ROOT, env=variables,
+    )  # fmt: skip
+
+
 @contextmanager
-def runner(folder: Path, environment: dict[str, str] | None = None) -> Iterator[RunnerProcess]:
-    """Give a runner that is gone afterwards, whatever happened."""
+def runner(
+    folder: Path, environment: dict[str, str] | None = None, server: ForkServer | None = None
+) -> Iterator[RunnerProcess]:
+    """Give a runner that is gone afterwards, whatever happened; `server` is to fork it."""
     folder.mkdir(parents=True, exist_ok=True)
-    started = RunnerProcess(folder / "output.log", environment)
+    started = RunnerProcess(folder / "output.log", environment, server)
     try:
         yield started
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spec.task import CheckpointFolder
+from tests.runner.forks import fork_server
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, train_task
 from workers.engine import checkpoint
@@ -48,14 +49,21 @@ def base(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def server(base):
+    """Every run here has a new runner; they share their imports."""
+    with fork_server(base) as forking:
+        yield forking
+
+
+@pytest.fixture(scope="module")
 def iris(base):
     return profiled(base / "iris", bundled="iris")
 
 
 @pytest.fixture(scope="module")
-def unbroken(base, iris):
+def unbroken(base, iris, server):
     """What a run that nothing disturbed leaves behind."""
-    with runner(base / "unbroken-log", EVERY_EPOCH) as process:
+    with runner(base / "unbroken-log", EVERY_EPOCH, server) as process:
         events = process.run(train_task(base / "unbroken", iris, **SPEC))
     assert events[-1].type == "result", events[-1]
     return remains(base / "unbroken"), events[-1].result
@@ -80,14 +88,14 @@ def heard_of(events) -> tuple[CheckpointFolder, ...]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at(point, base, iris, unbroken):
+def test_killed_at(point, base, iris, unbroken, server):
     folder = base / point.replace(":", "-")
-    with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: point}) as process:
+    with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: point}, server) as process:
         process.start(train_task(folder, iris, **SPEC))
         assert process.process.wait(120) == -9, process.log.read_text()
         process.wait_until_closed()
         known = heard_of(process.events)
-    with runner(folder / "second", EVERY_EPOCH) as process:
+    with runner(folder / "second", EVERY_EPOCH, server) as process:
         events = process.run(train_task(folder, iris, fence=2, resume=known, **SPEC))
     assert events[-1].type == "result", events[-1]
     assert (remains(folder), events[-1].result) == unbroken
