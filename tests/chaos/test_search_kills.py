@@ -20,14 +20,15 @@ from tests.flow.yard import RunningYard
 KILLS = int(os.environ.get("TRAINYARD_CHAOS_SEARCH_KILLS", "20"))
 FIRST = int(os.environ.get("TRAINYARD_CHAOS_SEED", "1"))
 KILLS_A_SEARCH = 4
-SECONDS = 8.0
+SECONDS = 4.0
 """Over which the kills are drawn; an unbroken search of these takes about as long."""
-EPOCHS = 243
+EPOCHS = 81
+"""With a checkpoint each: many moments to die in, of which each costs every process of the yard some CPU."""
 MORTAL = tuple(kind for kind in KINDS if kind != "serving")
 UNITS = {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}
 RATE = {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}
 STEPPED = {"name": "learning_rate", "kind": "choice", "values": [0.002, 0.01, 0.05]}
-RUNGS = {"options": {"factor": 3, "min_epochs": 27}, "executions_per_trial": 1, "max_trials": 6}
+RUNGS = {"options": {"factor": 3, "min_epochs": 9}, "executions_per_trial": 1, "max_trials": 6}
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "random": {"space": [UNITS, RATE], "max_trials": 4},
     "grid": {"space": [UNITS, STEPPED], "max_trials": 4},
