@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.spec.data import Split
@@ -21,6 +21,7 @@ def k_fold(count: int, **more):
     return {"evaluation": {"kind": "k_fold", "folds": count}, "space": SPACE, **more}
 
 
+@settings(deadline=None)
 @given(rows=st.integers(10, 200), count=st.integers(2, 5), seed=st.integers(0, 9), stratify=st.booleans())
 def test_each_row_beside_the_test_part_is_held_out_once(rows, count, seed, stratify):
     y = np.arange(rows) % 3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.spec.data import Split
@@ -12,6 +12,7 @@ from workers.engine.errors import BadSpec
 Y = np.repeat([0, 1, 2], [60, 30, 10])
 
 
+@settings(deadline=None)
 @given(rows=st.integers(3, 300), seed=st.integers(0, 99), stratify=st.booleans())
 def test_the_parts_are_disjoint_and_complete(rows, seed, stratify):
     y = np.zeros(rows, dtype=int)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.serving.wire import PREFIX, BrokenFrame, Decoder, encode, read_frame, write_frame
@@ -23,6 +23,7 @@ def stream() -> bytes:
     return b"".join(encode({"id": 1}, TENSORS)) + b"".join(encode({"id": 2}))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(stream())), max_size=6))
 def test_a_stream_cut_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
     whole, decoder = stream(), Decoder()
