@@ -7,14 +7,6 @@ from tests.engine.test_trainer import assert_same, final_state
 from tests.engine.training import BLOBS, blobs_file, train_on
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """Let equal programs of this file's many trainings be compiled once."""
-    from workers.runner.libraries import configure_jax
-
-    configure_jax(str(tmp_path_factory.mktemp("compiled")), "default")
-
-
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     return blobs_file(tmp_path_factory.mktemp("blobs"))

@@ -21,10 +21,8 @@ MLPS = {
 def data(tmp_path_factory):
     from jobs.spec.data import DataSpec
     from workers.engine.data.dataset import load_dataset
-    from workers.runner.libraries import configure_jax
 
     folder = tmp_path_factory.mktemp("program")
-    configure_jax(str(folder / "compiled"), "default")
     x, y = blobs()
     np.savez(folder / "blobs.npz", x=x, y=y)
     return load_dataset(

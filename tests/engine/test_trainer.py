@@ -9,14 +9,6 @@ from workers.engine.data.batches import Batches, row_weights
 from workers.engine.errors import BadSpec, NanLoss
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """Let equal programs of this file's many trainings be compiled once."""
-    from workers.runner.libraries import configure_jax
-
-    configure_jax(str(tmp_path_factory.mktemp("compiled")), "default")
-
-
 @pytest.fixture
 def train(tmp_path):
     """Return a function that trains on blobs; it returns the training, its outcome and its report."""
