@@ -9,12 +9,14 @@ from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 
 SHARED = {"flow": "yard", "chaos": "yard", "browser": "browser", "serving": "serving"}
-"""Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs all of a group.
-The longest comes first, so that the workers end together."""
+"""Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs a whole group."""
+LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
+"""Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
+alone with a long file when the others have ended."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = list(SHARED)
+    order = [*SHARED, *LONG]
     items.sort(key=lambda item: order.index(name) if (name := _folder(item.nodeid)) in order else len(order))
 
 
