@@ -3,19 +3,21 @@
 import numpy as np
 import pytest
 
+from tests.engine.test_trainer import assert_same, final_state
+from tests.engine.training import BLOBS, blobs_file, train_on
+
 
 @pytest.fixture
 def cache(tmp_path):
     """Return the folder of compiled programs that this process uses meanwhile."""
     import jax
-    from jax._src import compilation_cache
 
     from workers.engine import compilecache
 
+    before = jax.config.jax_compilation_cache_dir
     compilecache.use(str(tmp_path / "cache"))
     yield tmp_path / "cache"
-    jax.config.update("jax_compilation_cache_dir", None)
-    compilation_cache.reset_cache()
+    compilecache.use(before)
 
 
 ROWS = np.arange(3, dtype=np.float32)
@@ -66,6 +68,49 @@ def test_a_torn_program_is_compiled_anew_and_replaced(cache):
     file.write_bytes(file.read_bytes()[:100])
     assert called("steps", ROWS)
     assert not called("steps", ROWS)
+
+
+def test_a_damaged_program_is_never_run(cache):
+    assert called("steps", ROWS)
+    (file,) = cache.glob("whole-*")
+    program = bytearray(file.read_bytes())
+    program[len(program) // 2] ^= 1
+    file.write_bytes(program)
+    assert called("steps", ROWS)
+
+
+def test_a_program_that_cannot_be_written_out_is_run_all_the_same(cache, monkeypatch):
+    from jax.experimental import serialize_executable
+
+    def refuse(_compiled):
+        raise ValueError("Compilation does not support serialization")
+
+    monkeypatch.setattr(serialize_executable, "serialize", refuse)
+    assert called("steps", ROWS)
+    assert not list(cache.glob("whole-*"))
+
+
+@pytest.mark.parametrize("more", [{}, {"optimizer": "sgd", "optimizer_args": {"momentum": 0.9}}])
+def test_a_loaded_step_trains_to_the_bits_of_a_compiled_one(cache, tmp_path, monkeypatch, more):
+    file = blobs_file(tmp_path)
+
+    def trained(folder):
+        train_on(file, tmp_path / folder, fit={**BLOBS, "epochs": 2, **more})
+        return final_state(tmp_path, folder)
+
+    compiled = trained("compiled")
+    monkeypatch.setattr(keras_trainer(), "train_step", untraceable)
+    assert_same(trained("loaded"), compiled)
+
+
+def keras_trainer():
+    from keras.src.backend.jax.trainer import JAXTrainer
+
+    return JAXTrainer
+
+
+def untraceable(*_args, **_more):
+    raise AssertionError("the step is traced")
 
 
 def test_without_a_cache_functions_are_compiled_as_ever(cache):

@@ -68,7 +68,7 @@ def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
     fitted = train(prepared, tmp_path / "fit", FitLoop(prepared.model, prepared.batches))
     for way in ("many", "one"):
         prepared = fresh()
-        loop = ProgramLoop(prepared.program, prepared.batches)
+        loop = ProgramLoop(prepared.program, prepared.batches, epochs=3)
         loop.keep_to(way)
         # What a dropout divides by is a constant for `fit` and an argument here: the last digit differs.
         assert_equal(train(prepared, tmp_path / way, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
@@ -86,11 +86,14 @@ def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
 
     stock = Stock()
     first = stock.prepare(spec(template, args, fit), data, data.parts.train, name="a", seed=1)
-    train(first, tmp_path / "first", first.loop())
+    train(first, tmp_path / "first", first.loop(epochs=3))
     kept = stock.prepare(other, data, data.parts.train, name="b", seed=2)
     assert kept.program is first.program
     built = prepare(other, data, data.parts.train, name="b", seed=2)
-    assert_equal(train(kept, tmp_path / "kept", kept.loop()), train(built, tmp_path / "built", built.loop()))
+    assert_equal(
+        train(kept, tmp_path / "kept", kept.loop(epochs=3)),
+        train(built, tmp_path / "built", built.loop(epochs=3)),
+    )
 
 
 def test_another_shape_gets_a_program_of_its_own(data):
@@ -102,6 +105,25 @@ def test_another_shape_gets_a_program_of_its_own(data):
     assert key(dropout=0.1) == key(dropout=0.4)
     assert len({key(), key(dropout=0.1), key(units=9), key(layers=2), key(activation="tanh")}) == 5
     assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.both())
+
+
+def test_every_part_of_a_spec_is_known_to_matter_to_a_program_or_not():
+    from jobs.spec.experiment import ExperimentSpec
+    from workers.engine.sharing import OF_JOBS
+
+    assert set(ExperimentSpec.model_fields) - OF_JOBS == {"data", "model", "fit", "precision"}
+
+
+def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
+    from workers.engine.sharing import program_key
+
+    def key(momentum):
+        fit = {"optimizer": "sgd", "optimizer_args": {"momentum": momentum}}
+        return program_key(spec("mlp", {}, fit), data, data.parts.train)
+
+    assert key(0.0) == key("0.0")
+    assert key(0.5) == key("0.9")
+    assert key(0.0) != key(0.9)
 
 
 def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
@@ -158,7 +180,10 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     wide = stock.prepare(asked, data, data.parts.train, name="t", seed=3)
     exact = prepare(asked, data, data.parts.train, name="t", seed=3)
     assert wide.model.get_layer("dense_2").units == 12
-    trained, wanted = train(wide, tmp_path / "w", wide.loop()), train(exact, tmp_path / "e", exact.loop())
+    trained, wanted = (
+        train(wide, tmp_path / "w", wide.loop(epochs=3)),
+        train(exact, tmp_path / "e", exact.loop(epochs=3)),
+    )
     variables = [*wide.model.variables, *wide.model.optimizer.variables]
     narrow = wide.widths.narrow(variables, values(variables))
     assert_equal((trained[0], narrow), wanted, rtol=1e-5)
@@ -203,7 +228,7 @@ def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monke
 
     def trained(folder):
         prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
-        return train(prepared, tmp_path / folder, prepared.loop())
+        return train(prepared, tmp_path / folder, prepared.loop(epochs=3))
 
     whole = trained("whole")
     monkeypatch.setattr(feed, "RESIDENT_BYTES", 2500)  # two batches a block, the last one shorter
@@ -215,7 +240,7 @@ def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
 
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
     program = prepared.program
-    loop = prepared.loop()
+    loop = prepared.loop(epochs=3)
     quick = program._many
     monkeypatch.setattr(program, "_many", lambda *args: [quick(*args), spin(0.05)][0])
     loop.epoch(1, 0, [], lambda _: None)

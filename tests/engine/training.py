@@ -41,7 +41,7 @@ def train_on(
     report.wants = list(wants)
     stop = Watch("val_loss", "min", patience) if patience is not None else None
     plan = trainer.Plan(
-        model=prepared.model, batches=prepared.batches, loop=prepared.loop(),
+        model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=spec.fit.epochs),
         validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
         best=Watch("val_loss", "min"), stop=stop,
         keeper=Keeper(folder, report, fence=1, interval=1e9),

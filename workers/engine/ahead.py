@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import keras
+import numpy as np
 from jax.experimental import serialize_executable
 
 from workers.engine import compilecache
@@ -27,14 +28,13 @@ from workers.engine import compilecache
 log = logging.getLogger(__name__)
 
 LIBRARIES = ("jax", "jaxlib", "keras", "numpy", "ml-dtypes")
-SETTINGS = (
-    "jax_default_matmul_precision",
-    "jax_enable_x64",
-    "jax_default_prng_impl",
-    "jax_numpy_dtype_promotion",
-)
-VARIABLES = ("XLA_", "JAX_", "KERAS_", "NPROC", "OMP_")
+ROOMS = ("workers/engine", "workers/runner/libraries.py", "workers/runner/environment.py", "jobs/spec")
+"""Where our own code makes models, steps and the settings that they are compiled under."""
+OF_NO_STEP = ("cache", "log", "dump", "dir", "debug", "profil", "traceback")
+"""JAX's settings with these in their names are about files and messages."""
+VARIABLES = ("XLA_", "JAX_", "KERAS_", "NPROC", "OMP_", "CUDA_", "LIBTPU_")
 """Beginnings of the environment variables that compilers read."""
+CHECKSUM = hashlib.sha256().digest_size
 
 
 class Ahead:
@@ -58,19 +58,23 @@ class Ahead:
             return self._jit(*arguments)
         shapes = tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
         if (program := self._programs.get(shapes)) is None:
-            program = self._programs[shapes] = self._program(shapes, arguments)
+            program = self._programs[shapes] = self._program(arguments)
         return program(*arguments)
 
-    def _program(self, shapes: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _program(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         cache = compilecache.in_use()
         if cache is None:
             return self._jit
-        key = f"whole-{digest({'name': self._name, 'shapes': str(shapes), 'made of': made_of()})}"
+        leaves, tree = jax.tree.flatten(arguments)
+        shapes = [f"{jax.numpy.result_type(leaf)}{np.shape(leaf)}" for leaf in leaves]
+        body = {"name": self._name, "shapes": shapes, "tree": str(tree), "made of": made_of()}
+        key = f"whole-{digest(body)}"
         if (kept := cache.get(key)) is not None and (program := _load(kept)) is not None:
             return program
         with compilecache.apart():
             compiled = self._jit.lower(*arguments).compile()
-        cache.put(key, pickle.dumps(serialize_executable.serialize(compiled)))
+        if (written := _written(compiled)) is not None:
+            cache.put(key, written)
         return compiled
 
 
@@ -84,10 +88,10 @@ def made_of() -> dict[str, Any]:
     device = jax.devices()[0]
     return {
         "constants": constants(),
-        "settings": {name: str(getattr(jax.config, name)) for name in SETTINGS},
+        "settings": {name: str(getattr(jax.config, name, None)) for name in _settings()},
         "keras": [keras.config.floatx(), keras.config.epsilon(), keras.config.image_data_format()],
         "environment": {k: v for k, v in os.environ.items() if k.startswith(VARIABLES)},
-        "device": [device.platform, device.device_kind, jax.device_count()],
+        "device": [device.platform, device.device_kind, device.client.platform_version, jax.device_count()],
     }
 
 
@@ -99,11 +103,14 @@ def constants() -> dict[str, Any]:
 
 
 def _code_digest() -> str:
-    """Return a digest of the modules that models and steps are made by: this room's and the spec's."""
-    engine = Path(__file__).parent
-    rooms = (engine, engine.parents[1] / "jobs" / "spec")
-    files = sorted(file for room in rooms for file in room.rglob("*.py"))
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    root = Path(__file__).parents[2]
+    files = sorted(file for room in ROOMS for file in [root / room, *(root / room).rglob("*.py")])
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
+
+
+@functools.cache
+def _settings() -> tuple[str, ...]:
+    return tuple(sorted(name for name in jax.config.values if not any(word in name for word in OF_NO_STEP)))
 
 
 def _processor() -> str:
@@ -116,13 +123,30 @@ def _processor() -> str:
     return f"{platform.machine()} {flags}"
 
 
+def _written(compiled: Any) -> bytes | None:
+    """Write a program out behind its checksum; None where that cannot be: it serves this process alone."""
+    try:
+        program = pickle.dumps(serialize_executable.serialize(compiled))
+    except Exception:  # whatever a backend says that cannot do it
+        log.warning("a compiled program cannot be kept for later processes", exc_info=True)
+        return None
+    return hashlib.sha256(program).digest() + program
+
+
 def _load(kept: bytes) -> Callable[..., Any] | None:
     """Return a program that was kept; None if it is of no use, and then it is compiled and kept anew."""
+    checksum, program = kept[:CHECKSUM], kept[CHECKSUM:]
+    if hashlib.sha256(program).digest() != checksum:
+        log.warning("a kept program is damaged and is compiled anew")  # it is machine code: never run it
+        return None
     try:
         # The folder is its project's own, and what is compiled in it runs as code whoever unpacks it.
-        parts = pickle.loads(kept)  # noqa: S301
-        program: Callable[..., Any] = serialize_executable.deserialize_and_load(*parts)
-    except Exception:  # a torn or foreign file, in whatever way it shows
+        parts = pickle.loads(program)  # noqa: S301
+        # Where more devices are seen, a program without a mesh is still for the first one.
+        loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            *parts, execution_devices=jax.devices()[:1]
+        )
+    except Exception:  # written by what is not quite like us, in whatever way that shows
         log.warning("a kept program cannot be loaded and is compiled anew", exc_info=True)
         return None
-    return program
+    return loaded

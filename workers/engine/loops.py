@@ -127,9 +127,7 @@ class ProgramLoop:
         epochs: how many the training has.
     """
 
-    def __init__(
-        self, program: Program, batches: Batches, held: Array | None = None, *, epochs: int = 1
-    ) -> None:
+    def __init__(self, program: Program, batches: Batches, held: Array | None = None, *, epochs: int) -> None:
         self._program = program
         self._epochs, self._steps = epochs, batches.steps
         self._feed = Feed(batches)

@@ -1,9 +1,10 @@
-"""The compiled programs of one model: many training steps a call, one step a call, prediction.
+"""The compiled programs of one model: many training steps a call, one step a call, prediction, figures.
 
-All three are Keras' own `train_step` and `stateless_call`, traced once. Everything that changes from step to
-step or from trial to trial is an argument: the state, the rows, which of them make a batch, the dials.
+All of them are Keras' own `train_step` and `stateless_call`, traced once. Everything that changes from step
+to step or from trial to trial is an argument: the state, the rows, which of them make a batch, the dials.
 """
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,7 @@ WORTH_ALL = 30.0
 """and always after this many, however little is left of the training that is at it."""
 COMPILING = 1.0
 """Seconds that compiling the other way takes at least, where the first one came out of the cache."""
-ROUNDS = 3
+ROUNDS = 5
 TRIAL_STEPS = 64
 
 CALL_SECONDS = 0.25
@@ -74,7 +75,7 @@ class Program:
         self._choice = Choice(key)
         self._compiling: float | None = None
         self.trained = 0.0
-        """Seconds spent on training, compilation left out."""
+        """Seconds spent on training, the first call left out, in which most of the compiling is done."""
         self.steps = 0
         """Steps done in them."""
 
@@ -185,7 +186,8 @@ class Program:
     def worth_measuring(self, left: int) -> bool:
         """Say whether it pays to know the faster way, whatever knowing costs.
 
-        It does once this training is about to take several times as long, or once others have.
+        It does once the programs have trained for several times as long and this training is to go on for as
+        long again; and once all trainings together have taken so long that it hardly matters.
 
         Args:
             left: steps that the training has before it.
@@ -199,8 +201,9 @@ class Program:
     def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
         """Time both ways on this very model, on copies of the state, and keep to the faster one."""
         steps = steps[:TRIAL_STEPS]
-        # On CPU the time of this process: others may take the cores while one of the ways runs.
-        clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
+        # With one thread its own time says more: others may take the core while one of the ways runs.
+        alone = jax.default_backend() == "cpu" and os.environ.get("NPROC") == "1"
+        clock = time.process_time if alone else time.perf_counter
         seconds: dict[Way, list[float]] = {"many": [], "one": []}
         for turn in range(ROUNDS + 1):  # the first compiles
             for way in WAYS:

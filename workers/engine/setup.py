@@ -42,12 +42,12 @@ class Prepared:
     widths: Widths = field(default_factory=Widths)
     """The shapes that are meant, where the model is wider than the spec asks."""
 
-    def loop(self, held: Held | None = None) -> Loop:
-        """Return how this model is trained on these batches and, after each epoch, measured on held rows."""
+    def loop(self, held: Held | None = None, *, epochs: int) -> Loop:
+        """Return how this model is trained for so many epochs, and measured on held rows after each."""
         if self.program is None:
             return FitLoop(self.model, self.batches)
         in_one = held is not None and len(held.x) <= held.batch_size
-        epochs, seen = self.spec.fit.epochs, held.x if in_one and held is not None else None
+        seen = held.x if in_one and held is not None else None
         return ProgramLoop(self.program, self.batches, seen, epochs=epochs)
 
     def held(self, rows: Array) -> Held:
@@ -95,8 +95,9 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
         shuffle=spec.fit.shuffle,
     )
     compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
-    key = program_key(spec, dataset, rows)
-    program = Program(model, next(batches.draw(1)), key) if spec.mesh is None else None
+    program = None
+    if spec.mesh is None:
+        program = Program(model, next(batches.draw(1)), program_key(spec, dataset, rows))
     return Prepared(model, batches, scaling, spec, dataset, program)
 
 

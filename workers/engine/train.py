@@ -93,7 +93,7 @@ class _Train:
         prepared = self._prepare(parts.train)
         best, stop = self._watches(prepared)
         held = prepared.held(parts.validation)
-        loop = prepared.loop(held)
+        loop = prepared.loop(held, epochs=self._epochs)
         plan = Plan(
             model=prepared.model,
             batches=prepared.batches,
@@ -161,7 +161,7 @@ class _Train:
         plan = Plan(
             model=prepared.model,
             batches=prepared.batches,
-            loop=prepared.loop(),
+            loop=prepared.loop(epochs=epochs),
             validation=None,
             epochs=epochs,
             best=None,

@@ -234,7 +234,7 @@ def _plan(
     return Plan(
         model=prepared.model,
         batches=prepared.batches,
-        loop=prepared.loop(measured),
+        loop=prepared.loop(measured, epochs=trial.epochs),
         widths=prepared.widths,
         validation=measured,
         epochs=trial.epochs,

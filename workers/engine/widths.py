@@ -27,7 +27,8 @@ FLOPS = 2e7
 SURPLUS_FLOPS = 4e10
 """What all of a width's trainings may spend on the surplus at most: about as long as two compilations.
 
-Planned from the spec, never timed: a trial that was interrupted goes on with the very program it began with.
+Planned from the spec, never timed: a trial that was interrupted goes on with the very program it began with,
+unless its search was revised or it was continued meanwhile.
 """
 
 
