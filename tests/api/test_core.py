@@ -171,6 +171,13 @@ def test_a_key_with_another_body_is_422(people: People, call: Any) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
+def test_a_form_with_a_key_is_no_json(people: People, call: Any) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\na\r\n--x--\r\n'
+    kind = "multipart/form-data; boundary=x"
+    answer = call(people.member).raw("POST", "/promotions", form, kind, **{"Idempotency-Key": "k1"})
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
 def test_a_key_whose_first_request_still_runs_is_409(people: People, call: Any) -> None:
     caller, body = call(people.member), {"name": "a", "project": "yard"}
     caller.post("/models", body, **{"Idempotency-Key": "k1"})

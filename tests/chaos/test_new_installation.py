@@ -69,12 +69,13 @@ def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     """Do so in the middle of a search, which ends on the new installation."""
     played = Round(yard, seed=0)
     job = played.submit_one("broken", body())
-    wait_for(lambda: interrupted(yard, job), "a trial to be done and another to have a checkpoint")
+    # The last one began when another was done, so it has its way before it.
+    wait_for(lambda: TRIALS in interrupted(yard, job), "a trial to be done and the last to have a checkpoint")
     install_anew(yard, left=left)
     standing = interrupted(yard, job)
-    assert standing, "nothing was interrupted"
     before = len(read(yard.home, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))
     yard.open()
+    assert standing, "nothing was interrupted"
     played.finish([])
     attempts = yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
     went_on = {attempt["trials"][0]: attempt["resumed_from"] for attempt in attempts[before:]}

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent, TooManyFilesSent
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError, ValidationErrorContext
@@ -18,7 +18,7 @@ from jobs.spec.problems import Problem, from_items
 from webapp.api import openapi
 from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser
-from webapp.api.problems import SENTENCES, TooLarge, Unavailable, problem, refuse
+from webapp.api.problems import SENTENCES, TooLarge, Unavailable, UnsupportedMediaType, problem, refuse
 
 # One module a resource; each has a `router`. Keep the order of contract.md.
 RESOURCES = (
@@ -101,6 +101,7 @@ def _handle_errors(api: Api) -> None:
         api.add_exception_handler(broken, lambda _, __: problem(400, SENTENCES[400]))
     for large in (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
         api.add_exception_handler(large, too_large)
+    api.add_exception_handler(RawPostDataException, _form_for_json)
     api.add_exception_handler(OperationalError, _database_away)
 
 
@@ -114,6 +115,11 @@ def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
     if isinstance(cause, TrainyardError):
         return refuse(cause)
     return problem(error.status_code, str(error))
+
+
+def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
+    """A form was read, for its digest, by a route that then looks for JSON."""
+    return refuse(UnsupportedMediaType(f"The body is sent as {request.content_type}; send application/json."))
 
 
 def _database_away(_: HttpRequest, __: Any) -> HttpResponse:
