@@ -6,6 +6,7 @@ from jobs import access
 from jobs.actions import submit
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job, Trial, User
+from jobs.queries import ensembles as queries
 from jobs.spec.problems import Problem
 from jobs.states import JobKind
 
@@ -42,8 +43,8 @@ def _require_members(trials: Sequence[Trial]) -> None:
     """Refuse trials of which nothing good is known, and those that would become the same model twice."""
     first: dict[str, Trial] = {}
     for trial in trials:
-        if trial.score is None:
-            raise _refusal(f"trial {trial.number} is {trial.state} and has no score")
+        if reason := queries.hindrance(trial):
+            raise _refusal(reason)
         other = first.setdefault(trial.values_digest, trial)
         if other is not trial:
             raise _refusal(f"trials {other.number} and {trial.number} have the same values: take one of them")

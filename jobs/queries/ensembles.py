@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from jobs.models import Job, Trial
 from jobs.queries import outcomes
-from jobs.states import JobKind
+from jobs.states import JobKind, TrialState
 
 OFFERED = 8
 """So many of the best trials are offered."""
@@ -20,9 +20,21 @@ class Offer(NamedTuple):
     taken: bool
 
 
+def hindrance(trial: Trial) -> str:
+    """Return why a trial can be no member, empty if it can.
+
+    One that was promoted and then failed keeps the score of its last rung.
+    """
+    if trial.score is None:
+        return f"trial {trial.number} is {trial.state} and has no score"
+    if trial.state == TrialState.FAILED:
+        return f"trial {trial.number} has failed; its score is from before that"
+    return ""
+
+
 def may_join(trial: Trial) -> bool:
-    """Say whether a trial can be a member: it has a score, and its search an experiment."""
-    return trial.score is not None and trial.job.revision is not None
+    """Say whether a trial can be a member, and its search has an experiment."""
+    return not hindrance(trial) and trial.job.revision is not None
 
 
 def offers(trial: Trial) -> list[Offer]:
@@ -33,7 +45,7 @@ def offers(trial: Trial) -> list[Offer]:
     rows = list(best)[:OFFERED]
     listed = {row.number for row in rows}
     earlier = search.trials.filter(number__in=newest - listed).exclude(values_digest=trial.values_digest)
-    rows += earlier.order_by("number")
+    rows += [row for row in earlier.order_by("number") if not hindrance(row)]
     proposed = newest or {row.number for row in rows[:USUAL]}
     return [Offer(row, row.number in proposed) for row in rows]
 

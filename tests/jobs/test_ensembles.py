@@ -76,13 +76,15 @@ def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
         ([2, 2], "an ensemble takes 2 to 100 trials; these are 1"),
         ([1, 99], "has no trial 99"),
         ([1, 4], "trial 4 is failed and has no score"),
+        ([1, 3], "trial 3 has failed; its score is from before that"),
         ([1, 2], "trials 1 and 2 have the same values"),
     ],
 )
 def test_trials_that_make_no_ensemble_are_refused(
     yard: Yard, search: Job, numbers: list[int], said: str
 ) -> None:
-    search.trials.filter(number=4).update(state="failed", score=None)
+    search.trials.filter(number__in=(3, 4)).update(state="failed")
+    search.trials.filter(number=4).update(score=None)
     search.trials.filter(number=2).update(values_digest=search.trials.get(number=1).values_digest)
     with pytest.raises(BadInput, match=said) as refusal:
         ensembles.make(search, numbers, by=yard.owner)

@@ -158,6 +158,9 @@ def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: 
     )  # fmt: skip
     assert offered() == [4, 3]
     assert f'href="{address}/trials/4"' in browser.get(f"/jobs/{made.pk}").content.decode()
+    search.trials.filter(number=4).update(state="failed", score=0.54)  # after a rung
+    assert offered() == [3]
+    assert not browser.get(f"{address}/trials/4").context["offers"]
 
 
 @pytest.mark.parametrize("sent", [["1"], ["1", "x"], ["1", "-2"], ["1", "99"], []])
