@@ -3,6 +3,7 @@
 Each function makes its step's jobs once, or returns those it made before.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from jobs import clock
@@ -11,6 +12,7 @@ from jobs.models import Job
 from jobs.queries import outcomes
 from jobs.queries.steps import has_after
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.pooled import ChosenTrial
 from jobs.states import JobKind
 
 
@@ -46,22 +48,25 @@ def train(root: Job, spec: ExperimentSpec) -> list[Job]:
     existing = list(root.children.filter(kind=JobKind.TRAIN).order_by("ordinal"))
     if existing:
         return existing
-    chosen = root.payload.get(outcomes.CHOSEN)
-    if chosen is None:
-        top = spec.after.retrain.top if spec.after.retrain else 1
-        best = outcomes.best_trials(root, limit=top)
-        chosen = [{"trial": trial.number, "values": trial.values} for trial in best]
+    pooled = outcomes.pooled_of(root)
+    members = pooled.chosen if pooled is not None else _best(root, spec)
     return [
         _child(
             root,
             JobKind.TRAIN,
             rank,
-            title=f"Retrain trial {member['trial']}",
-            payload=member,
+            title=f"Retrain trial {member.trial}",
+            payload=member.model_dump(),
             slots=root.slots,
         )
-        for rank, member in enumerate(chosen, start=1)
+        for rank, member in enumerate(members, start=1)
     ]
+
+
+def _best(root: Job, spec: ExperimentSpec) -> Iterable[ChosenTrial]:
+    top = spec.after.retrain.top if spec.after.retrain else 1
+    best = outcomes.best_trials(root, limit=top)
+    return (ChosenTrial(trial=trial.number, values=trial.values) for trial in best)
 
 
 def ensemble(root: Job, spec: ExperimentSpec) -> list[Job]:

@@ -86,9 +86,8 @@ def _go_on(root: Job) -> None:
         return
     if root.kind == JobKind.SEARCH and not _search_is_over(root):
         return
-    leads_on = root.kind in (JobKind.SEARCH, JobKind.TRAIN) or outcomes.CHOSEN in root.payload
-    if not leads_on or root.revision is None:
-        return  # gate, register, profile: one task, ended by its result
+    if not outcomes.leads_on(root) or root.revision is None:
+        return  # one task, ended by its result
     if root.kind == JobKind.TRAIN and not root.payload.get("task_done"):
         return
     if root.state == JobState.QUEUED or root.state == JobState.RETRYING:

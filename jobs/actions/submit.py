@@ -21,6 +21,7 @@ from jobs.models import (
 )
 from jobs.queries import outcomes
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.pooled import ChosenTrial, Pooled
 from jobs.spec.problems import Problem
 from jobs.states import JobKind, JobState
 
@@ -141,8 +142,9 @@ def ensemble(search: Job, chosen: Iterable[Trial], *, by: User) -> Job:
         Forbidden: `by` may not run jobs in the project.
     """
     access.require(by, search.project, access.Action.WRITE)
-    members = [{"trial": trial.number, "values": trial.values} for trial in chosen]
-    numbers = [member["trial"] for member in members]
+    members = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in chosen)
+    pooled = Pooled(search=search.pk, chosen=members)
+    numbers = pooled.numbers
     named = f"trials {', '.join(map(str, numbers))}" if len(numbers) <= NAMED else f"{len(numbers)} trials"
     with transaction.atomic():
         job = _queued(
@@ -153,8 +155,7 @@ def ensemble(search: Job, chosen: Iterable[Trial], *, by: User) -> Job:
             title=f"Ensemble of {named}",
             payload={
                 "dataset_version": search.payload.get("dataset_version"),
-                "search": search.pk,
-                outcomes.CHOSEN: members,
+                **pooled.model_dump(mode="json"),
                 "task_done": True,  # it is all in the jobs that follow it
             },
             pool=search.pool,
@@ -173,10 +174,10 @@ def clone(job: Job, *, by: User) -> Job:
     Raises:
         Conflict: the job does not come from an experiment.
     """
-    if outcomes.CHOSEN in job.payload:
-        search = Job.objects.get(pk=job.payload["search"])
-        numbers = [member["trial"] for member in job.payload[outcomes.CHOSEN]]
-        return ensemble(search, search.trials.filter(number__in=numbers).order_by("number"), by=by)
+    if (pooled := outcomes.pooled_of(job)) is not None:
+        search = Job.objects.get(pk=pooled.search)
+        trials = search.trials.filter(number__in=pooled.numbers)
+        return ensemble(search, trials.order_by("number"), by=by)
     if job.revision is None or job.parent_id is not None:
         raise Conflict(f"job {job.pk} ({job.kind}) has no experiment of its own to run again")
     return submit(job.revision, by=by)

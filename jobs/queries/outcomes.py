@@ -11,6 +11,7 @@ from jobs.errors import Conflict
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.spec.outside import OutsideSearch
 from jobs.spec.pareto import fronts
+from jobs.spec.pooled import Pooled
 from jobs.spec.search import RUNGS, Objective, SearchSpec
 from jobs.spec.search_space import Space
 from jobs.states import JobKind, JobState, TrialState
@@ -27,9 +28,6 @@ EXHAUSTED = "exhausted"
 FIRST = "first_revision"
 """The key that holds which revision a search began with, once it was revised."""
 
-CHOSEN = "chosen"
-"""The key of an ensemble's payload that holds the trials that somebody chose for it, with their values."""
-
 WITHDRAWN = "withdrawn"
 """The source of a trial that its algorithm took back before it began: it counts as none."""
 
@@ -43,6 +41,16 @@ OUTSIDE = "outside"
 def outside_of(root: Job) -> OutsideSearch:
     """Return how a search is run whose trials outside scripts run."""
     return OutsideSearch.model_validate(root.payload[OUTSIDE])
+
+
+def pooled_of(job: Job) -> Pooled | None:
+    """Return the trials that somebody chose for an ensemble; None of every other job."""
+    return Pooled.read(job.payload)
+
+
+def leads_on(root: Job) -> bool:
+    """Say whether a root has steps that follow it; gates, registrations and profiles are one task each."""
+    return root.kind in (JobKind.SEARCH, JobKind.TRAIN) or pooled_of(root) is not None
 
 
 def objective_of(root: Job) -> Objective:
@@ -225,7 +233,7 @@ def dataset_in(project: Project, slug: str) -> Dataset | None:
 
 def results(root: Job) -> dict[str, Any]:
     """Return the `results` of a root job from its rows."""
-    if root.kind not in (JobKind.SEARCH, JobKind.TRAIN) and CHOSEN not in root.payload:
+    if not leads_on(root):
         return dict(root.results)
     out: dict[str, Any] = dict(root.results)
     best = best_trials(root, limit=1) if root.kind == JobKind.SEARCH else Trial.objects.none()

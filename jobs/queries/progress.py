@@ -111,8 +111,8 @@ def _seconds_left(job: Job, open_units: float) -> float | None:
 
 def _search_of(job: Job) -> Job | None:
     """Return the search whose trials tell how long a training takes: the job, or where it was chosen from."""
-    if outcomes.CHOSEN in job.payload:
-        return Job.objects.select_related("revision").filter(pk=job.payload["search"]).first()
+    if (pooled := outcomes.pooled_of(job)) is not None:
+        return Job.objects.select_related("revision").filter(pk=pooled.search).first()
     return job if job.kind == JobKind.SEARCH else None
 
 

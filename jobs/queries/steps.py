@@ -2,7 +2,7 @@
 
 from jobs.errors import Conflict
 from jobs.models import Job
-from jobs.queries.outcomes import CHOSEN
+from jobs.queries import outcomes
 from jobs.spec.after import AfterSpec, Ensemble, Retrain
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import JobKind
@@ -20,9 +20,10 @@ def followed(root: Job) -> ExperimentSpec:
     if root.revision is None:
         raise Conflict(f"job {root.pk} does not come from an experiment")
     spec = root.revision.spec
-    if CHOSEN not in root.payload:
+    pooled = outcomes.pooled_of(root)
+    if pooled is None:
         return spec
-    retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": len(root.payload[CHOSEN])})
+    retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": len(pooled.chosen)})
     after = AfterSpec(retrain=retrain, ensemble=spec.after.ensemble or Ensemble())
     return spec.model_copy(update={"after": after})
 
@@ -36,7 +37,7 @@ def has_after(spec: ExperimentSpec) -> bool:
 def steps_of(root: Job) -> list[JobKind]:
     """List the kinds of jobs that a root leads to, in order."""
     kinds = planned(followed(root))
-    return kinds[1:] if CHOSEN in root.payload else kinds  # the search of what was chosen is another job
+    return kinds if outcomes.pooled_of(root) is None else kinds[1:]  # its search is another job
 
 
 def planned(spec: ExperimentSpec) -> list[JobKind]:

@@ -83,7 +83,11 @@ def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
     members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
-    return {"candidates": candidates, "outside_lines": outside.environment_of(row)}
+    return {
+        "candidates": candidates,
+        "outside_lines": outside.environment_of(row),
+        "pooled": outcomes.pooled_of(row),
+    }
 
 
 def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
