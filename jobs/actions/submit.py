@@ -141,43 +141,46 @@ def ensemble(search: Job, chosen: Iterable[Trial], *, by: User) -> Job:
     Raises:
         Forbidden: `by` may not run jobs in the project.
     """
-    access.require(by, search.project, access.Action.WRITE)
     members = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in chosen)
-    pooled = Pooled(search=search.pk, chosen=members)
+    return _pool(Pooled(search=search.pk, chosen=members), like=search, by=by)
+
+
+def _pool(pooled: Pooled, *, like: Job, by: User) -> Job:
+    """Queue an ensemble that is run like another job of its experiment."""
+    access.require(by, like.project, access.Action.WRITE)
     numbers = pooled.numbers
     named = f"trials {', '.join(map(str, numbers))}" if len(numbers) <= NAMED else f"{len(numbers)} trials"
     with transaction.atomic():
         job = _queued(
             kind=JobKind.ENSEMBLE,
-            project=search.project,
-            experiment=search.experiment,
-            revision=search.revision,
+            project=like.project,
+            experiment=like.experiment,
+            revision=like.revision,
             title=f"Ensemble of {named}",
             payload={
-                "dataset_version": search.payload.get("dataset_version"),
+                "dataset_version": like.payload.get("dataset_version"),
                 **pooled.model_dump(mode="json"),
                 "task_done": True,  # it is all in the jobs that follow it
             },
-            pool=search.pool,
-            priority=search.priority,
-            slots=search.slots,
-            max_restarts=search.max_restarts,
+            pool=like.pool,
+            priority=like.priority,
+            slots=like.slots,
+            max_restarts=like.max_restarts,
             created_by=by,
         )
-        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=search.project, trials=numbers)
+        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=like.project, trials=numbers)
     return job
 
 
 def clone(job: Job, *, by: User) -> Job:
-    """Queue the same revision again; of an ensemble of chosen trials, the same trials.
+    """Queue the same revision again; of an ensemble of chosen trials, the same values, run as it is.
 
     Raises:
+        Forbidden: `by` may not run jobs in the project.
         Conflict: the job does not come from an experiment.
     """
     if (pooled := outcomes.pooled_of(job)) is not None:
-        search = Job.objects.get(pk=pooled.search)
-        trials = search.trials.filter(number__in=pooled.numbers)
-        return ensemble(search, trials.order_by("number"), by=by)
+        return _pool(pooled, like=job, by=by)  # its search may have been revised since
     if job.revision is None or job.parent_id is not None:
         raise Conflict(f"job {job.pk} ({job.kind}) has no experiment of its own to run again")
     return submit(job.revision, by=by)

@@ -70,6 +70,18 @@ def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
     assert again.payload == job.payload
 
 
+def test_it_runs_again_as_it_was_run_whatever_became_of_its_search(yard: Yard, search: Job) -> None:
+    job = ensembles.make(search, [1, 3], by=yard.owner)
+    told = {"pool": "large", "priority": 90, "slots": 2, "max_restarts": 1}
+    Job.objects.filter(pk=job.pk).update(**told)
+    Job.objects.filter(pk=search.pk).update(revision=yard.revision(search={**SEARCH, "seed": 7}))
+    search.trials.all().delete()
+    job.refresh_from_db()
+    again = submit.clone(job, by=yard.owner)
+    assert (again.revision, again.payload) == (job.revision, job.payload)
+    assert {name: getattr(again, name) for name in told} == told
+
+
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
