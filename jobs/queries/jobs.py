@@ -135,9 +135,12 @@ def artifact(row: JobArtifact) -> Shown:
 
 
 def trials(job: Job) -> QuerySet[Trial]:
-    """Return a search's trials with their executions."""
-    executions = Prefetch("executions", Execution.objects.order_by("number"))
-    return job.trials.select_related("answered_by").prefetch_related(executions, "decisions")
+    """Return a search's trials with their executions and the decisions on them."""
+    return job.trials.select_related("answered_by").prefetch_related(*_beside_a_trial())
+
+
+def _beside_a_trial() -> tuple["Prefetch[Any]", str]:
+    return Prefetch("executions", Execution.objects.order_by("number")), "decisions"
 
 
 def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = None) -> Shown:
@@ -148,6 +151,7 @@ def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = 
         best: the number of the best one.
         standing: of all trials of its search, where there are several to show; it is looked up if None.
     """
+    prefetch_related_objects([row], *_beside_a_trial())  # what a list has fetched is not fetched again
     several = standing if standing is not None else outcomes.standing(row.job)
     scores = several.scores.get(row.pk)
     newest = row.checkpoints.filter(removed=None).order_by("-pk").first()

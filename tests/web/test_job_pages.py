@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from jobs.models import Checkpoint, Job
@@ -137,6 +139,17 @@ def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
         "execution 2",
     ):
         assert words in said, words
+
+
+def test_the_page_of_a_trial_asks_once_for_decisions_and_executions(browser: Client, search: Job) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        browser.get(f"/jobs/{search.pk}/trials/1")
+    of_trial = [query["sql"] for query in asked if '"trial_id" IN' in query["sql"]]
+    for table in ("jobs_trialdecision", "jobs_execution"):
+        assert sum(f'FROM "{table}"' in sql for sql in of_trial) == 1, table
+    assert not any(
+        'FROM "jobs_trialdecision"' in query["sql"] for query in asked if query["sql"] not in of_trial
+    )
 
 
 def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: Client, search: Job) -> None:
