@@ -13,10 +13,14 @@ from jobs.states import FINAL, JobKind, TrialState
 Shown = dict[str, Any]
 
 
+OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results")
+"""What steps, progress and results of a root read of its children; an error may hold a long traceback."""
+
+
 def for_lists(rows: QuerySet[Job]) -> QuerySet[Job]:
-    """Fetch beside the jobs what their one-line form needs."""
-    related = ("project", "experiment", "revision", "created_by", "parent")
-    return rows.select_related(*related).prefetch_related("children")
+    """Fetch beside the jobs what `detail` needs."""
+    children = Prefetch("children", Job.objects.only(*OF_A_CHILD))
+    return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
 
 
 def steps(root: Job) -> list[Shown]:

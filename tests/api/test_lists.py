@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from tests.factories import make_experiment, make_job, make_job_artifact
+from tests.factories import SEARCH, make_experiment, make_job, make_job_artifact, make_trials
 from tests.people import People
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +56,31 @@ def test_jobs_are_found_by_state_and_kind(people: People, call: Any) -> None:
     make_job(project=people.project, by=people.member, kind="search", state="failed")
     found = call(people.member).get("/jobs", state="failed", kind="train").json()["items"]
     assert [job["id"] for job in found] == [wanted.pk]
+
+
+def test_a_list_reads_once_what_follows_jobs_and_no_more_than_it_shows(people: People, call: Any) -> None:
+    spec = SEARCH | {"after": {"retrain": {"top": 3}, "ensemble": {}}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 1)
+    job.trials.update(finished=timezone.now())  # the time left is known by it
+    caller, told = call(people.owner), []
+    for ordinal, state in enumerate(("completed", "running", "running"), start=1):
+        child = {"kind": "train", "parent": job, "ordinal": ordinal, "results": {"metrics": {"test": {}}}}
+        make_job(experiment=experiment, by=people.owner, state=state, **child)
+        with CaptureQueriesContext(connection) as asked:
+            (shown,) = caller.get("/jobs", kind="search").json()["items"]
+        told.append([query["sql"] for query in asked])
+    assert [step["state"] for step in shown["steps"]] == [
+        "completed",
+        "completed",
+        "running",
+        "running",
+        None,
+    ]
+    assert len(told[2]) == len(told[1])
+    (children,) = (sql for sql in told[2] if '"jobs_job"."parent_id" IN' in sql)
+    assert '"results"' in children and '"payload"' not in children
 
 
 def test_experiments_that_never_ran_are_found(people: People, call: Any) -> None:
