@@ -13,7 +13,7 @@ class Decision(NamedTuple):
 
     Attributes:
         rule: what decided: the search's algorithm, or its pruner.
-        rung: at the end of which rung, from 0: how often the trial had been promoted before.
+        rung: at the end of which rung, from 0; None of a rule that judges at any epoch.
         epoch: where the trial stood.
         value: what it had reached there; None if it was no finite number.
         threshold: what it was held against; None where nobody was to go on.
@@ -24,7 +24,7 @@ class Decision(NamedTuple):
     """
 
     rule: str
-    rung: int
+    rung: int | None
     epoch: int | None
     value: float | None
     threshold: float | None
@@ -64,7 +64,7 @@ def _read(row: TrialDecision) -> Decision:
     saw: dict[str, Any] = row.saw
     return Decision(
         rule=row.rule,
-        rung=row.rung,
+        rung=row.rung if row.rule in RUNGS else None,  # pruners of these names have rungs as well
         epoch=row.epoch,
         value=row.value,
         threshold=saw.get("cutoff"),

@@ -153,8 +153,10 @@ def test_a_trial_says_what_was_decided_on_it(owner: Caller, search: Job) -> None
     trial.decisions.create(
         rule="asha", rung=0, epoch=3, value=0.8, saw={"promoted": True, "cutoff": 0.7, "of": 9}
     )
+    trial.decisions.create(rule="median", rung=0, epoch=4, saw={"promoted": False, "execution": 1})
     shown = owner.get(f"/jobs/{search.pk}/trials/1").json()
-    (decision,) = shown["decisions"]
+    decision, by_median = shown["decisions"]
+    assert (decision["rung"], by_median["rung"]) == (0, None)
     assert (shown["bracket"], shown["rung"]) == (0, 0)
     assert (decision["rule"], decision["threshold"], decision["of"], decision["promoted"]) == (
         "asha",

@@ -134,7 +134,7 @@ def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
         "5 trials",
         "nobody went on",
         "1 trial<",
-        "median pruner",
+        'median pruner</td><td class="num">–</td>',
         "7 others",
         "execution 2",
     ):
