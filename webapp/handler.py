@@ -14,8 +14,8 @@ from django.core.handlers.asgi import ASGIHandler
 class OneThreadHandler(ASGIHandler):
     """Changes to a thread once a request.
 
-    An asynchronous view still runs in the event loop, but holds its request's thread while it waits: each open
-    long poll costs an idle thread. A stream costs none, since it is sent once the view has returned.
+    An asynchronous view still runs in the event loop, but holds its request's thread while it waits: each
+    open long poll costs a thread that is idle.
     """
 
     _middleware_chain: Any
