@@ -51,5 +51,12 @@ class Compare(Frozen):
     curves: tuple[Curve, ...]
 
 
-Control = Annotated[Start | Rehearse | Yield | Checkpoint | Compare, Field(discriminator="op")]
+class Recorded(Frozen):
+    """These checkpoints are in the database, under these names: what is older will not be gone on from."""
+
+    op: Literal["recorded"] = "recorded"
+    folders: tuple[str, ...]
+
+
+Control = Annotated[Start | Rehearse | Yield | Checkpoint | Compare | Recorded, Field(discriminator="op")]
 CONTROL: TypeAdapter[Control] = TypeAdapter(Control)

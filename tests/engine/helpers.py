@@ -27,6 +27,9 @@ class Memory:
     def curves(self) -> list[Any]:
         return []
 
+    def recorded(self) -> list[str]:
+        return [args[0] for args, _ in self.of("checkpoint")]
+
     def of(self, kind: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         return [(args, named) for name, args, named in self.told if name == kind]
 

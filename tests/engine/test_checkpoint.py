@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from jobs.spec.task import CheckpointFolder
+from tests.engine.helpers import Memory
 from workers.engine import checkpoint
 from workers.engine.checkpoint import DiskFull, Snapshot
+from workers.engine.keeper import UNRECORDED, Keeper
 
 
 def snapshot(value=1.0):
@@ -78,40 +80,51 @@ def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path):
     assert checkpoint.newest_whole([kept.model_copy(update={"manifest": "0" * 64})]) is None
 
 
-def test_the_newest_stay_and_half_written_ones_of_earlier_attempts_go(tmp_path):
+def test_recorded_checkpoints_go_but_for_two_and_half_written_ones_of_earlier_attempts(tmp_path):
     for step in range(6):
         commit(tmp_path, step)
     for name in (".tmp-1-9", ".tmp-2-9"):
         (tmp_path / name).mkdir()
-    made_at(tmp_path, dict.fromkeys(range(6), 1000.0))
-    checkpoint.prune(tmp_path, fence=1)
-    assert names(tmp_path) == [".tmp-1-9", ".tmp-2-9", *(f"000000000{n}-1" for n in (0, 3, 4, 5))]
-    checkpoint.prune(tmp_path, fence=2)
-    assert names(tmp_path)[0] == ".tmp-2-9"
+    checkpoint.prune(tmp_path, fence=1, recorded="0000000003-1")
+    assert names(tmp_path) == [".tmp-1-9", ".tmp-2-9", *(f"000000000{n}-1" for n in (2, 3, 4, 5))]
+    checkpoint.prune(tmp_path, fence=2, recorded=None)
+    assert names(tmp_path) == [".tmp-2-9", *(f"000000000{n}-1" for n in (2, 3, 4, 5))]
 
 
 def names(folder):
     return sorted(f.name for f in folder.iterdir())
 
 
-def made_at(folder, times):
-    for step, moment in times.items():
-        os.utime(folder / f"{step:010}-1", (moment, moment))
-
-
-def test_one_that_is_older_than_a_lease_stays_while_recording_may_lag(tmp_path):
-    for step in range(60):
-        commit(tmp_path, step)
-    made_at(tmp_path, {step: 1000.0 + step for step in range(60)})
-    checkpoint.prune(tmp_path, fence=1)
-    assert [int(name[:10]) for name in names(tmp_path)] == [20, 40, 57, 58, 59]
-
-
 def test_what_a_run_went_on_from_stays_until_it_has_recorded_its_own(tmp_path):
     commit(tmp_path, 80)
-    (tmp_path / "0000000085-2").mkdir()
-    checkpoint.prune(tmp_path, fence=2)
-    assert names(tmp_path) == ["0000000080-1", "0000000085-2"]
+    for step in (85, 90):
+        (tmp_path / f"00000000{step}-2").mkdir()
+    checkpoint.prune(tmp_path, fence=2, recorded=None)
+    assert len(names(tmp_path)) == 3
+    checkpoint.prune(tmp_path, fence=2, recorded="0000000090-2")
+    assert names(tmp_path) == ["0000000085-2", "0000000090-2"]
+
+
+class Lagging(Memory):
+    """Nothing is recorded before it is let through."""
+
+    through = 0
+
+    def recorded(self):
+        return super().recorded()[: self.through]
+
+
+def test_while_nothing_is_recorded_all_stand_and_after_some_no_more_are_written(tmp_path):
+    report = Lagging(tmp_path)
+    keeper = Keeper(tmp_path / "c", report, fence=1, interval=0.0)
+    for step in range(20):
+        if keeper.due():
+            keeper.commit(snapshot(step), step=step, epoch=step)
+    assert names(tmp_path / "c") == [f"{step:010}-1" for step in range(UNRECORDED)]
+    report.through = 5
+    assert keeper.due(), "there is room again"
+    keeper.commit(snapshot(20), step=20, epoch=20)
+    assert names(tmp_path / "c") == [f"{step:010}-1" for step in (3, 4, 5, 6, 7, 20)]
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_says_so(tmp_path, monkeypatch):

@@ -8,11 +8,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jobs.spec.control import Checkpoint, Control, Start, Yield
+from jobs.spec.control import Checkpoint, Control, Recorded, Start, Yield
 from jobs.spec.events import FINAL, RUNNER_EVENT, RunnerEvent
 from jobs.spec.task import Task
 from tests.runner.forks import ROOT, Forked, ForkServer
@@ -45,6 +45,9 @@ class RunnerProcess:
         with os.fdopen(read_end, "rb") as pipe:
             for line in pipe:
                 event = RUNNER_EVENT.validate_json(line)
+                if event.type == "checkpoint":
+                    with suppress(OSError, ValueError):  # it may be dead, or let go of
+                        self.tell(Recorded(folders=(event.folder,)))
                 with self._news:
                     self.events.append(event)
                     self._news.notify_all()

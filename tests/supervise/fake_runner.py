@@ -32,6 +32,7 @@ class Fake:
         self.why: str | None = None
         self.more = threading.Event()
         self.ballast: list[bytes] = []
+        self.recorded: list[str] = []
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self) -> None:
@@ -46,6 +47,8 @@ class Fake:
                     self.say("ready" if order["threads"] < BROKEN else "failed", message="as told")
             elif order["op"] == "yield":
                 self.why = order["why"]
+            elif order["op"] == "recorded":
+                self.recorded += order["folders"]
             elif order["op"] == "compare":
                 self.say("log", line=f"told of {[curve['trial'] for curve in order['curves']]}")
         os._exit(0)
@@ -136,6 +139,12 @@ class Fake:
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
         self.say("checkpoint", folder=str(folder), **about, **fields)
+
+    def do_await_recorded(self, task: dict[str, Any], count: int) -> None:
+        while len(self.recorded) < count:
+            self.obey()
+            time.sleep(0.001)
+        self.say("log", line=f"recorded {self.recorded}")
 
     def do_environment(self, task: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(dict(os.environ)) + "\n")

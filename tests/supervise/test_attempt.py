@@ -86,6 +86,12 @@ async def test_files_outside_the_attempts_folder_are_refused(bench: Bench) -> No
     assert len([line for line in bench.ledger.lines() if "no file of this run" in line.line]) == 2
 
 
+async def test_a_runner_is_told_which_of_its_checkpoints_are_recorded(bench: Bench) -> None:
+    await bench.run(["checkpoint", 3], ["checkpoint", 6], ["await_recorded", 2])
+    (line,) = [line.line for line in bench.ledger.lines() if line.line.startswith("recorded")]
+    assert line == "recorded ['job-1/3-1-0', 'job-1/6-1-0']"
+
+
 async def test_checkpoints_are_named_relative_to_the_stores_root(bench: Bench) -> None:
     await bench.run(["checkpoint", 3])
     [checkpoint] = [event for event in bench.ledger.events[1] if isinstance(event, CheckpointCommitted)]

@@ -25,10 +25,8 @@ from workers.engine.killpoint import kill_point
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
-KEEP = 3
-"""Newest checkpoints left on disk: the last two, and one that a lagging supervisor still names."""
-WINDOW_SECONDS = 20.0
-"""Longer than a lease: a run whose supervisor could not record for that long is ended before."""
+KEEP = 2
+"""Recorded checkpoints left on disk: the newest, and one more for the case that it does not verify."""
 
 
 class DiskFull(EngineError):
@@ -176,28 +174,25 @@ def _restored(array: Array, dtype: str) -> Array:
     return array.view(getattr(ml_dtypes, dtype))
 
 
-def prune(parent: Path, fence: int, keep: int = KEEP) -> None:
+def prune(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
     """Delete the checkpoints that nobody will go on from, and what earlier attempts left half-written.
 
-    Only recorded checkpoints are gone on from, and recording may lag while the database is away. So
-    beside the newest `keep` the first of this window and of the one before stay, and those of earlier
-    attempts until this one has a whole window behind it.
+    Only recorded checkpoints are gone on from, and recording may lag while the database is away: what is
+    newer than the newest that is known to be recorded stays.
+
+    Args:
+        parent: the training's folder.
+        fence: number of the attempt.
+        recorded: name of that newest one; None while none is, and then all stay.
+        keep: how many stay of it and those before it, for the case that one does not verify.
     """
-    own = [folder for folder in standing(parent) if _fence_of(folder) == fence]
-    windows = {int(folder.stat().st_mtime // WINDOW_SECONDS): folder for folder in own}  # the oldest stands
-    kept = {*own[:keep], *(windows[window] for window in sorted(windows)[-2:])}
-    settled = len(windows) > 1
-    for folder in standing(parent):
-        if folder not in kept and (settled or folder in own):
+    if recorded is not None:
+        for folder in [folder for folder in standing(parent) if folder.name <= recorded][keep:]:
             shutil.rmtree(folder, ignore_errors=True)
     for folder in parent.glob(".tmp-*"):
         written_by = folder.name.split("-")[1]
         if written_by.isdigit() and int(written_by) < fence:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _fence_of(folder: Path) -> int:
-    return int(folder.name.rpartition("-")[2])
 
 
 def sizes(arrays: Mapping[str, list[Array]]) -> int:

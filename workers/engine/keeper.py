@@ -11,6 +11,8 @@ from workers.engine.report import Report
 INTERVAL = "TRAINYARD_CHECKPOINT_SECONDS"
 EVERY_EPOCH_BUT = 1.0
 WITHIN_AN_EPOCH = 30.0
+UNRECORDED = 8
+"""Checkpoints that stand without being recorded before no more are written: the database is away."""
 
 
 def configured_interval() -> float:
@@ -42,15 +44,21 @@ class Keeper:
         self._execution = execution
         self._interval = configured_interval() if interval is None else interval
         self._last = time.monotonic()
+        self._recorded: str | None = None
+        self._unrecorded: list[str] = []
 
     def due(self, *, within_epoch: bool = False) -> bool:
         """Say whether it is time for another one."""
         interval = max(self._interval, WITHIN_AN_EPOCH) if within_epoch else self._interval
-        return time.monotonic() - self._last >= interval
+        if time.monotonic() - self._last < interval:
+            return False
+        self._hear()
+        return len(self._unrecorded) < UNRECORDED
 
     def commit(self, snapshot: Snapshot, *, step: int, epoch: int) -> None:
         """Write a checkpoint, say so, delete what is too old."""
         done = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step)
+        self._unrecorded.append(done.folder.name)
         self._report.checkpoint(
             str(done.folder),
             step=step,
@@ -59,5 +67,14 @@ class Keeper:
             size=done.bytes,
             execution=self._execution,
         )
-        checkpoint.prune(self._parent, self._fence)
+        self._hear()
+        checkpoint.prune(self._parent, self._fence, self._recorded)
         self._last = time.monotonic()
+
+    def _hear(self) -> None:
+        """Take note of which of ours are recorded by now."""
+        for folder in map(Path, self._report.recorded()):
+            ours = (self._parent / folder.name).parts[-len(folder.parts) :] == folder.parts
+            if ours and folder.name in self._unrecorded:
+                self._recorded = folder.name
+                self._unrecorded = self._unrecorded[self._unrecorded.index(folder.name) + 1 :]

@@ -94,6 +94,10 @@ class Unheard:
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """See `Report.artifact`."""
 
+    def recorded(self) -> Sequence[str]:
+        """See `Report.recorded`."""
+        return ()
+
     def curves(self) -> Sequence[Curve]:
         """See `Report.curves`."""
         return ()

@@ -73,6 +73,12 @@ class Report(Protocol):
     def request(self) -> Request | None:
         """Return what was asked of the task since, if anything; `checkpoint` is returned once."""
 
+    def recorded(self) -> Sequence[str]:
+        """Return the folders of this task's checkpoints that are recorded, as told since the last call.
+
+        They may be relative to the folder of all checkpoints.
+        """
+
     def curves(self) -> Sequence[Curve]:
         """Return how far trainings came that ended elsewhere, as told since the last call."""
 

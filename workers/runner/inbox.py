@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from jobs.spec.control import CONTROL, Checkpoint, Compare, Rehearse, Start, Yield
+from jobs.spec.control import CONTROL, Checkpoint, Compare, Recorded, Rehearse, Start, Yield
 from jobs.spec.pruning import Curve
 from workers.engine.report import Request, Why
 
@@ -24,6 +24,7 @@ class Inbox:
     def __init__(self) -> None:
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
         self._told: queue.SimpleQueue[Curve] = queue.SimpleQueue()
+        self._recorded: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._why: Why | None = None
         self._wants_checkpoint = False
         self._busy = False
@@ -50,6 +51,7 @@ class Inbox:
         """Forget what was asked of an earlier task, and told to it."""
         self._wants_checkpoint = False
         self.curves()
+        self.recorded()
         if not self.ended:
             self._why = None
 
@@ -64,7 +66,11 @@ class Inbox:
 
     def curves(self) -> list[Curve]:
         """Return what the running task was told since the last call: how far other trainings came."""
-        return [self._told.get_nowait() for _ in range(self._told.qsize())]  # nobody else takes any
+        return _taken(self._told)
+
+    def recorded(self) -> list[str]:
+        """Return what the running task was told since the last call: which checkpoints are recorded."""
+        return _taken(self._recorded)
 
     def _read(self, stream: BinaryIO) -> None:
         for line in stream:
@@ -88,7 +94,14 @@ class Inbox:
             case Compare(curves=curves):
                 for curve in curves:
                     self._told.put(curve)
+            case Recorded(folders=folders):
+                for folder in folders:
+                    self._recorded.put(folder)
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
         self._why, self.ended = "stop", True
         self._starts.put(None)
+
+
+def _taken[T](told: "queue.SimpleQueue[T]") -> list[T]:
+    return [told.get_nowait() for _ in range(told.qsize())]  # nobody else takes any

@@ -146,6 +146,10 @@ class Speaker:
         """See `Report.request`."""
         return self._inbox.request()
 
+    def recorded(self) -> Sequence[str]:
+        """See `Report.recorded`."""
+        return self._inbox.recorded()
+
     def curves(self) -> Sequence[Curve]:
         """See `Report.curves`."""
         return self._inbox.curves()

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from jobs.errors import StaleFence, StaleState
-from jobs.spec.events import RUNNER_EVENT, RunnerEvent
+from jobs.spec.control import Recorded
+from jobs.spec.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from workers.supervise.backoff import Backoff
 from workers.supervise.ledger import Ledger, LedgerAway, Stored
 from workers.supervise.spool import Spool
@@ -35,6 +36,8 @@ class Recorder:
         self._more = asyncio.Event()
         self._closing = asyncio.Event()
         self.acknowledged = 0
+        self.tell: Callable[[Recorded], None] | None = None
+        """Tells the runner which of its checkpoints are recorded, while there is one to be told."""
 
     def add(self, event: RunnerEvent) -> None:
         """Spool an event of our own. Raises OSError when the disk is full."""
@@ -84,6 +87,9 @@ class Recorder:
         events, stored = await self._vetting.vet([*_parsed(batch.lines)])
         await self._until_acknowledged(events, batch.end, stored)
         self.acknowledged = batch.end
+        folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
+        if folders and self.tell is not None:
+            self.tell(Recorded(folders=folders))
 
     async def _until_acknowledged(
         self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, Stored]

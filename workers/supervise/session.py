@@ -81,8 +81,10 @@ class Session:
         watchers = [self._spawn(watch()) for watch in self._watches()]
         try:
             self._runner.tell(start)
+            self._recorder.tell = self._runner.tell
             await asyncio.wait({ending})
         finally:
+            self._recorder.tell = None
             for watcher in watchers:
                 watcher.cancel()
             if self._last_word is None:
