@@ -17,6 +17,8 @@ from jobs.spec import events as said
 from jobs.states import JobKind, JobState, TrialState
 
 Files = Mapping[str, store.StoredFile]
+MOST_WARNINGS = 20
+"""Further ones are in the job's events alone."""
 REACHED = ("score", "best_epoch", "epochs", "metrics", "best")
 """What an execution says of itself when it ends, and its row has."""
 
@@ -90,6 +92,8 @@ class _Words:
                 self._execution(event)
             case said.ArtifactWritten():
                 self._artifact(event, self.stored[event.path])
+            case said.Warned():
+                self._warn(event)
         return self.public(event)
 
     def _turn(self, trial: Trial, event: said.TrialBegun | said.TrialDone) -> Event | None:
@@ -211,6 +215,13 @@ class _Words:
             case said.Metric():
                 body["points"] = [list(point) for point in event.points]
         return body | who
+
+    def _warn(self, event: said.Warned) -> None:
+        """Keep what the job's page and results shall say; each attempt and trial may warn of the same."""
+        job = Job.objects.select_for_update().only("warnings").get(pk=self.attempt.job_id)
+        warning = {"code": event.code, "message": event.message}
+        if warning not in job.warnings and len(job.warnings) < MOST_WARNINGS:
+            Job.objects.filter(pk=job.pk).update(warnings=[*job.warnings, warning])
 
     def _moment(self, event: said.RunnerEvent) -> dt.datetime:
         """Return when an event was, by the runner's clock; now if that is not in the past."""

@@ -58,6 +58,7 @@ class Job(models.Model):
     why_waiting = models.CharField(max_length=500, blank=True)
     progress = models.JSONField(default=dict, help_text="done, total, unit, rate as the newest attempt said")
     results = models.JSONField(default=dict)
+    warnings = models.JSONField(default=list, help_text="[{code, message}], as runners told, each once")
     error = models.JSONField(null=True)
     event_seq = models.PositiveBigIntegerField(default=0, help_text="the last cursor given out (roots only)")
     suggest_until = models.DateTimeField(null=True, help_text="lease of whoever makes suggestions")

@@ -106,7 +106,7 @@ def why_waiting(job: Job) -> str:
 
 def _results(job: Job, family: list[Job]) -> Shown:
     results = job.results or (outcomes.results(job) if job.kind == JobKind.SEARCH else {})
-    warnings = [w for member in family for w in member.results.get("warnings", [])]
+    warnings = [w for member in family for w in member.warnings]
     versions = ModelVersion.objects.filter(source_job__in=family).order_by("pk")
     return results | {
         "artifacts": [artifact(row) for row in artifacts(family)],

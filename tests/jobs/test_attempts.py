@@ -6,6 +6,7 @@ from jobs import clock
 from jobs.actions import attempts, control, endings, pipeline, schedule
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries
+from jobs.queries import jobs as shown
 from jobs.queries.chunks import unpack_events
 from jobs.spec import events as said
 from jobs.states import Outcome
@@ -137,6 +138,15 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"
+
+
+def test_what_a_runner_warns_of_is_told_once_with_the_results(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    warned = said.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
+    worker.say(attempt, said.Started(time=time.time()), warned, warned)
+    job.refresh_from_db()
+    assert shown.detail(job)["results"]["warnings"] == [{"code": "cap", "message": warned.message}]
+    assert sum(event["type"] == "warning" for event in all_events(job)) == 2
 
 
 def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorker) -> None:
