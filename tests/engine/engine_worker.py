@@ -39,7 +39,7 @@ class Outlet:
 
 
 class Inbox:
-    """Asks for nothing, and tells what a test puts into `told`."""
+    """Asks for nothing, tells what a test puts into `told`, and of no checkpoint that it is recorded."""
 
     def __init__(self) -> None:
         self.told: list[Curve] = []
@@ -50,6 +50,9 @@ class Inbox:
     def curves(self) -> list[Curve]:
         said, self.told = self.told, []
         return said
+
+    def recorded(self) -> list[str]:
+        return []
 
 
 class EngineWorker(PretendWorker):
