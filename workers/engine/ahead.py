@@ -34,6 +34,8 @@ OF_NO_STEP = ("cache", "log", "dump", "dir", "debug", "profil", "traceback")
 """JAX's settings with these in their names are about files and messages."""
 VARIABLES = ("XLA_", "JAX_", "KERAS_", "NPROC", "OMP_", "CUDA_", "LIBTPU_")
 """Beginnings of the environment variables that compilers read."""
+OF_NO_PROGRAM = ("CUDA_VISIBLE_DEVICES", "JAX_COMPILATION_CACHE_DIR")
+"""Not which of several like devices a runner has: their programs are the same."""
 CHECKSUM = hashlib.sha256().digest_size
 
 
@@ -90,7 +92,7 @@ def made_of() -> dict[str, Any]:
         "constants": constants(),
         "settings": {name: str(getattr(jax.config, name, None)) for name in _settings()},
         "keras": [keras.config.floatx(), keras.config.epsilon(), keras.config.image_data_format()],
-        "environment": {k: v for k, v in os.environ.items() if k.startswith(VARIABLES)},
+        "environment": {name: value for name, value in os.environ.items() if _is_read(name)},
         "device": [device.platform, device.device_kind, device.client.platform_version, jax.device_count()],
     }
 
@@ -100,6 +102,10 @@ def constants() -> dict[str, Any]:
     """Return what cannot change while a process lives; a fork server asks once for all its runners."""
     libraries = {name: version(name) for name in LIBRARIES}
     return {"libraries": libraries, "code": _code_digest(), "processor": _processor()}
+
+
+def _is_read(variable: str) -> bool:
+    return variable.startswith(VARIABLES) and variable not in OF_NO_PROGRAM
 
 
 def _code_digest() -> str:
