@@ -224,7 +224,7 @@ class Window(NamedTuple):
 
 def slowdown(bench: Bench, pairs: int) -> None:
     """Print how much slower a real training's epochs are while points flood beside it."""
-    wish = spec("digits", fit={"epochs": 10_000, "batch_size": 128, "learning_rate": 0.001, "seed": 3})
+    wish = spec("digits", fit={"epochs": 100_000, "batch_size": 128, "learning_rate": 0.001, "seed": 3})
     training = bench.yard.submit(wish)
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
     mine = [process for process in bench.yard.everything() if process.name() == "ty-runner"]
