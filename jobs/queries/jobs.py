@@ -13,7 +13,7 @@ from jobs.states import FINAL, JobKind, TrialState
 Shown = dict[str, Any]
 
 
-OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results")
+OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results", "warnings")
 """What steps, progress and results of a root read of its children; an error may hold a long traceback."""
 
 
