@@ -13,15 +13,19 @@ from jobs.spec.control import Recorded
 from jobs.spec.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from workers.supervise.backoff import Backoff
 from workers.supervise.ledger import Ledger, LedgerAway, Stored
+from workers.supervise.pace import Pace
 from workers.supervise.spool import Spool
 from workers.supervise.timing import Timing
 from workers.supervise.vetting import Vetting
 
 log = logging.getLogger(__name__)
 
+BURST = 3
+"""Commits at once after a rest, so that no metric waits for the sample of memory or the line before it."""
+
 
 class Recorder:
-    """One writer for one attempt. At once when idle; under load one commit each `timing.commit` seconds.
+    """One writer for one attempt: at once where little is said, else one commit each `timing.commit` seconds.
 
     With the database away the spool grows and the run goes on; a batch is repeated unchanged until it is
     acknowledged, so nothing is lost or written twice.
@@ -33,6 +37,7 @@ class Recorder:
         self._ledger = ledger
         self._vetting = vetting
         self._timing = timing
+        self._pace = Pace(timing.commit, BURST)
         self._more = asyncio.Event()
         self._closing = asyncio.Event()
         self.acknowledged = 0
@@ -65,14 +70,14 @@ class Recorder:
             while await self._wait_for_more():
                 began = time.monotonic()
                 await self._record_next()
-                await self._pause(self._timing.commit - (time.monotonic() - began))
+                await self._pause(self._pace.taken(began))
         finally:
             syncing.cancel()
 
     async def _pause(self, seconds: float) -> None:
         """Let more events gather; what is left at the end waits for nothing."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), max(0.0, seconds))
+            await asyncio.wait_for(self._closing.wait(), seconds)
 
     async def _wait_for_more(self) -> bool:
         while self.acknowledged == self._spool.size:
