@@ -32,6 +32,7 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
 import numpy as np
 
+from benchmarks.peers.bare_jax import trains
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.profile import Profile
 from workers.engine.data.dataset import Dataset
@@ -181,6 +182,13 @@ def hand_over(case: Case, made: Prepared, fits: list[Fit], folder: Path) -> None
         fit.ask(network=str(network), rows=str(rows), fit=told, steps=STEPS_PER_EXECUTION)
 
 
+def bare(case: Case, made: Prepared) -> Train:
+    """Return what trains the same network in JAX alone."""
+    x, y = made.batches.x, made.batches.y
+    fit = {"batch_size": case.batch_size, "learning_rate": FIT["learning_rate"]}
+    return trains(x, y, units=case.args["units"], **fit)
+
+
 def in_turn(sides: dict[Any, Train], epochs: int, rounds: int) -> dict[Any, list[float]]:
     """Return each side's CPU seconds an epoch, round by round; each round begins with another side."""
     found = defaultdict(list)
@@ -204,6 +212,8 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
     ours, way = looping(made)
     epochs = max(1, round(TURN_SECONDS / fits[0].trains()[1](1)))
     sides: dict[Any, Train] = {"ours": ours}
+    if case in MLPS:
+        sides["bare"] = bare(case, made)
     best = {}
     for fit in fits:
         trains = fit.trains()
@@ -216,7 +226,8 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
     for fit in fits:
         shown = [ratios(found[fit, steps], found["ours"]) for steps in (1, best[fit])]
         cells = [case.name, str(case.args.get("units", "")), str(case.batch_size), fit.keras]
-        cells += [milliseconds(found["ours"]), milliseconds(found[fit, 1]), said(shown[0]), str(best[fit])]
+        cells += [milliseconds(found[side]) if side in found else "" for side in ("bare", "ours", (fit, 1))]
+        cells += [said(shown[0]), str(best[fit])]
         print_row([*cells, milliseconds(found[fit, best[fit]]), said(shown[1]), way, f"{cost:.0f}"])
         medians.append([statistics.median(each) for each in shown])
     return medians
@@ -236,9 +247,20 @@ def milliseconds(seconds: list[float]) -> str:
     return f"{1000 * statistics.median(seconds):.1f}"
 
 
-HEADS = ["", "units", "batch", "keras", "ours, ms", "fit, ms", "fit / ours", "best steps", "best, ms"]
+HEADS = [
+    "",
+    "units",
+    "batch",
+    "keras",
+    "bare, ms",
+    "ours, ms",
+    "fit, ms",
+    "fit / ours",
+    "best steps",
+    "best, ms",
+]
 HEADS += ["best / ours", "way", "cost, s"]
-WIDTHS = [27, 5, 5, 21, 8, 8, 18, 10, 8, 18, 4, 7]
+WIDTHS = [27, 5, 5, 21, 8, 8, 8, 18, 10, 8, 18, 4, 7]
 
 
 def print_row(cells: Iterable[str]) -> None:

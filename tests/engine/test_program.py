@@ -1,5 +1,7 @@
 """Compiled programs: they train as Keras' `fit` does, and are shared by all trials that can share them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -249,6 +251,25 @@ def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
     monkeypatch.setattr(program, "trained", 1e6)
     loop.epoch(3, 0, [], lambda _: None)
     assert (loop.way, program.worth_measuring(left=10)) == ("one", False)
+
+
+@pytest.mark.parametrize(("seconds", "way"), [(0.85, "one"), (0.95, "many"), (1.2, "many")])
+def test_one_step_a_call_is_taken_where_it_is_clearly_faster(data, monkeypatch, seconds, way):
+    from workers.engine import program as module
+    from workers.engine.setup import prepare
+
+    program = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
+    now, took = [0.0], {"many": 1.0, "one": seconds}
+
+    def train(way, *_):
+        now[0] += took[way]
+
+    monkeypatch.setattr(program, "train", train)
+    monkeypatch.setattr(
+        module, "time", SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0])
+    )
+    program.measure(([], [], [], []), None, None, range(3))
+    assert program.way == way
 
 
 def test_timing_both_ways_is_not_worth_it_for_what_soon_ends(data):

@@ -24,6 +24,9 @@ WORTH_ALL = 30.0
 """and always after this many, however little is left of the training that is at it."""
 COMPILING = 1.0
 """Seconds that compiling the other way takes at least, where the first one came out of the cache."""
+CLEARLY = 0.9
+"""One step a call must take less than this part of the time: where both are alike, others may have the core
+that its Python between the steps needs."""
 ROUNDS = 5
 TRIAL_STEPS = 64
 
@@ -199,7 +202,7 @@ class Program:
         return (self.trained > WORTH * cost and ahead > cost) or self.trained > WORTH_ALL * cost
 
     def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
-        """Time both ways on this very model, on copies of the state, and keep to the faster one."""
+        """Time both ways on this very model, on copies of the state, and keep one if it is clearly faster."""
         steps = steps[:TRIAL_STEPS]
         # With one thread its own time says more: others may take the core while one of the ways runs.
         alone = jax.default_backend() == "cpu" and os.environ.get("NPROC") == "1"
@@ -212,7 +215,7 @@ class Program:
                 self.train(way, copy, dials, data, steps)
                 if turn:
                     seconds[way].append(clock() - began)
-        self._choice.make(min(WAYS, key=lambda way: min(seconds[way])))
+        self._choice.make("one" if min(seconds["one"]) < CLEARLY * min(seconds["many"]) else "many")
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
         return x[rows].astype("float32"), y[rows], weights
