@@ -268,8 +268,27 @@ def test_one_step_a_call_is_taken_where_it_is_clearly_faster(data, monkeypatch, 
     monkeypatch.setattr(
         module, "time", SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0])
     )
+    program.trained, program.steps = 1.0, 100
     program.measure(([], [], [], []), None, None, range(3))
     assert program.way == way
+
+
+@pytest.mark.parametrize(
+    ("rows", "layers", "way"),
+    [
+        (64, [("Conv2D", 16, 3)], "one"),
+        (1, [("Conv2D", 16, 3)], "many"),
+        (512, [("Flatten",), ("Dense", 512)], "many"),
+    ],
+)
+def test_a_model_that_convolves_for_long_begins_with_one_step_a_call(rows, layers, way):
+    import keras
+
+    from workers.engine.choice import guess
+
+    made = [getattr(keras.layers, name)(*args) for name, *args in layers]
+    inner = keras.Sequential([keras.Input((28, 28, 1)), *made])
+    assert guess(keras.Sequential([inner, keras.layers.Flatten()]), rows) == way
 
 
 def test_timing_both_ways_is_not_worth_it_for_what_soon_ends(data):

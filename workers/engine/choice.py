@@ -1,12 +1,46 @@
-"""Which way of running steps is the faster one for a model: timed once, and remembered where programs are."""
+"""Which way of running steps is faster for a model: guessed, timed once, remembered beside its programs."""
 
-from typing import Literal, get_args
+import math
+from typing import Any, Literal, get_args
+
+import jax
 
 from workers.engine import ahead, compilecache
 
 Way = Literal["many", "one"]
 WAYS: tuple[Way, ...] = get_args(Way)
 """Many steps a call, or one: equal but for rounding."""
+QUICK_FLOPS = 5e6
+"""What a CPU computes in about the time that Python takes between two steps."""
+
+
+def guess(model: Any, rows: int) -> Way:
+    """Return the way to begin with where nobody has timed the model yet.
+
+    Many steps a call spare Python between the steps. On CPU convolutions pay for that where they compute for
+    longer: XLA has a library for them, which it does not call inside a loop.
+
+    Args:
+        model: built.
+        rows: of a batch.
+    """
+    work = rows * sum(_operations(layer) for layer in model._flatten_layers(include_self=False))
+    return "one" if jax.default_backend() == "cpu" and work > QUICK_FLOPS else "many"
+
+
+def _operations(layer: Any) -> int:
+    """Return about how many floating point operations of a training step a convolution does for a row.
+
+    Its kernels multiply and add at each place of the output, and twice more for the gradients.
+    """
+    if not hasattr(layer, "kernel_size"):
+        return 0
+    try:
+        shape = layer.output.shape
+    except (AttributeError, ValueError):  # called within a class of somebody's own, or in several places
+        shape = ()
+    kernels = sum(math.prod(weight.shape) for weight in layer.trainable_weights if len(weight.shape) > 1)
+    return 6 * kernels * math.prod(size or 1 for size in shape[1:-1])
 
 
 class Choice:

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from workers.engine.ahead import Ahead
-from workers.engine.choice import WAYS, Choice, Way
+from workers.engine.choice import WAYS, Choice, Way, guess
 from workers.engine.data.table import Array
 from workers.engine.dials import dials_of, turned
 
@@ -28,7 +28,8 @@ CLEARLY = 0.9
 """One step a call must take less than this part of the time: where both are alike, others may have the core
 that its Python between the steps needs."""
 ROUNDS = 5
-TRIAL_STEPS = 64
+TRIAL_SECONDS = 0.1
+"""Of a round, in the way that was trained so far."""
 
 CALL_SECONDS = 0.25
 """How long one call into a program may take: requests are heard and progress is said between calls."""
@@ -76,6 +77,7 @@ class Program:
         self._logs = self._ahead(self._results)
         self.pace = Pace()
         self._choice = Choice(key)
+        self._guess = guess(model, len(batch[0]))
         self._compiling: float | None = None
         self.trained = 0.0
         """Seconds spent on training, the first call left out, in which most of the compiling is done."""
@@ -88,8 +90,8 @@ class Program:
 
     @property
     def way(self) -> Way:
-        """Say which way is the faster one, as far as it is known."""
-        return self._choice.way or "many"
+        """Say which way is the faster one, as far as it is known, else what to begin with."""
+        return self._choice.way or self._guess
 
     def _prepare_metrics(self, batch: tuple[Array, Array, Array]) -> None:
         """Let the model make the variables of its metrics, as `fit` does before its first step."""
@@ -203,7 +205,7 @@ class Program:
 
     def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
         """Time both ways on this very model, on copies of the state, and keep one if it is clearly faster."""
-        steps = steps[:TRIAL_STEPS]
+        steps = steps[: max(1, int(TRIAL_SECONDS * self.steps / self.trained))]
         # With one thread its own time says more: others may take the core while one of the ways runs.
         alone = jax.default_backend() == "cpu" and os.environ.get("NPROC") == "1"
         clock = time.process_time if alone else time.perf_counter
