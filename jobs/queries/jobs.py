@@ -5,7 +5,16 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
-from jobs.models import Attempt, Execution, Job, JobArtifact, MetricSeries, ModelVersion, Trial
+from jobs.models import (
+    Attempt,
+    Checkpoint,
+    Execution,
+    Job,
+    JobArtifact,
+    MetricSeries,
+    ModelVersion,
+    Trial,
+)
 from jobs.queries import decisions, outcomes, progress
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
@@ -139,12 +148,21 @@ def artifact(row: JobArtifact) -> Shown:
 
 
 def trials(job: Job) -> QuerySet[Trial]:
-    """Return a search's trials with their executions and the decisions on them."""
+    """Return a search's trials with their executions, the decisions on them and their checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_beside_a_trial())
 
 
-def _beside_a_trial() -> tuple["Prefetch[Any]", str]:
-    return Prefetch("executions", Execution.objects.order_by("number")), "decisions"
+STANDING = "standing_checkpoints"
+OF_A_CHECKPOINT = ("trial", "execution", "step", "epoch", "bytes")
+
+
+def _beside_a_trial() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
+    standing = Checkpoint.objects.filter(removed=None).order_by("-pk").only(*OF_A_CHECKPOINT)
+    return (
+        Prefetch("executions", Execution.objects.order_by("number")),
+        "decisions",
+        Prefetch("checkpoints", standing, to_attr=STANDING),
+    )
 
 
 def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = None) -> Shown:
@@ -158,7 +176,7 @@ def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = 
     prefetch_related_objects([row], *_beside_a_trial())  # what a list has fetched is not fetched again
     several = standing if standing is not None else outcomes.standing(row.job)
     scores = several.scores.get(row.pk)
-    newest = row.checkpoints.filter(removed=None).order_by("-pk").first()
+    newest: Checkpoint | None = next(iter(getattr(row, STANDING)), None)
     return {
         "number": row.number,
         "state": row.state,

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from jobs.models import Checkpoint
 from tests.factories import SEARCH, make_experiment, make_job, make_job_artifact, make_trials
 from tests.people import People
 
@@ -81,6 +82,23 @@ def test_a_list_reads_once_what_follows_jobs_and_no_more_than_it_shows(people: P
     assert len(told[2]) == len(told[1])
     (children,) = (sql for sql in told[2] if '"jobs_job"."parent_id" IN' in sql)
     assert '"results"' in children and '"payload"' not in children
+
+
+def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call: Any) -> None:
+    job = make_job(experiment=make_experiment(project=people.project, by=people.owner), by=people.owner)
+    for trial in make_trials(job, 4):
+        for step in (10, 20, 30):
+            checkpoint = {"trial": trial, "execution": 1, "attempt": 1, "step": step, "epoch": step // 10}
+            Checkpoint.objects.create(job=job, folder=f"{trial.number}/{step}", bytes=1, **checkpoint)
+    Checkpoint.objects.filter(step=30).update(removed=timezone.now())
+    caller, counts = call(people.owner), set()
+    caller.get("/me")
+    for most in (1, 3):
+        with CaptureQueriesContext(connection) as asked:
+            shown = caller.get(f"/jobs/{job.pk}/trials", limit=most).json()["items"]
+        counts.add(len(asked))
+        assert [trial["checkpoint"]["step"] for trial in shown] == [20] * most
+    assert len(counts) == 1
 
 
 def test_experiments_that_never_ran_are_found(people: People, call: Any) -> None:
