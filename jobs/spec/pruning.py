@@ -4,8 +4,10 @@ The rules are pure functions of what others had reached, so the runner decides a
 too, and the same curves give the same decision.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import itemgetter
 from statistics import median
 from typing import Annotated, Literal, Self
 
@@ -58,6 +60,9 @@ PRUNERS: dict[str, type[MedianPruner | AshaPruner | HyperbandPruner]] = {
 Pruner = Annotated[MedianPruner | AshaPruner | HyperbandPruner, Field(discriminator="kind")]
 
 
+_EPOCH = itemgetter(0)
+
+
 class Curve(Frozen):
     """How far a training came.
 
@@ -79,7 +84,8 @@ class Curve(Frozen):
         """Return its best value up to an epoch; None where it did not come so far, or had none."""
         if epoch > self.epochs and not self.over:
             return None
-        return next((value for at, value in reversed(self.best) if at <= epoch), None)
+        place = bisect_right(self.best, epoch, key=_EPOCH)  # asked of every other training at each epoch
+        return self.best[place - 1][1] if place else None
 
 
 class Verdict(Frozen):

@@ -1,7 +1,9 @@
 """The rules by which trainings are cut short, against an independent count."""
 
 import random
+from collections.abc import Iterator
 from statistics import median
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -51,6 +53,26 @@ def test_what_ended_by_itself_counts_at_later_epochs_and_what_was_pruned_does_no
     assert judge(pruner, [curve(1, 0.1)], mine, whole=9, maximize=False) is None
     assert judge(pruner, [curve(1, 0.1, over=True)], mine, whole=9, maximize=False) is not None
     assert judge(pruner, [curve(1, 0.1, over=True, execution=2)], mine, whole=9, maximize=False) is None
+
+
+class Counting(tuple[Any, ...]):
+    """The values of a curve; counts how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return (self[place] for place in reversed(range(len(self))))
+
+
+def test_a_long_curve_is_not_walked_through_at_every_epoch() -> None:
+    best = Counting((2 * place, 1.0 / place) for place in range(1, 1001))
+    long = Curve.model_construct(trial=1, execution=1, epochs=2000, over=True, best=best)
+    assert [long.at(epoch) for epoch in (1, 2, 3, 1000, 2000, 9999)] == [None, 1.0, 1.0, 1 / 500, 1e-3, 1e-3]
+    assert best.looks < 6 * 15
 
 
 def test_asha_keeps_a_third_of_those_at_a_rung_and_decides_nowhere_else() -> None:
