@@ -61,6 +61,22 @@ def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
         np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-5)
 
 
+def test_a_pruner_hears_of_each_best_epoch_and_none_is_looked_at_twice(train, tmp_path, monkeypatch):
+    from workers.engine import checkpoint, stopping
+
+    looks, heard, look = [], [], stopping.Watch.update
+    monkeypatch.setattr(
+        stopping.Watch, "update", lambda self, epoch, value: looks.append(epoch) or look(self, epoch, value)
+    )
+    outcome = train(prune=lambda epoch, best: heard.append((epoch, list(best))))
+    losses = [figures["val_loss"] for figures in outcome.history]
+    best = [(e, loss) for e, loss in enumerate(losses, 1) if loss == min(losses[:e])]
+    assert (outcome.best, looks) == (tuple(best), [1, 2, 3, 4])
+    assert heard == [(epoch, [one for one in best if one[0] <= epoch]) for epoch in (1, 2, 3)]
+    ended = checkpoint.read(checkpoint.standing(tmp_path / "c")[0])
+    assert train(resume=ended).best == tuple(best)
+
+
 def final_state(tmp_path, folder):
     from workers.engine import checkpoint
 

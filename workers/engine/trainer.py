@@ -109,6 +109,7 @@ class Training:
         self._epoch = 0  # complete ones
         self._batch = 0  # of the epoch after them
         self._history: list[dict[str, float]] = []
+        self._bests: list[tuple[int, float]] = []
         self._best_weights: list[Array] = []
         self._open_metrics: list[Array] = []
         self._verdict: Verdict | None = None
@@ -132,7 +133,7 @@ class Training:
         while not self._ends():
             self._run_epoch(self._epoch + 1)
             if plan.prune is not None and not self._ends():
-                self._verdict = plan.prune(self._epoch, self._bests())
+                self._verdict = plan.prune(self._epoch, self._bests)
             is_last = self._ends()
             self._serve_requests(final=is_last, due=plan.keeper.due())
         if resume is not None and finished == self._epoch:
@@ -148,13 +149,13 @@ class Training:
     def _ends(self) -> bool:
         return self._epoch >= self._plan.epochs or self._exhausted() or self._verdict is not None
 
-    def _bests(self) -> tuple[tuple[int, float], ...]:
-        """Return where the watched figure was best so far, as `Watch` finds it."""
+    def _bests_again(self) -> list[tuple[int, float]]:
+        """Return where the watched figure was best in the history, as `Watch` found it then."""
         if self._plan.best is None:
-            return ()
+            return []
         again = Watch(self._plan.best.metric, self._plan.best.direction)
         found = ((epoch, figures[again.metric]) for epoch, figures in enumerate(self._history, start=1))
-        return tuple((epoch, value) for epoch, value in found if again.update(epoch, value))
+        return [(epoch, value) for epoch, value in found if again.update(epoch, value)]
 
     def _exhausted(self) -> bool:
         return self._plan.stop is not None and self._plan.stop.exhausted
@@ -198,6 +199,7 @@ class Training:
         self._epoch, self._batch, self._open_metrics = epoch, 0, []
         self._history.append(figures)
         if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
+            self._bests.append((epoch, figures[plan.best.metric]))
             self._best_weights = plan.widths.narrow(self._model.variables, self._loop.weights())
         self._let_hook(lambda model: self._leave_epoch(epoch, figures, model))
         if plan.stop is not None:
@@ -268,6 +270,7 @@ class Training:
         self._best_weights = snapshot.arrays["best"]
         self._epoch, self._batch = state["epoch"], state["batch"]
         self._history = state["history"]
+        self._bests = self._bests_again()
         self._seconds_before = state["seconds"]
         if plan.best is not None and state["best"] is not None:
             plan.best.restore(state["best"])
@@ -298,6 +301,6 @@ class Training:
             history=self._history,
             seconds=self._seconds(),
             exhausted=self._exhausted(),
-            best=self._bests(),
+            best=tuple(self._bests),
             verdict=self._verdict,
         )
