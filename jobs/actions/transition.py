@@ -88,14 +88,17 @@ def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fie
     if to in TRIAL_FINAL and "finished" not in fields:
         fields["finished"] = clock.now()
     rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
+    before = None  # what its executions go back to
     if trial.until is not None and to in (TrialState.FAILED, TrialState.STOPPED, TrialState.PRUNED):
-        to, fields = TrialState.COMPLETED, fields | {"error": _cut_off(trial.until, fields.get("error"))}
-        trial.executions.update(state=to)
+        to = before = TrialState.COMPLETED
+        fields |= {"error": _cut_off(trial.until, fields.get("error"))}
     if fence is not None:
         rows = rows.filter(attempt=fence)
     if not rows.update(state=to, **fields):
         state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
         raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
+    if before is not None:
+        trial.executions.update(state=before)
     for name, value in ({"state": to} | fields).items():
         setattr(trial, name, value)
     body = events.event("trial", trial.job, attempt=trial.attempt, trial=trial.number, state=str(to))

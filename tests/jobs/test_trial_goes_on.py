@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from jobs import clock
-from jobs.actions import control, endings, pipeline, schedule, tasks, trials
+from jobs.actions import control, endings, pipeline, schedule, tasks, transition, trials
 from jobs.errors import BadInput, StaleState
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.spec import events as said
-from jobs.states import Outcome
+from jobs.states import Outcome, TrialState
 from jobs.store import LocalStore
 from tests.jobs.yard import PretendWorker, Yard, begun, ended, placed_search
 
@@ -38,6 +39,16 @@ def keep(trial: Trial, execution: int) -> None:
         manifest="m",
         bytes=1,
     )
+
+
+def test_what_an_old_attempt_says_of_a_trial_that_goes_on_changes_nothing(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    _, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    with transaction.atomic(), pytest.raises(StaleState):
+        transition.shift_trial(trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"})
+    assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
 
 
 def test_a_completed_trial_trains_on_under_its_number(
