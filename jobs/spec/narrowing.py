@@ -4,7 +4,6 @@ What is sent need not be whole: hyperparameters that are not named stay as they 
 left out of one that is named. Pure functions of two spaces, so pages, the API and tests agree.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -186,8 +185,7 @@ def _has(parameter: Parameter, value: Value, *, on_grid: bool) -> bool:
         return parameter.takes(value)
     if on_grid:
         return value in parameter.grid()
-    number = not isinstance(value, bool | str) and math.isfinite(value)
-    return number and parameter.min <= float(value) <= parameter.max
+    return not isinstance(value, bool | str) and parameter.min <= value <= parameter.max  # nan is in no range
 
 
 def changes(old: Space, new: Space) -> list[str]:

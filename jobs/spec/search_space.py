@@ -137,9 +137,9 @@ def check_values(space: Space, values: Values) -> dict[str, Value]:
 
 def _check_value(parameter: Parameter, value: Value) -> None:
     if isinstance(parameter, IntParameter | FloatParameter):
-        numeric = isinstance(value, int | float) and not isinstance(value, bool)
         whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
-        if not (numeric and whole and parameter.min <= float(value) <= parameter.max):
+        # Compared as it is: of a whole number of hundreds of digits no float can be made.
+        if isinstance(value, bool | str) or not (whole and parameter.min <= value <= parameter.max):
             span = f"{parameter.kind} from {parameter.min} to {parameter.max}"
             raise ValueError(f"{parameter.name!r} takes {span}, not {value!r}")
     elif value not in parameter.grid():

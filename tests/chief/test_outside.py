@@ -295,6 +295,13 @@ def test_a_configuration_queued_by_hand_goes_to_the_next_script(people: People, 
     assert ask(search).trial == by_hand
 
 
+def test_a_number_beyond_all_floats_is_refused_like_every_one_out_of_range(
+    people: People, search: Job
+) -> None:
+    with pytest.raises(BadInput, match="'x' takes float"):
+        trials.queue_by_hand(discovered(search), {"x": 10**400}, by=people.member)
+
+
 def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
     people: People, search: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
