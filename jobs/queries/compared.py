@@ -1,12 +1,15 @@
-"""A trial beside the best one: what its executions measured, and who ran it."""
+"""A trial beside the best one: what its executions measured, who ran it, and what it left to go on from."""
 
 from statistics import fmean
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
-from jobs.models import Attempt, Execution, Trial
+from jobs.models import Attempt, Checkpoint, Execution, Trial
 
 Compared = list[tuple[str, float | None, float | None]]
+
+MOST_CHECKPOINTS = 50
+"""A training writes one a second, and the row of one that was removed stays."""
 
 
 def metrics(trial: Trial, best: Trial | None) -> Compared:
@@ -28,3 +31,9 @@ def _means(trial: Trial) -> dict[str, float]:
 def attempts(trial: Trial) -> QuerySet[Attempt]:
     """Return the attempts at a trial, newest first."""
     return trial.attempts.select_related("worker").order_by("-number")
+
+
+def checkpoints(trial: Trial) -> list[Checkpoint]:
+    """Return the newest checkpoints of a trial, by execution: those that stand before those removed."""
+    newest = trial.checkpoints.order_by(F("removed").desc(nulls_first=True), "-pk")[:MOST_CHECKPOINTS]
+    return sorted(newest, key=lambda row: (row.execution or 0, -row.step))

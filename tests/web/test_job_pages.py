@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from django.utils.html import escape
 
 from jobs.models import Checkpoint, Job
@@ -105,6 +106,19 @@ def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
     assert [(c.execution, c.epoch) for c in page.context["checkpoints"]] == [(2, 3)]
     assert [a.worker.name for a in page.context["attempts"]] == ["box"]
     assert ("val_loss", pytest.approx(0.09), pytest.approx(0.08)) in page.context["metrics"]
+
+
+def test_of_thousands_of_checkpoints_a_trial_shows_those_that_stand_and_the_newest_that_went(
+    browser: Client, search: Job
+) -> None:
+    about = {"job": search, "trial": search.trials.get(number=1), "attempt": 1, "epoch": 1, "bytes": 5}
+    first = Checkpoint.objects.create(**about, execution=1, step=1, folder="1")
+    gone = {**about, "execution": 2, "removed": timezone.now()}
+    Checkpoint.objects.bulk_create(Checkpoint(**gone, step=n, folder=f"2/{n}") for n in range(200))
+    page = browser.get(f"/jobs/{search.pk}/trials/1")
+    shown = [(c.execution, c.step) for c in page.context["checkpoints"]]
+    assert shown == [(1, first.step), *((2, step) for step in range(199, 150, -1))]
+    assert "the newest 50" in page.content.decode()
 
 
 def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
