@@ -1,7 +1,9 @@
 """Removes checkpoints that nothing will go on from."""
 
+import random
 import shutil
 import time
+from collections.abc import Iterator
 
 from jobs import clock
 from jobs.actions.each import each
@@ -24,9 +26,23 @@ def sweep() -> int:
     waits at a rung is open work: its executions go on from what they left there. It stops after SECONDS,
     since the scheduler waits for it; the next call goes on. Returns from how many jobs some were removed.
     """
-    holding = Checkpoint.objects.filter(removed=None).values("job")
     deadline = time.monotonic() + SECONDS
-    return each(Job.objects.filter(pk__in=holding), lambda job: _thin_out(job, deadline))
+    return each(_holding(deadline), lambda job: _thin_out(job, deadline))
+
+
+def _holding(deadline: float) -> Iterator[Job]:
+    """Yield the jobs that hold checkpoints, those that have not ended first: they write more.
+
+    Every search that ever ended keeps some. In no order, so that each has its turn if there are too many.
+    """
+    rows = Job.objects.filter(pk__in=Checkpoint.objects.filter(removed=None).values("job"))
+    found = list(rows.values_list("pk", "state"))
+    random.shuffle(found)
+    for pk, _ in sorted(found, key=lambda row: row[1] in FINAL):
+        if time.monotonic() > deadline:
+            return
+        if (job := Job.objects.select_related("revision").filter(pk=pk).first()) is not None:
+            yield job
 
 
 def _thin_out(job: Job, deadline: float) -> int:

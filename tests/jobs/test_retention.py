@@ -1,0 +1,32 @@
+"""Removing checkpoints while the scheduler waits for it."""
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs.actions import retention
+from jobs.models import Checkpoint, Job
+from tests.jobs.yard import Yard
+
+KEPT: dict[str, Any] = {"attempt": 1, "step": 1, "epoch": 1, "bytes": 1, "folder": "1", "manifest": "m"}
+
+
+def test_however_many_jobs_hold_checkpoints_it_ends_in_time_and_each_has_its_turn(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [yard.submit() for _ in range(4)]
+    *ended, running = (job.pk for job in jobs)
+    Job.objects.filter(pk__in=ended).update(state="completed")
+    Checkpoint.objects.bulk_create(Checkpoint(job=job, **KEPT) for job in jobs)
+    looked: list[int] = []
+    monkeypatch.setattr(retention, "_thin_out", lambda job, _deadline: looked.append(job.pk))
+    seen: set[int] = set()
+    for _ in range(50):  # a look takes a second here, and there is time for two
+        monkeypatch.setattr(retention, "time", SimpleNamespace(monotonic=count().__next__))
+        looked.clear()
+        retention.sweep()
+        assert (looked[0], len(looked)) == (running, 2)
+        seen |= set(looked)
+    assert seen == {running, *ended}
