@@ -45,19 +45,17 @@ class Ahead:
     Args:
         function: of arrays and trees of arrays.
         name: under which the programs are kept: a digest of all that the function follows from but its
-            arguments; None to keep none.
+            arguments.
         donated: the argument that it consumes, if it does.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str | None, donated: int | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, donated: int | None = None) -> None:
         self._jit = jax.jit(function, donate_argnums=() if donated is None else donated)
         self._name = name
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it. Of arguments that are trees the shapes must be the same at each call."""
-        if self._name is None:
-            return self._jit(*arguments)
         shapes = tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
         if (program := self._programs.get(shapes)) is None:
             program = self._programs[shapes] = self._program(arguments)

@@ -47,21 +47,21 @@ class Choice:
     """The way of one model's programs, None until somebody has timed both.
 
     Args:
-        key: of the programs; None to remember nothing beyond this process.
+        key: of the programs.
     """
 
-    def __init__(self, key: str | None) -> None:
+    def __init__(self, key: str) -> None:
         self._key = key
         self.way = self._recall()
 
     def make(self, way: Way) -> None:
         """Settle on a way, for later processes on machines like this one too."""
         self.way = way
-        if self._key is not None and (cache := compilecache.in_use()) is not None:
+        if (cache := compilecache.in_use()) is not None:
             cache.put(self._file, way.encode())
 
     def _recall(self) -> Way | None:
-        cache = compilecache.in_use() if self._key is not None else None
+        cache = compilecache.in_use()
         kept = cache.get(self._file) if cache is not None else None
         return next((way for way in WAYS if kept == way.encode()), None)
 

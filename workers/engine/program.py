@@ -62,10 +62,10 @@ class Program:
     Args:
         model: built and compiled, on one device.
         batch: one batch as it will be trained on: x, y, weights.
-        key: what other models must share to share these programs; None if no other ever does.
+        key: what other models must share to share these programs.
     """
 
-    def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str | None = None) -> None:
+    def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str) -> None:
         self.model = model
         self._prepare_metrics(batch)
         self._dials = dials_of(model)
@@ -85,8 +85,7 @@ class Program:
         """Steps done in them."""
 
     def _ahead(self, function: Callable[..., Any], donated: int | None = None) -> Ahead:
-        name = None if self._key is None else f"{function.__name__} of {self._key}"
-        return Ahead(function, name, donated)
+        return Ahead(function, f"{function.__name__} of {self._key}", donated)
 
     @property
     def way(self) -> Way:
