@@ -11,11 +11,14 @@ NEXT = "Its runner turns to it after the trials before it."
 AT_RUNG = "It stands at the end of its rung and waits for the others there; the best go on."
 OUTSIDE = "It goes to the next script that asks for a trial."
 
+LOOKED_AT = ("number", "state", "restarts", "rung", "rungs", "until")
+"""What the reason follows from: a poll asks for it, and thousands may wait at a rung."""
+
 
 def reasons(search: Job) -> dict[int, str]:
     """Return the reason of each queued or paused trial by its number."""
     held = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    rows = list(held.order_by("number"))
+    rows = list(held.order_by("number").only(*LOOKED_AT))
     if not rows:
         return {}
     free = set(batches.waiting(search.trials.all()).values_list("number", flat=True))

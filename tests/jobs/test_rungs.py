@@ -5,6 +5,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pydantic import ValidationError
 
 from jobs import clock
@@ -340,7 +342,12 @@ def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: 
 
 def test_a_trial_at_a_rung_says_that_it_waits_for_the_others(yard: Yard, climber: Climber) -> None:
     job, trial = at_first_rung(yard, climber)
-    assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+    with CaptureQueriesContext(connection) as asked:
+        assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+    assert not [query["sql"] for query in asked if '"values"' in query["sql"]], (
+        "a poll of thousands asks this"
+    )
+    assert len(asked) <= 6, "none is looked up alone"
 
 
 def test_neither_a_continued_trial_nor_a_bracket_that_is_gone_spoils_the_pace(
