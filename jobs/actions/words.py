@@ -19,6 +19,8 @@ from jobs.states import JobKind, JobState, TrialState
 Files = Mapping[str, store.StoredFile]
 MOST_WARNINGS = 20
 """Further ones are in the job's events alone."""
+LONGEST_WARNING = 2000
+"""What is longer is cut in the job's row, which every list of jobs reads; its events have the whole."""
 REACHED = ("score", "best_epoch", "epochs", "metrics", "best")
 """What an execution says of itself when it ends, and its row has."""
 
@@ -219,7 +221,7 @@ class _Words:
     def _warn(self, event: said.Warned) -> None:
         """Keep what the job's page and results shall say; each attempt and trial may warn of the same."""
         job = Job.objects.select_for_update().only("warnings").get(pk=self.attempt.job_id)
-        warning = {"code": event.code, "message": event.message}
+        warning = {"code": event.code[:LONGEST_WARNING], "message": event.message[:LONGEST_WARNING]}
         if warning not in job.warnings and len(job.warnings) < MOST_WARNINGS:
             Job.objects.filter(pk=job.pk).update(warnings=[*job.warnings, warning])
 

@@ -149,6 +149,15 @@ def test_what_a_runner_warns_of_is_told_once_with_the_results(job: Job, worker: 
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
 
 
+def test_a_warning_without_end_is_cut_where_lists_of_jobs_read_it(job: Job, worker: PretendWorker) -> None:
+    attempt, long = placed(worker), "x" * 10**6
+    worker.say(
+        attempt, said.Started(time=time.time()), said.Warned(time=time.time(), code=long, message=long)
+    )
+    job.refresh_from_db()
+    assert [{len(text) for text in warning.values()} for warning in job.warnings] == [{2000}]
+
+
 def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     written = said.ArtifactWritten(time=time.time(), role="model", name="model.keras", path="out/model.keras")
