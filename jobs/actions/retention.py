@@ -50,8 +50,7 @@ def _thin_out(job: Job, deadline: float) -> int:
     for checkpoint in _superfluous(job):
         if time.monotonic() > deadline:
             break
-        _remove(checkpoint)
-        removed += 1
+        removed += _remove(checkpoint)
     return removed
 
 
@@ -75,8 +74,12 @@ def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     return KEEP_NEWEST
 
 
-def _remove(checkpoint: Checkpoint) -> None:
+def _remove(checkpoint: Checkpoint) -> bool:
+    rows = Checkpoint.objects.filter(pk=checkpoint.pk)
+    if checkpoint.trial is not None:
+        rows = rows.filter(trial__state=checkpoint.trial.state)  # since we looked it may go on from here
     # The row first: a crash in between leaves a stray folder, never a row without its folder.
-    Checkpoint.objects.filter(pk=checkpoint.pk).update(removed=clock.now())
-    folder = store().checkpoint_root / checkpoint.folder
-    shutil.rmtree(folder, ignore_errors=True)
+    if not rows.update(removed=clock.now()):
+        return False
+    shutil.rmtree(store().checkpoint_root / checkpoint.folder, ignore_errors=True)
+    return True

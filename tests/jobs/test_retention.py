@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import retention
+from jobs.actions import retention, trials
 from jobs.models import Checkpoint, Job
-from tests.jobs.yard import Yard
+from jobs.queries import outcomes
+from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 KEPT: dict[str, Any] = {"attempt": 1, "step": 1, "epoch": 1, "bytes": 1, "folder": "1", "manifest": "m"}
 
@@ -30,3 +31,24 @@ def test_however_many_jobs_hold_checkpoints_it_ends_in_time_and_each_has_its_tur
         assert (looked[0], len(looked)) == (running, 2)
         seen |= set(looked)
     assert seen == {running, *ended}
+
+
+def test_a_checkpoint_stays_that_a_trial_was_let_go_on_from_meanwhile(
+    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, held = placed_search(yard, worker)
+    worker.run(held[0])
+    trial = job.trials.get(number=1)
+    Checkpoint.objects.bulk_create(
+        Checkpoint(job=job, trial=trial, execution=n, **KEPT | {"folder": str(n)}) for n in (1, 2)
+    )
+    found = retention._superfluous
+
+    def gone_on_since(job: Job) -> list[Checkpoint]:
+        superfluous = found(job)
+        trials.go_on(trial, 10, by=yard.owner)
+        return superfluous
+
+    monkeypatch.setattr(outcomes, "best_trials", lambda _job, limit: job.trials.none())
+    monkeypatch.setattr(retention, "_superfluous", gone_on_since)
+    assert (retention.sweep(), job.checkpoints.filter(removed=None).count()) == (0, 2)
