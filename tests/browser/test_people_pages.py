@@ -115,6 +115,18 @@ def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, loo
     expect(page.get_by_text("no longer works")).to_be_visible()
 
 
+def test_what_was_confirmed_is_done_though_its_button_was_drawn_anew_meanwhile(
+    busy_yard: People, open_as: Open
+) -> None:
+    page = open_as(busy_yard.owner, "/tokens")
+    page.get_by_role("button", name="Revoke").click()
+    page.evaluate(
+        "document.querySelectorAll('main form').forEach((form) => form.replaceWith(form.cloneNode(true)))"
+    )
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("no longer works")).to_be_visible()
+
+
 def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     page = open_as(busy_yard.member, "/tokens")
     page.get_by_label("What it is for").fill("notebook")

@@ -1,5 +1,5 @@
 // Dialogs of a page open by a button with data-dialog, or at once when they hold a refused form. And one
-// asks before something is lost, naming what: forms with data-confirm, and htmx's hx-confirm.
+// asks before something is lost, naming what: forms with data-confirm.
 const dialog = document.getElementById("confirm");
 
 function ask({ title, lost = "", verb = "Go on" }) {
@@ -29,14 +29,9 @@ document.addEventListener("submit", async (event) => {
   const { confirm: title, lost, verb } = form.dataset;
   if (!(await ask({ title, lost, verb }))) return;
   form.dataset.confirmed = "yes";
+  if (!form.isConnected) { // the piece of the page that it stood in was drawn anew meanwhile
+    form.hidden = true;
+    document.body.append(form);
+  }
   form.requestSubmit(submitter);
 }, true);
-
-document.addEventListener("htmx:confirm", (event) => {
-  const element = event.target;
-  const title = element.getAttribute?.("hx-confirm");
-  if (!dialog || !title) return;
-  event.preventDefault();
-  const { lost, verb } = element.dataset;
-  ask({ title, lost, verb }).then((yes) => (yes ? event.detail.issueRequest() : event.detail.dropRequest?.()));
-});

@@ -16,14 +16,22 @@ const body = document.getElementById("job-body");
 let timer = null;
 let structural = false;
 
+// What somebody is about to press, or is asked about, is not drawn anew.
+function inUse(element) {
+  return document.querySelector("dialog[open]") || element.contains(document.activeElement);
+}
+
 async function piece(element, address) {
+  if (inUse(element)) return false;
   const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-  if (!answer.ok) return;
+  if (!answer.ok) return false;
   const fresh = document.createElement("template");
   fresh.innerHTML = await answer.text();
+  if (inUse(element)) return false;
   keep(element, fresh.content);
   element.replaceChildren(fresh.content);
   refresh(element);
+  return true;
 }
 
 // Charts follow the job by themselves: the ones on the page stay, with their zoom and their points.
@@ -39,13 +47,12 @@ function keep(element, fresh) {
 
 async function renew() {
   timer = null;
-  if (document.querySelector("dialog[open]") || head.contains(document.activeElement)) return schedule();
+  if (inUse(head)) return schedule();
   const changed = structural;
   structural = false;
-  await piece(head, head.dataset.live);
-  if (changed && body && LIVE_TABS.has(body.dataset.tab) && !body.contains(document.activeElement)) {
-    await piece(body, body.dataset.liveBody);
-  }
+  const shown = changed && body && LIVE_TABS.has(body.dataset.tab);
+  const drawn = (await piece(head, head.dataset.live)) && (!shown || (await piece(body, body.dataset.liveBody)));
+  structural ||= changed && !drawn; // the next renewal makes up for it
   return undefined;
 }
 
