@@ -1,6 +1,5 @@
 // <ty-history job>: the score of each trial and the best so far. Dragging keeps those trials, here and in
 // the table; with the chart in focus, arrows go from trial to trial.
-import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { Chart } from "./chart.js";
 import { el } from "../trials/dom.js";
 import { viewOf } from "../trials/view.js";
@@ -56,15 +55,15 @@ class History extends Chart {
     }
     if (this.known?.version !== store.version) this.known = this.read();
     const { numbers, scores, bests } = this.known;
-    const [fitting, others, ringed] = [[], [], []];
+    const [fitting, others, ringed] = [0, 1, 2].map(() => Array(scores.length).fill(null));
     let count = 0;
-    this.indices.forEach((index, at) => {
-      const fits = mask[index] === 1;
+    for (let at = 0; at < scores.length; at++) {
+      const fits = mask[this.indices[at]];
       count += fits;
-      fitting.push(fits ? scores[at] : null);
-      others.push(fits ? null : scores[at]);
-      ringed.push(picked.has(numbers[at]) ? scores[at] : null);
-    });
+      if (fits) fitting[at] = scores[at];
+      else others[at] = scores[at];
+      if (picked.size && picked.has(numbers[at])) ringed[at] = scores[at];
+    }
     this.tell(count, this.indices);
     return numbers.length ? [numbers, fitting, bests, others, ringed] : null;
   }
@@ -76,7 +75,8 @@ class History extends Chart {
     let best = null;
     const scores = this.indices.map((index) => store.score[index]);
     const bests = scores.map((score) => (best = best === null || store.better(score, best) ? score : best));
-    return { version: store.version, numbers: this.indices.map((index) => store.number[index]), scores, bests };
+    const corners = bests.flatMap((value, at) => (at === 0 || at === bests.length - 1 || value !== bests[at - 1] ? [at] : []));
+    return { version: store.version, corners, numbers: this.indices.map((index) => store.number[index]), scores, bests };
   }
 
   picture() {
@@ -87,18 +87,18 @@ class History extends Chart {
     const [fit, line, ring] = [read("--ty-running"), read("--ty-line"), read("--ty-pruned")];
     const rings = { paths: () => null, points: { show: true, size: 10, width: 2 }, stroke: ring };
     const dots = (colour) => ({ paths: () => null, points: { show: !many, size: 6 }, width: 0, stroke: colour, fill: many ? colour : undefined });
-    const steps = { paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, stroke: ring };
-    const squared = many ? { 1: fit, 3: line } : {};
+    const steps = { paths: (chart, series) => stairs(chart, series, this.known.corners), points: { show: false }, stroke: ring };
+    const squared = many ? [[3, line], [1, fit]] : null;
     return { labels: ["score", "best so far", "filtered out", "picked"], columns, drawn: [dots(fit), steps, dots(line), rings], more: this.brush(squared) };
   }
 
-  /** What dragging does: no zoom, but a filter on the trials' numbers. `squared`: colours of series of many dots. */
+  /** What dragging does: no zoom, but a filter on the trials' numbers. `squared`: series of many dots and their colours. */
   brush(squared) {
     const height = this.hasAttribute("tall") ? 360 : undefined;
     return {
       height,
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
-      hooks: { setSelect: [(chart) => this.dragged(chart)], drawSeries: [(chart, at) => squared[at] && squares(chart, at, squared[at])] },
+      hooks: { setSelect: [(chart) => this.dragged(chart)], drawSeries: [(chart, at) => squared && at === 1 && squares(chart, squared)] },
     };
   }
 
@@ -142,24 +142,59 @@ class History extends Chart {
   }
 }
 
-/** Thousands of dots as squares, set in a picture pixel by pixel: as rectangles or arcs they would take ten times as long. */
-function squares({ ctx, bbox, data, scales }, series, colour) {
-  const size = Math.round(3 * devicePixelRatio);
-  const layer = el("canvas", { width: bbox.width + size, height: bbox.height + size });
+/** A line with a corner where its values change: one through ten thousand places takes as long as all the dots. */
+function stairs(chart, series, corners) {
+  const stroke = new Path2D();
+  const [xs, ys] = [chart.data[0], chart.data[series]];
+  let level = null;
+  for (const at of corners) {
+    const [x, y] = [chart.valToPos(xs[at], "x", true), chart.valToPos(ys[at], "y", true)].map(Math.round);
+    if (level === null) stroke.moveTo(x, y);
+    else stroke.lineTo(x, level);
+    stroke.lineTo(x, y);
+    level = y;
+  }
+  return { stroke, fill: null, clip: null, band: null, gaps: null, flags: 0 };
+}
+
+const layer = el("canvas");
+let picture = null;
+
+/** An empty picture of a size; the last one is wiped where it has that size. */
+function blank(width, height) {
+  if (picture?.width === width && picture.height === height) {
+    picture.pixels.fill(0);
+    return picture;
+  }
+  [layer.width, layer.height] = [width, height];
   const pen = layer.getContext("2d", { willReadFrequently: true });
+  const image = pen.createImageData(width, height);
+  picture = { width, height, pen, image, pixels: new Uint32Array(image.data.buffer) };
+  return picture;
+}
+
+/** A colour as it stands in a picture. */
+function inked(pen, colour) {
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
-  const [ink] = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer);
-  const image = pen.createImageData(layer.width, layer.height);
-  const pixels = new Uint32Array(image.data.buffer);
-  const [xs, ys] = [data[0], data[series]];
+  return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
+}
+
+/** Thousands of dots as squares, set in a picture pixel by pixel: as rectangles or arcs they would take ten times as long. */
+function squares({ ctx, bbox, data, scales }, drawn) {
+  const size = Math.round(3 * devicePixelRatio);
+  const { pen, image, pixels, width } = blank(bbox.width + size, bbox.height + size);
   const across = bbox.width / (scales.x.max - scales.x.min);
   const up = bbox.height / (scales.y.max - scales.y.min);
-  for (let at = 0; at < xs.length; at++) {
-    if (ys[at] === null) continue;
-    const corner = Math.round((scales.y.max - ys[at]) * up) * layer.width + Math.round((xs[at] - scales.x.min) * across);
-    for (let line = 0; line < size; line++) {
-      for (let place = 0; place < size; place++) pixels[corner + line * layer.width + place] = ink;
+  const [xs] = data;
+  for (const [series, colour] of drawn) {
+    const [ys, ink] = [data[series], inked(pen, colour)];
+    for (let at = 0; at < xs.length; at++) {
+      if (ys[at] === null) continue;
+      let corner = Math.round((scales.y.max - ys[at]) * up) * width + Math.round((xs[at] - scales.x.min) * across);
+      for (let line = 0; line < size; line++, corner += width) {
+        for (let place = 0; place < size; place++) pixels[corner + place] = ink;
+      }
     }
   }
   pen.putImageData(image, 0, 0);

@@ -13,7 +13,7 @@ class Charts extends HTMLElement {
     if (this.view) return; // only moved
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
-    this.nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" });
+    this.nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" }, CHARTS.map((chart) => this.link(chart)));
     this.heading = el("h2", { class: "card-title" });
     this.note = el("span", { class: "text-secondary ty-small", "data-note": true });
     this.toggle = el("button", { type: "button", class: "btn btn-sm", click: () => this.view.readAsTable(!this.view.asTable) }, icon("table"), "Table");
@@ -25,6 +25,8 @@ class Charts extends HTMLElement {
     this.append(this.nav, this.card);
     this.view.addEventListener("change", (event) => this.changed(event.what));
     document.addEventListener("ty:theme", () => this.draw());
+    this.width = this.clientWidth; // asked again, it would have the page laid out before a chart is drawn
+    new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width)).observe(this);
     this.open = (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`);
     this.draw();
   }
@@ -70,7 +72,7 @@ class Charts extends HTMLElement {
   /** What a chart draws from: trials, filters, its axes, colours, and a way to ask to be drawn again. */
   scene(chart) {
     const { view } = this;
-    const scene = { job: this.job, view, store: view.store, colours: look(), narrow: this.clientWidth < 600, again: () => this.draw(), panel: this };
+    const scene = { job: this.job, view, store: view.store, colours: look(), narrow: this.width < 600, again: () => this.draw(), panel: this };
     scene.axes = {};
     for (const control of chart.controls ?? []) {
       const options = control.options(scene);
@@ -81,23 +83,25 @@ class Charts extends HTMLElement {
     return scene;
   }
 
+  link({ id, title }) {
+    const go = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.view.show(id);
+    };
+    return el("a", { href: `?${new URLSearchParams({ tab: "charts", chart: id })}`, click: go }, title);
+  }
+
+  /** The links stay as they were made, and so does the focus on one of them. */
   drawNav() {
-    const key = `${this.chart.id}`;
-    if (this.navKey === key) return;
-    this.navKey = key;
-    const focused = this.nav.contains(document.activeElement);
-    const links = CHARTS.map(({ id, title }) => {
-      const query = new URLSearchParams({ tab: "charts", chart: id });
-      const current = id === this.chart.id;
-      const go = (event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        this.view.show(id);
-      };
-      return el("a", { href: `?${query}`, class: current ? "active" : null, "aria-current": current ? "page" : null, click: go }, title);
+    const current = CHARTS.indexOf(this.chart);
+    if (this.current === current) return;
+    this.current = current;
+    [...this.nav.children].forEach((link, at) => {
+      link.classList.toggle("active", at === current);
+      if (at === current) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
     });
-    this.nav.replaceChildren(...links);
-    if (focused) this.nav.querySelector("[aria-current]").focus();
   }
 
   drawControls(chart, scene) {

@@ -7,6 +7,7 @@ import { viewOf } from "./view.js";
 import { duration, grouped } from "./words.js";
 
 const EACH = 25;
+const ALL = [0, EACH];
 
 class Trials extends HTMLElement {
   connectedCallback() {
@@ -20,14 +21,32 @@ class Trials extends HTMLElement {
     this.table = el("div", { class: "table-responsive" }, el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body));
     this.foot = this.makeFoot();
     this.addEventListener("ty:edge", (event) => this.turn(event.detail));
-    this.view.addEventListener("change", (event) => this.draw(event.what));
+    this.sight = ALL;
+    this.view.addEventListener("change", (event) => this.changed(event.what));
     this.draw("all");
   }
 
-  draw(what) {
-    if (what === "axes" || what === "chart") return undefined;
+  /** A turned page stands at once for whoever asked for it; all else is drawn with the charts, once a frame. */
+  changed(what) {
+    if (what === "axes" || what === "chart") return;
     if (this.view.compared.length) import("./compare.js"); // most visits compare nothing
-    if (what === "compare") return undefined;
+    if (what === "compare") return;
+    cancelAnimationFrame(this.frame);
+    this.due = !this.due || this.due === what ? what : "all";
+    this.sight = what === "page" ? ALL : this.rowsInSight(); // while the page is as it was laid out
+    if (what === "page") this.draw(this.due);
+    else this.frame = requestAnimationFrame(() => this.draw(this.due));
+  }
+
+  /** Between which rows the window lies: [first, after the last]. */
+  rowsInSight() {
+    const { top, height } = this.body.getBoundingClientRect();
+    const each = height / this.body.children.length;
+    return each ? [Math.floor(-top / each), Math.ceil((innerHeight - top) / each)] : ALL;
+  }
+
+  draw(what) {
+    this.due = null;
     const { store } = this.view;
     if (!store.ready) return this.replaceChildren(store.failed ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x") : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"));
     if (!store.size) return this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
@@ -50,8 +69,7 @@ class Trials extends HTMLElement {
     if (this.bestAt !== store.version) [this.bestAt, this.best] = [store.version, bestOf(store)];
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
     this.drawHead();
-    this.drawRows(rows.slice(from, from + EACH));
-    this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here");
+    this.drawRows(rows.slice(from, from + EACH), () => this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here"));
     this.drawFoot(rows.length, from, page, pages);
   }
 
@@ -81,18 +99,29 @@ class Trials extends HTMLElement {
     return el("th", { scope: "col", class: right ? "num" : null }, el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label));
   }
 
-  /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. */
-  drawRows(indices) {
+  /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. Those out of sight follow. */
+  drawRows(indices, then) {
     if (this.lineKey !== this.headKey) {
       this.lineKey = this.headKey;
       this.lines = [];
     }
     while (this.lines.length < indices.length) this.lines.push(new Line(this));
     const lines = this.lines.slice(0, indices.length);
-    lines.forEach((line, at) => line.show(indices[at]));
+    const [from, to] = this.sight;
+    const late = [];
+    lines.forEach((line, at) => (line.row.isConnected && (at < from || at >= to) ? late.push(() => line.show(indices[at])) : line.show(indices[at])));
     const wanted = lines.map((line) => line.row);
     if (!wanted.length) wanted.push(el("tr", {}, el("td", { colspan: this.columns.length + 4 }, "No trial fits these filters; remove one of them above.")));
     if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild) this.body.replaceChildren(...wanted);
+    then();
+    this.afterwards(late.length ? [...late, then] : []);
+  }
+
+  /** Do these once the frame that is being made is painted, unless rows are drawn again before. */
+  afterwards(steps) {
+    clearTimeout(this.rest);
+    cancelAnimationFrame(this.painting);
+    if (steps.length) this.painting = requestAnimationFrame(() => (this.rest = setTimeout(() => steps.forEach((step) => step()))));
   }
 
   markPicked() {

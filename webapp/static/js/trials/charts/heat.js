@@ -1,5 +1,5 @@
 // A metric over two hyperparameters, as means of cells.
-import { behind, control, directionOf, drawn, needsHyperparameters } from "./shared.js";
+import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 import { axis, clamp, legend, middle } from "../look.js";
 import { tip } from "../echart.js";
 import { counted, number } from "../words.js";
@@ -58,28 +58,30 @@ export const heat = {
     const tell = ({ column, row, mean, count }) => `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
     const way = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
+    const lists = apart(filled, ({ mean }) => labelled && isStrong(mean, range, way));
+    const cellsOf = (list, ink) => ({
+      type: "heatmap",
+      data: list.map(({ column, row, mean }) => [column, row, clamp(mean, range), mean]),
+      label: { show: labelled, color: ink, formatter: ({ value }) => number(value[3], 3), fontSize: 10 },
+      itemStyle: { borderColor: colours.surface, borderWidth: 1 },
+      emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
+    });
     return {
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
       note: behind(found, all),
       foot: "The mean of the trials in each cell; empty cells have none.",
-      items: () => filled.map((cell, data) => ({ series: 0, data, text: tell(cell) })),
+      items: () => walked(filled, lists, (cell) => ({ text: tell(cell) })),
       table: () => ({
         head: [{ label: x.label }, { label: y.label }, { label: `mean ${metric.label}`, num: true }, { label: "trials", num: true }],
         rows: filled.map(({ column, row, mean, count }) => [across.labels[column], up.labels[row], number(mean), counted(count)]),
       }),
       option: {
-        tooltip: tip(colours, ({ dataIndex }) => tell(filled[dataIndex])),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => tell(lists[seriesIndex][dataIndex])),
         grid: { left: 8, right: narrow ? 12 : 116, top: 12, bottom: 34, containLabel: true },
         xAxis: axis(colours, { ...x, numeric: false, categories: across.labels }, { splitLine: { show: false }, nameGap: 34, nameTextStyle: { color: colours.quiet } }),
         yAxis: axis(colours, { ...y, numeric: false, categories: up.labels }, { splitLine: { show: false }, name: narrow ? "" : y.label, nameLocation: "end", nameGap: 4, nameTextStyle: { color: colours.quiet, align: "left", padding: [0, 0, 0, 6] } }),
-        visualMap: { ...legend(colours, { range, direction: directionOf(scene, metric.key), label: metric.label, dimension: 2 }), show: !narrow },
-        series: [{
-          type: "heatmap",
-          data: filled.map(({ column, row, mean }) => ({ value: [column, row, clamp(mean, range), mean], label: { color: isStrong(mean, range, way) ? colours.surface : colours.ink } })),
-          label: { show: labelled, formatter: ({ value }) => number(value[3], 3), fontSize: 10 },
-          itemStyle: { borderColor: colours.surface, borderWidth: 1 },
-          emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
-        }],
+        visualMap: { ...legend(colours, { range, direction: way, label: metric.label, dimension: 2, series: [0, 1] }), show: !narrow },
+        series: [cellsOf(lists[0], colours.ink), cellsOf(lists[1], colours.surface)],
       },
     };
   },

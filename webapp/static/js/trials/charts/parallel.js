@@ -1,11 +1,12 @@
 // Parallel coordinates: a line a trial. Dragging along an axis filters the trials, here and in the table.
-import { behind, control, directionOf, drawn, needsHyperparameters, rankedAmong, tableOf } from "./shared.js";
+import { apart, behind, control, directionOf, drawn, needsHyperparameters, rankedAmong, tableOf, walked } from "./shared.js";
 import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
 import { counted } from "../words.js";
 
 const FITTING = 240;
 const OTHERS = 60;
+const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // after a drag the lines that fit are drawn anew
 
 export const parallel = {
@@ -22,25 +23,26 @@ export const parallel = {
     const lines = chosen(scene, found, all, metric, direction);
     const range = middle(lines.map((index) => metric.values[index]));
     const { fits } = view;
-    const cell = (column, index) => column.values[index] ?? "-";
-    const data = lines.map((index) => ({
-      value: [...columns.map((column) => cell(column, index)), clamp(metric.values[index] ?? range[0], range)],
-      lineStyle: fits(index) ? { width: view.picked.has(store.number[index]) ? 3 : 1.2, opacity: lines.length > 300 ? 0.45 : 0.75 } : { color: colours.line, opacity: 0.5, width: 0.7 },
-    }));
+    const [others, fitting] = apart(lines, fits);
+    const lists = [others, ...apart(fitting, (index) => view.picked.has(store.number[index]))];
+    const line = (index) => [...columns.map((column) => column.values[index] ?? "-"), clamp(metric.values[index] ?? range[0], range)];
+    const opacity = lines.length > 300 ? 0.55 : 0.85;
+    const styles = [{ color: colours.line, opacity: 0.5, width: HAIR }, { opacity, width: HAIR }, { opacity, width: 3 }];
+    const shared = { type: "parallel", smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } };
     const drawnNote = lines.length < all.length ? `; ${counted(lines.length)} lines drawn` : "";
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: behind(found, all) + drawnNote,
       foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
       tips: false,
-      items: () => lines.flatMap((index, row) => (fits(index) ? [{ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) }] : [])),
+      items: () => walked(fitting, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
       table: () => tableOf(scene, found, columns),
       option: {
-        tooltip: tip(colours, ({ dataIndex }) => store.tell(lines[dataIndex], columns).replaceAll(", ", "\n")),
-        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: columns.length }), show: !scene.narrow },
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
+        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }), show: !scene.narrow },
         parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, store.extent(column))),
-        series: [{ type: "parallel", data, smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } }],
+        series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
       },
       prepare: (chart) => mark(chart, scene, columns),
       ready: (chart) => follow(chart, scene, columns),

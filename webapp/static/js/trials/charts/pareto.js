@@ -1,5 +1,5 @@
 // Two metrics against each other: the front are the trials that no other beats in both.
-import { counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf } from "./shared.js";
+import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf, walked } from "./shared.js";
 import { axis } from "../look.js";
 import { tip } from "../echart.js";
 
@@ -27,9 +27,11 @@ export const pareto = {
     const onFront = new Set(front);
     const rest = found.filter((index) => !onFront.has(index));
     const shown = dotted(scene, rest, y, axes.yway);
-    const dot = (index) => ({ value: [x.values[index], y.values[index]], ...(view.picked.has(store.number[index]) ? { itemStyle: { borderColor: colours.second, borderWidth: 2 } } : {}) });
-    const items = () => [front, shown].flatMap((list, series) => list.map((index, data) => ({ series, data, trial: store.number[index], text: `${store.tell(index, [x, y])}${series ? "" : ", on the front"}` })));
-    const lists = [front, shown];
+    const dot = (index) => [x.values[index], y.values[index]];
+    const ringed = { borderColor: colours.second, borderWidth: 2 };
+    const lists = [front, ...apart(shown, (index) => view.picked.has(store.number[index]))];
+    const items = () => walked([...front, ...shown], lists, (index) => ({ trial: store.number[index], text: `${store.tell(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}` }));
+    const scatter = { type: "scatter", symbolSize: shown.length > 300 ? 5 : 7, progressive: 0, itemStyle: { color: colours.accent, opacity: 0.55 } };
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
       note: `${counts([...front, ...shown], found, all)}; ${front.length} on the front`,
@@ -45,8 +47,9 @@ export const pareto = {
         xAxis: axis(colours, x),
         yAxis: axis(colours, y, { nameGap: 46 }),
         series: [
-          { type: "line", z: 3, data: front.map(dot), symbol: "diamond", symbolSize: 11, itemStyle: { color: colours.second }, lineStyle: { color: colours.second, width: 1.5 }, step: false },
-          { type: "scatter", data: shown.map(dot), symbolSize: shown.length > 400 ? 5 : 7, progressive: 0, itemStyle: { color: colours.accent, opacity: 0.55 } },
+          { type: "line", z: 3, data: front.map((index) => (view.picked.has(store.number[index]) ? { value: dot(index), itemStyle: ringed } : dot(index))), symbol: "diamond", symbolSize: 11, itemStyle: { color: colours.second }, lineStyle: { color: colours.second, width: 1.5 }, step: false },
+          { ...scatter, data: lists[1].map(dot) },
+          { ...scatter, data: lists[2].map(dot), itemStyle: { ...scatter.itemStyle, ...ringed } },
         ],
       },
     };

@@ -1,29 +1,32 @@
 // A dot a trial: the slice along one hyperparameter, and the rank over two.
-import { control, counts, directionOf, dotted, drawn, needsHyperparameters, rankedAmong, tableOf } from "./shared.js";
+import { apart, control, counts, directionOf, dotted, drawn, needsHyperparameters, rankedAmong, tableOf, walked } from "./shared.js";
 import { axis, clamp, legend } from "../look.js";
 import { tip } from "../echart.js";
 
 /** A dot a trial, in colours of a third number; `picked` ones are ringed. */
 function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
   const { store, view, colours, narrow } = scene;
-  const size = shown.length > 400 ? 6 : 9;
-  const data = shown.map((index) => ({
-    value: [x.values[index], y.values[index], clamp(colour(index), range)],
-    ...(view.picked.has(store.number[index]) ? { symbolSize: size + 6, itemStyle: { borderColor: colours.second, borderWidth: 2 } } : {}),
-  }));
+  const size = shown.length > 300 ? 6 : 9;
+  const lists = apart(shown, (index) => view.picked.has(store.number[index]));
+  const dot = (index) => [x.values[index], y.values[index], clamp(colour(index), range)];
+  const emphasis = { itemStyle: { borderColor: colours.second, borderWidth: 2 } };
+  const shared = { type: "scatter", progressive: 0, emphasis };
   return {
     label,
     note: counts(shown, found, all),
     foot,
-    items: () => shown.map((index, row) => ({ series: 0, data: row, trial: store.number[index], text: store.tell(index, columns) })),
+    items: () => walked(shown, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
     table: table ?? (() => tableOf(scene, found, columns)),
     option: {
-      tooltip: tip(colours, ({ dataIndex }) => store.tell(shown[dataIndex], columns).replaceAll(", ", "\n")),
+      tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
       grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
       xAxis: axis(colours, x),
       yAxis: axis(colours, y, { nameGap: 46 }),
-      visualMap: { ...legend(colours, { range, direction, label: legendLabel, dimension: 2 }), show: !narrow },
-      series: [{ type: "scatter", data, symbolSize: size, progressive: 0, itemStyle: { borderColor: colours.quiet, borderWidth: shown.length > 400 ? 0 : 0.5 }, emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } }],
+      visualMap: { ...legend(colours, { range, direction, label: legendLabel, dimension: 2, series: [0, 1] }), show: !narrow },
+      series: [
+        { ...shared, data: lists[0].map(dot), symbolSize: size, itemStyle: { borderColor: colours.quiet, borderWidth: shown.length > 300 ? 0 : 0.5 } },
+        { ...shared, data: lists[1].map(dot), symbolSize: size + 6, itemStyle: emphasis.itemStyle },
+      ],
     },
   };
 }

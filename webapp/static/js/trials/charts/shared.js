@@ -42,7 +42,7 @@ export function rankedAmong(store, found, metric, direction) {
   return store.ranked(metric, direction).filter((index) => among[index] === 1);
 }
 
-const DOTS = 600;
+const DOTS = 400; // a shape each: the dearest part of a chart, and more of them cover each other
 
 /** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
 export function dotted({ store }, found, metric, direction) {
@@ -51,6 +51,19 @@ export function dotted({ store }, found, metric, direction) {
   const third = Math.floor(DOTS / 3);
   const kept = [...ranked.slice(0, third), ...thin(ranked.slice(third), DOTS - third)];
   return kept.sort((a, b) => store.number[a] - store.number[b]);
+}
+
+/** Split a list in two: what is not so, and what is. A look of its own for one dot would cost all dots of a series. */
+export function apart(list, isSo) {
+  const lists = [[], []];
+  for (const entry of list) lists[Number(isSo(entry))].push(entry);
+  return lists;
+}
+
+/** What can be walked through of a chart that draws each of `lists` as a series, in the order of `list`. */
+export function walked(list, lists, tell) {
+  const places = new Map(lists.flatMap((part, series) => part.map((entry, data) => [entry, { series, data }])));
+  return list.map((entry) => ({ ...places.get(entry), ...tell(entry) }));
 }
 
 /** How many trials stand behind a chart, and how many of them are drawn where that is fewer. */
