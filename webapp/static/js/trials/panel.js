@@ -38,12 +38,8 @@ class Charts extends HTMLElement {
   changed(what) {
     if (["sort", "page", "columns", "compare"].includes(what)) return;
     if (this.brushing && what === "filter") return; // its own brush shows it already
-    if (what === "data" || what === "filter" || what === "pick") {
-      cancelAnimationFrame(this.frame);
-      this.frame = requestAnimationFrame(() => this.draw());
-    } else {
-      this.draw();
-    }
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.draw());
   }
 
   draw() {

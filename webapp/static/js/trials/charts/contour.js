@@ -1,5 +1,5 @@
 // A metric over two hyperparameters, smoothed between trials: bands of colour with the trials on top.
-import { behind, control, directionOf, drawn, needsHyperparameters } from "./shared.js";
+import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 import { extent } from "./heat.js";
 import { axis, legend, middle, thin, towards } from "../look.js";
 import { el } from "../dom.js";
@@ -29,21 +29,28 @@ export const contour = {
     const dots = thin(found, DOTS);
     const best = bestOf(found, metric, direction);
     const columns = [x, y, metric];
-    const ranked = [...dots].sort((a, b) => store.number[a] - store.number[b]);
+    const ranked = [...new Set([...dots, best])].sort((a, b) => store.number[a] - store.number[b]);
+    const [others, bests] = apart(ranked, (index) => index === best);
+    const isPicked = (index) => view.picked.has(store.number[index]);
+    const lists = [[], ...apart(others, isPicked), bests];
+    const dot = (index) => [x.values[index], y.values[index], metric.values[index]];
+    const plain = { color: colours.surface, borderColor: colours.ink, borderWidth: 1 };
+    const ringed = { color: colours.surface, borderColor: colours.second, borderWidth: 2.5 };
+    const scatter = { type: "scatter", progressive: 0, symbolSize: 6, emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
-      note: `${behind(found, all)}${dots.length < found.length ? `; ${counted(dots.length)} dots drawn` : ""}`,
+      note: `${behind(found, all)}${ranked.length < found.length ? `; ${counted(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): what it shows far from any dot is a guess.`,
-      items: () => ranked.map((index, data) => ({ series: 1, data, trial: store.number[index], text: store.tell(index, columns) })),
+      items: () => walked(ranked, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
       table: () => ({
         head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
         rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
       }),
       option: {
-        tooltip: tip(colours, ({ dataIndex }) => store.tell(ranked[dataIndex], columns).replaceAll(", ", "\n")),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
         grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
-        xAxis: axis(colours, x, { ...edges(across, x), splitLine: { show: false } }),
-        yAxis: axis(colours, y, { ...edges(up, y), nameGap: 46, splitLine: { show: false } }),
+        xAxis: axis(colours, x, { ...edges(colours, across, x), splitLine: { show: false } }),
+        yAxis: axis(colours, y, { ...edges(colours, up, y), nameGap: 46, splitLine: { show: false } }),
         visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: 2 }), show: !narrow },
         series: [
           {
@@ -59,20 +66,16 @@ export const contour = {
               return { type: "image", style: { image, x: left - half[0], y: top - half[1], width: right - left + 2 * half[0], height: bottom - top + 2 * half[1] } };
             },
           },
-          { type: "scatter", progressive: 0, symbolSize: 6, data: ranked.map((index) => dot(store, view, colours, index, x, y, metric, best)), emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } },
+          { ...scatter, data: lists[1].map(dot), itemStyle: plain },
+          { ...scatter, data: lists[2].map(dot), itemStyle: ringed },
+          { ...scatter, data: bests.map(dot), itemStyle: isPicked(best) ? ringed : plain, symbol: "diamond", symbolSize: 14 },
         ],
       },
     };
   },
 };
 
-function dot(store, view, colours, index, x, y, metric, best) {
-  const picked = view.picked.has(store.number[index]);
-  const style = { color: colours.surface, borderColor: picked ? colours.second : colours.ink, borderWidth: picked ? 2.5 : 1 };
-  return { value: [x.values[index], y.values[index], metric.values[index]], itemStyle: style, ...(index === best ? { symbol: "diamond", symbolSize: 14 } : {}) };
-}
-
-const edges = ({ low, high, from }, column) => (column.numeric ? { min: from(low), max: from(high), axisLabel: { formatter: (value) => number(value, 3), hideOverlap: true } } : {});
+const edges = ({ quiet }, { low, high, from }, column) => (column.numeric ? { min: from(low), max: from(high), axisLabel: { color: quiet, fontSize: 11, formatter: (value) => number(value, 3), hideOverlap: true } } : {});
 const first = (column, { low, from }) => (column.numeric ? from(low) : 0);
 const last = (column, { high, from }) => (column.numeric ? from(high) : column.categories.length - 1);
 
@@ -85,16 +88,18 @@ function bestOf(found, { values }, direction) {
 
 /** The surface as one picture, in bands: where one colour meets the next runs a contour line. */
 function painted(surface, [low, high], ramp) {
-  const bands = Array.from({ length: BANDS }, (_, step) => mixed(ramp, step / (BANDS - 1)));
+  const colours = Array.from({ length: BANDS }, (_, step) => mixed(ramp, step / (BANDS - 1)));
+  const bands = new Uint32Array(Uint8Array.from(colours.flat()).buffer); // a pixel each
   const canvas = el("canvas", { width: SHARP, height: SHARP });
   const context = canvas.getContext("2d");
   const image = context.createImageData(SHARP, SHARP);
+  const pixels = new Uint32Array(image.data.buffer);
   for (let line = 0; line < SHARP; line++) {
     const v = within(((SHARP - line - 0.5) / SHARP) * FINE - 0.5); // pictures begin at the top
     for (let place = 0; place < SHARP; place++) {
       const u = within(((place + 0.5) / SHARP) * FINE - 0.5);
       const share = (between(surface, u, v) - low) / (high - low);
-      image.data.set(bands[Math.min(BANDS - 1, Math.max(0, Math.floor(share * BANDS)))], 4 * (line * SHARP + place));
+      pixels[line * SHARP + place] = bands[Math.min(BANDS - 1, Math.max(0, Math.floor(share * BANDS)))];
     }
   }
   context.putImageData(image, 0, 0);

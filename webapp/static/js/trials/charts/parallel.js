@@ -4,7 +4,7 @@ import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
 import { counted } from "../words.js";
 
-const FITTING = 240;
+const FITTING = 180;
 const OTHERS = 60;
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // after a drag the lines that fit are drawn anew
