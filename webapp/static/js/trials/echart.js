@@ -107,12 +107,6 @@ export class Picture {
     this.chart.dispatchAction({ type: "downplay", seriesIndex: item.series, dataIndex: item.data });
     this.chart.dispatchAction({ type: "hideTip" });
   }
-
-  end() {
-    this.resize.disconnect();
-    this.chart?.dispose();
-    this.chart = null;
-  }
 }
 
 /** A tooltip drawn on the canvas: markup with styles of its own would be refused by the policy. */

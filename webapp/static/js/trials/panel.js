@@ -111,16 +111,12 @@ class Charts extends HTMLElement {
   }
 
   drawPicture(drawing) {
-    if (!this.picture) {
-      this.picture = new Picture({ pick: (trial) => this.view.pick(trial), open: this.open });
-      this.body.replaceChildren(this.picture.element);
-    }
+    this.picture ??= new Picture({ pick: (trial) => this.view.pick(trial), open: this.open }); // kept: a fresh one sets up everything anew
+    this.say(this.picture.element);
     this.picture.draw(drawing);
   }
 
   say(element) {
-    this.picture?.end();
-    this.picture = null;
     if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
   }
 
