@@ -1,5 +1,6 @@
-"""How an attempt ends: once, by its worker's word or because its lease ran out."""
+"""How an attempt ends: once, by its worker's word, because its lease ran out, or after its worker's death."""
 
+import contextlib
 from typing import Any
 
 from django.db import transaction
@@ -9,14 +10,19 @@ from jobs import clock, hints
 from jobs.actions import results
 from jobs.actions.each import each
 from jobs.actions.transition import move, move_trial
-from jobs.errors import StaleFence
-from jobs.models import Attempt, Job, Trial
+from jobs.errors import StaleFence, StaleState
+from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobKind, JobState, Outcome, TrialState
 
 COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
 
 JobError = dict[str, Any]
 
+WORKER_DIED: JobError = {
+    "code": "worker_died",
+    "message": "The worker was ended from outside; it has been started again.",
+}
+DIED_BEFORE: JobError = {"code": "unclaimed", "message": "The worker was ended before it had claimed it."}
 LEFT_OPEN: JobError = {
     "code": "left_open",
     "message": "the runner said that its task was done, but not what became of this trial",
@@ -204,6 +210,25 @@ def _reap(expired: Attempt) -> bool:
         message = f"worker {attempt.worker.name} has not {what}"
         finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
     return True
+
+
+def bury(worker_id: int, *, name: str, pid: int) -> None:
+    """Declare a worker lost whose death somebody has seen, and give back at once what it held.
+
+    In this order: what is given back must not be placed with it again.
+
+    Args:
+        worker_id: its row.
+        name: what the row must say too, and
+        pid: its process: the note that names it may be older than the database.
+    """
+    row = Worker.objects.filter(pk=worker_id, name=name, pid=pid).exclude(state=Worker.State.GONE)
+    if not row.update(state=Worker.State.LOST):
+        return
+    for attempt in Attempt.objects.filter(worker_id=worker_id).exclude(state=AttemptState.ENDED):
+        error = WORKER_DIED if attempt.state == AttemptState.RUNNING else DIED_BEFORE
+        with contextlib.suppress(StaleState):  # it was reaped meanwhile
+            finish(attempt.pk, Outcome.LOST, error=error)
 
 
 def _give_up(attempt: Attempt, cause: Exception) -> None:

@@ -1,11 +1,12 @@
 import time
+from typing import Any
 
 import pytest
 
 from jobs import clock
 from jobs.actions import attempts, control, endings, pipeline, schedule
 from jobs.errors import StaleFence
-from jobs.models import Attempt, EventChunk, Job, MetricSeries
+from jobs.models import Attempt, EventChunk, Job, MetricSeries, Worker
 from jobs.queries import jobs as shown
 from jobs.queries.chunks import unpack_events
 from jobs.spec import events as said
@@ -92,6 +93,39 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     with pytest.raises(StaleFence):
         endings.finish(first.pk, Outcome.COMPLETED, result={})
     assert "I am still here" not in str(all_events(job))
+
+
+def buried(worker: PretendWorker, **differs: Any) -> Worker:
+    """Somebody finds what the worker's dead node has left."""
+    row = Worker.objects.get(pk=worker.row.pk)
+    endings.bury(row.pk, **{"name": row.name, "pid": row.pid} | differs)
+    row.refresh_from_db()
+    return row
+
+
+@pytest.mark.parametrize(("claimed", "code", "restarts"), [(True, "worker_died", 1), (False, "unclaimed", 0)])
+def test_a_dead_worker_gives_back_what_it_held_and_gets_nothing_more(
+    job: Job, worker: PretendWorker, claimed: bool, code: str, restarts: int
+) -> None:
+    schedule.place()
+    if claimed:
+        worker.claim_all()
+    assert buried(worker).state == "lost"
+    assert schedule.place() == 0
+    job.refresh_from_db()
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.error["code"]) == ("lost", code)
+    assert (job.state, job.restarts) == ("retrying", restarts)
+
+
+@pytest.mark.parametrize("differs", [{"pid": 2}, {"name": "of another yard"}])
+def test_a_note_that_is_older_than_the_database_buries_nobody(
+    job: Job, worker: PretendWorker, differs: dict[str, Any]
+) -> None:
+    attempt = placed(worker)
+    assert buried(worker, **differs).state == "up"
+    attempt.refresh_from_db()
+    assert attempt.state == "running"
 
 
 def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: PretendWorker) -> None:

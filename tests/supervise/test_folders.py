@@ -31,15 +31,29 @@ def test_two_living_nodes_never_share_a_name(tmp_path: Path) -> None:
     assert NodeFolder.claim_numbered(tmp_path, "node").name == "node-2"
 
 
-def test_runners_and_attempts_of_a_dead_node_are_ended_and_told(tmp_path: Path) -> None:
+def test_runners_of_a_dead_node_are_ended_and_its_worker_is_told(tmp_path: Path) -> None:
     dead = NodeFolder.claim(tmp_path, "dead")
     runner = leave_runner(dead)
-    (dead.attempts / "17").mkdir(parents=True)
+    dead.sign(17)
     die(dead)
     own = NodeFolder.claim(tmp_path, "own")
-    assert sweep_dead(own) == [17]
+    assert sweep_dead(own) == [(17, "dead", os.getpid())]
     assert runner.wait(timeout=5) == -9
     assert not dead.root.exists()
+
+
+def test_a_node_that_starts_again_tells_who_it_was(tmp_path: Path) -> None:
+    before = NodeFolder.claim(tmp_path, "node")
+    before.sign(17)
+    die(before)
+    assert [dead.id for dead in sweep_dead(NodeFolder.claim(tmp_path, "node"))] == [17]
+
+
+def test_a_note_that_was_cut_off_tells_nobody(tmp_path: Path) -> None:
+    dead = NodeFolder.claim(tmp_path, "dead")
+    (dead.root / "worker").write_text("1")
+    die(dead)
+    assert sweep_dead(NodeFolder.claim(tmp_path, "own")) == []
 
 
 def test_a_living_nodes_runners_are_left_alone(tmp_path: Path) -> None:

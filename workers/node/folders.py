@@ -1,5 +1,6 @@
 """The node's folder below the home. Its lock is held as long as the node lives, however it dies."""
 
+import contextlib
 import fcntl
 import hashlib
 import logging
@@ -7,7 +8,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from workers.supervise.orphans import end_orphans
 
@@ -69,17 +70,26 @@ class NodeFolder:
         short.mkdir(mode=0o700, exist_ok=True)
         return short / "hints.sock"
 
-    def write_pid(self) -> None:
-        """Let people find the process."""
-        (self.root / "node.pid").write_text(f"{os.getpid()}\n")
+    def sign(self, worker_id: int) -> None:
+        """Note which worker the node is now, for whoever finds the folder after its death."""
+        with contextlib.suppress(OSError):  # on a full disk leases run out instead
+            _note(self.root).write_text(f"{worker_id} {os.getpid()}\n")
 
 
-def sweep_dead(own: NodeFolder) -> list[int]:
-    """End what dead nodes of this home left running, remove their files, and return their attempts.
+class Dead(NamedTuple):
+    """A worker whose node died."""
 
-    None of those attempts can be ours: a node that starts is a new worker, so their spools are worthless.
+    id: int
+    name: str
+    pid: int
+
+
+def sweep_dead(own: NodeFolder) -> list[Dead]:
+    """End what dead nodes of this home left running, remove their files, and return who they were.
+
+    A node that starts is a new worker, so none of their attempts can be ours and their spools are worthless.
     """
-    left: list[int] = []
+    left: list[Dead] = []
     for root in own.root.parent.iterdir():
         lock = None if root == own.root else _try_lock(root)
         if root != own.root and lock is None:
@@ -91,14 +101,19 @@ def sweep_dead(own: NodeFolder) -> list[int]:
     return sorted(left)
 
 
-def _clear(root: Path) -> list[int]:
+def _clear(root: Path) -> list[Dead]:
     for pid in end_orphans(root / "runners"):
         log.warning("ended runner %s that a dead worker had left behind", pid)
-    attempts = root / "attempts"
-    left = [int(folder.name) for folder in attempts.glob("*") if folder.name.isdigit()]
-    shutil.rmtree(attempts, ignore_errors=True)
+    shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
-    return left
+    with contextlib.suppress(OSError, ValueError):  # it died before it had signed, or while it did
+        worker_id, pid = map(int, _note(root).read_text().split())
+        return [Dead(worker_id, root.name, pid)]
+    return []
+
+
+def _note(root: Path) -> Path:
+    return root / "worker"
 
 
 def _try_lock(root: Path) -> int | None:

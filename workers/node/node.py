@@ -1,14 +1,11 @@
 """The node's process: one life after another until a signal ends it."""
 
 import asyncio
-import contextlib
 import logging
 import signal
 from functools import partial
 
 from jobs.actions import endings
-from jobs.errors import StaleState
-from jobs.states import Outcome
 from workers.node import compilecache, hints
 from workers.node.folders import NodeFolder, sweep_dead
 from workers.node.inventory import Inventory, cores, memory_per_slot
@@ -24,10 +21,6 @@ from workers.supervise.pool import RunnerPool
 log = logging.getLogger(__name__)
 
 KILL_SECONDS = 5.0
-WORKER_DIED = {
-    "code": "worker_died",
-    "message": "The worker was ended from outside; it has been started again.",
-}
 
 
 class Node:
@@ -73,6 +66,7 @@ class Node:
         worker_id = await self._register()
         if worker_id is None:
             return
+        self._folder.sign(worker_id)
         log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._fixtures.slots)
         self._member = member = Membership(worker_id, self._fixtures)
         living = asyncio.create_task(member.run())
@@ -133,13 +127,11 @@ class Node:
 
     async def _clear_up(self) -> None:
         """End what dead nodes left; give their attempts back now instead of when their leases run out."""
-        left = await asyncio.to_thread(sweep_dead, self._folder)
-        self._folder.write_pid()
-        for attempt in left:
+        for dead in await asyncio.to_thread(sweep_dead, self._folder):
             try:
-                await self._fixtures.lane.call(partial(_give_back, attempt))
+                await self._fixtures.lane.call(partial(endings.bury, dead.id, name=dead.name, pid=dead.pid))
             except LedgerAway as error:
-                log.warning("attempt %s is left to the reaper: %s", attempt, error)
+                log.warning("what worker %s held is left to the reaper: %s", dead.id, error)
 
     async def _keep_house(self) -> None:
         while True:
@@ -150,11 +142,6 @@ class Node:
             except Exception:
                 log.exception("something could not be cleared up; it is tried again")
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
-
-
-def _give_back(attempt: int) -> None:
-    with contextlib.suppress(StaleState):  # it had ended, or another node has it
-        endings.finish(attempt, Outcome.LOST, error=WORKER_DIED)
 
 
 async def run_node(settings: NodeSettings, *, secrets: set[str]) -> None:
