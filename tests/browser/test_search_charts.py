@@ -80,3 +80,15 @@ def test_a_search_without_trials_says_what_each_chart_needs(people: People, open
     search = seed_search(people.project, by=people.owner, trials=3)
     page = charts_of(search, people, open_as, "&chart=importance")
     expect(page.locator("ty-charts .empty-title")).to_have_text("Needs 10 completed trials")
+
+
+def test_one_bad_trial_does_not_make_the_history_of_the_others_flat(
+    people: People, open_as: Open, look: Look
+) -> None:
+    search = seed_search(people.project, by=people.owner, trials=60)
+    search.trials.filter(number=20).update(score=-50.0)
+    page = charts_of(search, people, open_as, "&chart=history")
+    expect(page.locator("ty-history")).to_contain_text(re.compile(r"; 1 below 0\.\d+ not drawn"))
+    marks = page.locator("ty-history").evaluate("({ chart }) => chart.scales.y.min")
+    assert marks > 0
+    look(page, "search-history-with-a-bad-trial")

@@ -7,6 +7,8 @@ import { grouped, number, trials } from "../trials/words.js";
 
 const MANY = 1000;
 const LEAST_DRAG = 4; // pixels: less is a click
+const FEW = 8; // of fewer trials none counts as far off
+const FAR = 3; // times the distance between the quartiles (Tukey's outer fence)
 
 class History extends Chart {
   begin() {
@@ -76,7 +78,8 @@ class History extends Chart {
     const scores = this.indices.map((index) => store.score[index]);
     const bests = scores.map((score) => (best = best === null || store.better(score, best) ? score : best));
     const corners = bests.flatMap((value, at) => (at === 0 || at === bests.length - 1 || value !== bests[at - 1] ? [at] : []));
-    return { version: store.version, corners, numbers: this.indices.map((index) => store.number[index]), scores, bests };
+    const fence = outerFence(scores, store.better(1, 0));
+    return { version: store.version, corners, fence, numbers: this.indices.map((index) => store.number[index]), scores, bests };
   }
 
   picture() {
@@ -97,9 +100,19 @@ class History extends Chart {
     const height = this.hasAttribute("tall") ? 360 : undefined;
     return {
       height,
+      scales: { x: { time: false }, y: { range: (chart, low, high) => this.heights(low, high) } },
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
       hooks: { setSelect: [(chart) => this.dragged(chart)], drawSeries: [(chart, at) => squared && at === 1 && squares(chart, squared)] },
     };
+  }
+
+  /** From where to where scores are drawn: some that are far off shall not make all others look alike. */
+  heights(low, high) {
+    if (low === null) return [null, null];
+    const { fence } = this.known;
+    if (fence) this.view.store.better(1, 0) ? (low = fence.at) : (high = fence.at);
+    const edge = (high - low || Math.abs(high) || 1) / 20;
+    return [low - edge, high + edge];
   }
 
   dragged(chart) {
@@ -137,9 +150,23 @@ class History extends Chart {
   tell(count, all) {
     const { store } = this.view;
     const words = !all.length ? "No trial has been completed yet." : count === all.length ? trials(count) : `${trials(count)} of ${grouped(all.length)}`;
-    this.note.textContent = words;
+    const { fence } = this.known;
+    const outside = fence ? `; ${grouped(fence.beyond)} ${store.better(1, 0) ? "below" : "above"} ${number(fence.at)} not drawn` : "";
+    this.note.textContent = `${words}${outside}`;
     this.setAttribute("aria-label", `History: ${store.objective.metric} of ${words} Use the arrow keys.`);
   }
+}
+
+/** The worst score that is still near the others, and how many lie beyond it; null where none or many do. */
+function outerFence(scores, upwards) {
+  const sorted = Float64Array.from(scores).sort();
+  const [first, third] = [0.25, 0.75].map((part) => sorted[Math.floor(part * (sorted.length - 1))]);
+  const far = FAR * (third - first);
+  const near = upwards ? (score) => score >= first - far : (score) => score <= third + far;
+  const inside = sorted.filter(near);
+  const beyond = sorted.length - inside.length;
+  if (sorted.length < FEW || !far || !beyond || beyond > sorted.length / 10) return null;
+  return { at: upwards ? inside[0] : inside.at(-1), beyond };
 }
 
 /** A line with a corner where its values change: one through ten thousand places takes as long as all the dots. */
