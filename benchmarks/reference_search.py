@@ -143,7 +143,7 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
             yard.open()
             yard.until_ready(search["dataset"])
         ours(warm, spec_of(search, options.algorithm, 1000), "fills the compile cache")
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             sides = sides_of_ours(options, search, seed, cold, warm)
             for peer in peers:
                 sides[peer.name] = partial(peer.search, rows, plan, seed)
@@ -207,6 +207,7 @@ def options_of_call() -> argparse.Namespace:
     )
     parser.add_argument("--space", choices=SEARCHES, default="digits")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0, help="to go on where an earlier run ended")
     parser.add_argument("--algorithm", default="bayesian")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=["keras_tuner", "optuna"])
     parser.add_argument("--ray", type=Path, metavar="FOLDER", help="where Ray is, for --peers ray_tune")
