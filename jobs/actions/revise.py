@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from pydantic import ValidationError
 
 from jobs import access, hints
@@ -57,22 +57,33 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         raise StaleState(f"search {job.pk} takes no more trials: there is nothing left to change")
     spec = _revision_of(job).spec
     before = outcomes.search_of(job)
-    unknown = set(sent) - {*BUDGET, "space"}
-    if unknown:
-        found = [
-            Problem(f"/search/{name}", "this cannot be changed while it runs") for name in sorted(unknown)
-        ]
-        raise BadInput(found[0].message, found)
-    after = _changed(spec, before, sent)
+    _require_known(sent)
+    try:
+        after = _changed(spec, before, sent)
+    except BadInput as refusal:
+        found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
+        raise BadInput(refusal.message, found) from refusal
     withdrawn = _withdrawn(job, after.search, before) if after.search is not None else []
     told = _told(before, after.search or before)
     if not told:
         raise BadInput("nothing would change", [Problem("/search", "everything is so already")])
-    made = job.trials.filter(source="algorithm").count() - len(withdrawn)
-    if "max_trials" in sent and after.search is not None and after.search.max_trials < made:
-        message = f"{made} trials were made already: give that many or more"
-        raise BadInput(message, [Problem("/search/max_trials", message)])
+    if few := _too_few(job, sent, withdrawn=len(withdrawn)):
+        raise BadInput(few[0].message, few)
     return Change(after, told, withdrawn)
+
+
+def _require_known(sent: Mapping[str, Any]) -> None:
+    if unknown := sorted(set(sent) - {*BUDGET, "space"}):
+        found = [Problem(f"/search/{name}", "this cannot be changed while it runs") for name in unknown]
+        raise BadInput(found[0].message, found)
+
+
+def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
+    """Say so if fewer trials are asked for than the algorithm has made, less those that are withdrawn."""
+    made = job.trials.filter(source="algorithm").count() - withdrawn
+    if sent.get("max_trials") is None or sent["max_trials"] >= made:
+        return []
+    return [Problem("/search/max_trials", f"{made} trials were made already: give that many or more")]
 
 
 def revise(
@@ -178,12 +189,17 @@ def _withdrawn(job: Job, after: SearchSpec | None, before: SearchSpec) -> list[T
     """List the algorithm's trials that wait, have not begun, and lie outside the new space."""
     if after is None or after.space == before.space:
         return []
+    return [trial for trial in _withdrawable(job).order_by("number") if not _inside(after, trial)]
+
+
+def _withdrawable(job: Job) -> QuerySet[Trial]:
+    """Return the algorithm's trials that wait, have not begun, and are held by no runner."""
     waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
     # One that was promoted or continued waits without a start, too, but has trained.
     untrained = waiting.filter(started=None, rung=0, rungs=[], checkpoints=None).exclude(
         executions__epochs__gt=0
     )
-    return [trial for trial in batches.not_held(untrained).order_by("number") if not _inside(after, trial)]
+    return batches.not_held(untrained)
 
 
 def _inside(search: SearchSpec, trial: Trial) -> bool:

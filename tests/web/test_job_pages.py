@@ -1,5 +1,6 @@
 """The pages of a job and its trials, without a browser."""
 
+import re
 from typing import Any
 
 import pytest
@@ -261,6 +262,15 @@ def test_a_cursor_of_another_list_is_refused(browser: Client) -> None:
 CHANGED = {"revise-revision": "1", "revise-max_trials": "9", "revise-max_consecutive_failures": "3"}
 
 
+REVISED = CHANGED | {
+    "revise-units:min": "16",
+    "revise-units:max": "64",
+    "revise-dropout:min": "0.0",
+    "revise-dropout:max": "0.5",
+    "revise-optimizer:values": ["sgd", "adam"],
+}
+
+
 def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) -> None:
     page = browser.get(f"/jobs/{wide_search.pk}").content.decode()
     assert 'data-dialog="revise"' in page and 'value="4"' in page, "it shows what is"
@@ -291,6 +301,24 @@ def test_a_refused_change_is_shown_again_in_the_dialog_with_its_place(browser: C
     )
     assert answer.status_code == 422 and "data-open-now" in answer.content.decode()
     assert list(answer.context["revise_form"].errors) == ["units:min"]
+
+
+def test_all_that_is_wrong_with_a_change_is_told_at_once_by_the_name_of_its_hyperparameter(
+    browser: Client, wide_search: Job
+) -> None:
+    make_trials(wide_search, 4)
+    typed = {"revise-max_trials": "3", "revise-units:max": "400", "revise-dropout:max": "abc"}
+    told = [
+        "Trials, at most: 4 trials were made already: give that many or more",
+        "units, to: 400 is above 64, where &#x27;units&#x27; ended",
+        "dropout, to: Enter a number.",
+    ]
+    said = browser.post(f"/jobs/{wide_search.pk}/revise/preview", REVISED | typed).content.decode()
+    assert [line in said for line in told] == [True] * 3
+    answer = browser.post(f"/jobs/{wide_search.pk}/revise", REVISED | typed)
+    page = re.sub("<[^>]*>", "", answer.content.decode())
+    assert [line in page for line in told] == [True] * 3
+    assert "3 things to mend" in page and "Nothing has changed yet" in page
 
 
 def test_what_stands_in_the_way_is_told_on_a_page_that_leads_back(browser: Client, search: Job) -> None:

@@ -15,7 +15,7 @@ from webapp.forms.reading import ReadForm
 
 
 class ReviseForm(ReadForm):
-    """Begins with the present values; `sent` holds what differs from them once it is valid."""
+    """Begins with the present values; `sent` holds what of the input can be read and differs from them."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput)
     max_trials = forms.IntegerField(label=BUDGET["max_trials"], min_value=1)
@@ -54,6 +54,8 @@ class ReviseForm(ReadForm):
                 self.sent[name] = self.cleaned_data[name]
         space = []
         for parameter in self.search.space:
+            if any(name in self.errors for name in _fields_of(parameter)):
+                continue  # half of a range says nothing of the other half
             if len(change := self._change_of(parameter)) > 1:
                 space.append(change)
                 self._named.append(parameter.name)
@@ -79,13 +81,24 @@ class ReviseForm(ReadForm):
         """Take over what the action found wrong, each at its field."""
         for problem in getattr(error, "problems", ()):
             parts = problem.pointer.strip("/").split("/")[1:]
-            name: str | None = parts[0] if parts else None
-            if name == "space" and len(parts) > 2:
-                name = f"{self._named[int(parts[1])]}:{parts[2]}"
-            self.add_error(name if name in self.fields else None, problem.message)
+            name, message = parts[0] if parts else "", problem.message
+            if name == "space" and len(parts) > 1:
+                parameter = self._named[int(parts[1])]
+                name = f"{parameter}:{parts[2] if len(parts) > 2 else ''}"
+                message = message if name in self.fields else f"{parameter}: {message}"
+            self.add_error(name if name in self.fields else None, message)
         if not self.errors:
             self.add_error(None, error.message)
         return self
+
+    def wrong(self) -> list[tuple[str, str, str]]:
+        """List what is wrong, each with the id of its field and a name that no other field has."""
+        found = []
+        for bound in self:
+            parameter, _, part = bound.name.partition(":")
+            label = f"{parameter}, {bound.label.lower()}" if part else str(bound.label)
+            found += [(bound.id_for_label, label, str(text)) for text in bound.errors]
+        return found + [("", "", str(text)) for text in self.non_field_errors()]
 
 
 def _fields_of(parameter: Parameter) -> dict[str, forms.Field]:

@@ -7,6 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import revise
 from jobs.errors import BadInput
+from jobs.models import Job
 from webapp.forms.revise import ReviseForm
 from webapp.pages.jobs import job_page
 from webapp.pages.shortcuts import Request, action, form_page, go, render, say
@@ -28,6 +29,8 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
         else:
             say(request, f"Job {row.pk} goes on with revision {made.number}.")
             return go("job", row.pk)
+    else:
+        _weigh(row, form)
     return job_page(request, row, "overview", status=422, revise_form=form)
 
 
@@ -36,13 +39,19 @@ def preview(request: Request, job_id: int) -> HttpResponse:
     """Say what the change in the form would come to; changes nothing."""
     row = access.get_job(request.user, job_id, Action.WRITE)
     form = ReviseForm(row, request.POST)
-    change = None
-    if form.is_valid() and form.sent:
+    form.is_valid()
+    change = _weigh(row, form)
+    return render(request, "jobs/revise_plan.html", {"form": form, "change": change})
+
+
+def _weigh(row: Job, form: ReviseForm) -> revise.Change | None:
+    """Return what the readable part of a form would come to; the form says what of it does not hold."""
+    if form.sent:
         try:
-            change = revise.preview(row, form.sent)
+            return revise.preview(row, form.sent)
         except BadInput as error:
             form.refused(error)
-    return render(request, "jobs/revise_plan.html", {"form": form, "change": change})
+    return None
 
 
 urls = [

@@ -213,8 +213,11 @@ def kpi(
 def problems(source: Any) -> dict[str, Any]:
     """List what is wrong with an input; each line jumps to its field.
 
-    Takes a Django form, or a list of `jobs.spec.problems.Problem`.
+    Takes a Django form, or a list of `jobs.spec.problems.Problem`. A form that has fields of one label
+    says in `wrong` how they are told apart.
     """
+    if hasattr(source, "wrong"):
+        return {"items": source.wrong()}
     if hasattr(source, "errors"):
         fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
