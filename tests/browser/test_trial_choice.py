@@ -54,3 +54,30 @@ def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_
     expect(page.get_by_role("heading", level=1)).to_have_text("Ensemble of trials 1, 3")
     made = Job.objects.latest("pk")
     assert [member["trial"] for member in made.payload["chosen"]] == [1, 3]
+
+
+def test_rows_picked_with_the_mouse_are_compared_by_key_and_rates_are_told_apart(
+    people: People, open_as: Open
+) -> None:
+    search = seed_search(people.project, by=people.owner, trials=2, executions=1)
+    for trial, rate in zip(search.trials.order_by("number"), (0.00012341, 0.00013), strict=True):
+        trial.values["learning_rate"] = rate
+        trial.save(update_fields=["values"])
+        run = trial.executions.get()
+        run.metrics["lr"] = rate
+        run.save(update_fields=["metrics"])
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&cols=h.learning_rate")
+    rows = page.locator("ty-trials tbody tr")
+    expect(rows.locator("td:nth-child(4)")).to_have_text(["0.0001234", "0.00013"])
+    for number in (1, 2):
+        page.get_by_label(f"Pick trial {number}", exact=True).click()
+    page.keyboard.press("c")
+    comparison = page.get_by_role("region", name="Comparison")
+    expect(comparison.get_by_role("heading")).to_be_focused()
+    expect(
+        comparison.get_by_role("row", name=re.compile("latency")).get_by_title("best of these")
+    ).to_have_count(1)
+    for name in ("lr", "learning_rate"):
+        row = comparison.get_by_role("row", name=re.compile(f"^{name} "))
+        expect(row).to_contain_text("0.00013")
+        expect(row.get_by_title("best of these")).to_have_count(0)

@@ -1,5 +1,5 @@
 // `/` and Ctrl-K search, j/k move through rows, x selects, Enter opens, c compares, ? tells all.
-const TYPING = "input, textarea, select, [contenteditable=true]";
+const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true]";
 
 function rows() {
   return [...document.querySelectorAll("table[data-rows] tbody tr")].filter((row) => row.offsetParent);
@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TYPING)) return;
   if (document.querySelector("dialog[open]")) return;
-  if (event.key === "Enter" && (event.target.closest?.("a, button, summary") || !here("a"))) return;
+  if (event.key === "Enter" && (event.target.closest?.("a, button, summary, input") || !here("a"))) return;
   const act = KEYS[event.key];
   if (!act) return;
   event.preventDefault();
