@@ -3,7 +3,7 @@
 import { badge, choice, el, icon } from "./dom.js";
 import { curveNames, directionOf } from "./charts/shared.js";
 import { viewOf } from "./view.js";
-import { duration } from "./words.js";
+import { duration, setting } from "./words.js";
 import "../jobs/curves.js";
 
 const MOST = 12;
@@ -101,7 +101,7 @@ class Compare extends HTMLElement {
     const rows = store
       .of(kind)
       .filter(({ key }) => !["number", "state", "std", "seconds"].includes(key))
-      .map((column) => told(column.label, places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))), kind === "metric" ? this.best(column, places) : null));
+      .map((column) => told(column.label, places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))), kind === "metric" && !column.isSet ? this.best(column, places) : null));
     if (kind !== "fact") return rows;
     const { values } = store.columns.get("seconds");
     const executions = told("executions done", places.map((index) => String(store.executions[index])));
@@ -137,7 +137,7 @@ class Compare extends HTMLElement {
 /** A value in as many digits as tell it from another: rates of 5.9e-4 and 6.2e-4 are not the same. */
 function exact(store, column, index) {
   const value = column.values[index];
-  return column.numeric && Number.isFinite(value) ? String(Number(value.toPrecision(6))) : store.text(column, index);
+  return column.numeric && Number.isFinite(value) ? setting(value, 6) : store.text(column, index);
 }
 
 const told = (label, texts, best = null) => ({ label, texts, best, differs: texts.some((text) => text !== texts[0]) });

@@ -1,6 +1,6 @@
 // The filters in force as chips, and a form that adds one by keyboard: charts set the same by dragging.
 import { choice, el, icon, say } from "./dom.js";
-import { grouped, number, trials } from "./words.js";
+import { grouped, number, setting, trials } from "./words.js";
 
 export class Filters {
   constructor(view) {
@@ -67,8 +67,10 @@ export class Filters {
   }
 
   chip(key, { one, low, high }) {
-    const label = this.view.store.columns.get(key)?.label ?? key;
-    const text = one ? one.join(" or ") : `${Number.isFinite(low) ? number(low) : ""} – ${Number.isFinite(high) ? number(high) : ""}`;
+    const column = this.view.store.columns.get(key);
+    const label = column?.label ?? key;
+    const end = (value) => (Number.isFinite(value) ? (column?.isSet ? setting : number)(value) : "");
+    const text = one ? one.join(" or ") : `${end(low)} – ${end(high)}`;
     const remove = el("button", { type: "button", class: "ty-icon-button", "aria-label": `Remove the filter on ${label}`, click: () => this.letGo(() => this.view.filter(key, null)) }, icon("x"));
     return el("span", { class: "ty-chip" }, `${label}: ${text}`, remove);
   }

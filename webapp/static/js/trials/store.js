@@ -1,9 +1,10 @@
 // The trials of a search as columns, kept up to date: the page asks for what changed, never for a row each.
 import { follow } from "../jobs/live.js";
-import { number } from "./words.js";
+import { number, setting } from "./words.js";
 
 const PAUSE = 1000; // one question for a burst of events
 const TELLING = new Set(["trial", "execution", "attempt", "state"]);
+const SET = new Set(["lr", "loss_scale", "skipped_steps"]); // told each epoch like metrics, but the training's own: none is better
 const PLAIN = ["state", "score", "std", "by_hand", "restarts", "started", "finished", "executions", "epochs"];
 
 const stores = new Map();
@@ -80,7 +81,7 @@ class Store extends EventTarget {
     return this.number.length;
   }
 
-  /** Columns to sort, filter and draw by: {key, label, kind, numeric, log, values, categories}. */
+  /** Columns to sort, filter and draw by: {key, label, kind, numeric, log, isSet, values, categories}. */
   get columns() {
     this.described ??= new Map(this.describe().map((column) => [column.key, column]));
     return this.described;
@@ -94,7 +95,7 @@ class Store extends EventTarget {
       { key: "state", label: "state", kind: "fact", numeric: false, values: this.state, categories: this.states },
       numeric("score", `${objective} (mean)`, this.score, "metric"),
       ...this.space.filter((parameter) => parameter.kind !== "fixed").map((parameter) => this.parameter(parameter)),
-      ...Object.keys(this.metrics).sort().filter((name) => name !== objective).map((name) => numeric(`m.${name}`, name, this.metrics[name], "metric")),
+      ...Object.keys(this.metrics).sort().filter((name) => name !== objective).map((name) => ({ ...numeric(`m.${name}`, name, this.metrics[name], "metric"), isSet: SET.has(name) })),
       numeric("std", "± spread", this.std),
       numeric("epochs", "epochs", this.epochs),
       numeric("seconds", "seconds", this.finished.map((end, index) => (end && this.started[index] ? end - this.started[index] : null))),
@@ -102,7 +103,7 @@ class Store extends EventTarget {
   }
 
   parameter({ name, kind, sampling, values }) {
-    const shared = { key: `h.${name}`, label: name, kind: "hyperparameter", values: this.values[name] };
+    const shared = { key: `h.${name}`, label: name, kind: "hyperparameter", isSet: true, values: this.values[name] };
     return kind === "int" || kind === "float"
       ? { ...shared, numeric: true, log: sampling === "log" }
       : { ...shared, numeric: false, categories: values.map(String) };
@@ -112,7 +113,8 @@ class Store extends EventTarget {
   text(column, index) {
     const value = column.values[index];
     if (value === null || value === undefined) return column.kind === "hyperparameter" ? "inactive" : "–";
-    return column.numeric ? number(value) : column.categories[value];
+    if (!column.numeric) return column.categories[value];
+    return column.isSet ? setting(value) : number(value);
   }
 
   /** The same, with the spread over executions beside a score. */

@@ -10,6 +10,9 @@ export function number(value, digits = 4) {
   return size >= 10 ** digits ? value.toFixed(0) : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
 }
 
+/** A value that was chosen, not measured: as many digits as tell 0.0001 from 0.00013, and no zeros at the end. */
+export const setting = (value, digits = 4) => (Number.isFinite(value) && !Number.isInteger(value) ? String(Number(value.toPrecision(digits))) : number(value));
+
 const GROUPS = new Intl.NumberFormat("en"); // made once: `toLocaleString` makes one a call
 
 export const grouped = (value) => GROUPS.format(value);

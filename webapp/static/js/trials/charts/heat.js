@@ -2,7 +2,7 @@
 import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 import { axis, clamp, legend, middle } from "../look.js";
 import { tip } from "../echart.js";
-import { counted, number } from "../words.js";
+import { counted, number, setting } from "../words.js";
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
 
@@ -27,11 +27,11 @@ function cells(column, found) {
   const seen = [...new Set(found.map((index) => values[index]))].sort((a, b) => a - b);
   if (seen.length <= MOST_CELLS) {
     const place = new Map(seen.map((value, at) => [value, at]));
-    return { labels: seen.map((value) => number(value)), of: (index) => place.get(values[index]) };
+    return { labels: seen.map((value) => setting(value)), of: (index) => place.get(values[index]) };
   }
   const { low, high, to, from } = extent(column, found);
   const width = (high - low) / MOST_CELLS;
-  const labels = Array.from({ length: MOST_CELLS }, (_, at) => `${number(from(low + at * width), 3)} – ${number(from(low + (at + 1) * width), 3)}`);
+  const labels = Array.from({ length: MOST_CELLS }, (_, at) => `${setting(from(low + at * width), 3)} – ${setting(from(low + (at + 1) * width), 3)}`);
   return { labels, of: (index) => Math.min(MOST_CELLS - 1, Math.floor((to(values[index]) - low) / width)) };
 }
 
