@@ -46,9 +46,12 @@ def metric(
     std: float | None = None,
     digits: int = 4,
 ) -> dict[str, Any]:
-    """Show a metric's value with its spread, the split it was measured on and how many rows that has."""
+    """Show a metric's value with its spread, the split it was measured on and how many rows that has.
+
+    No spread is shown where there is none: of a single execution it says nothing.
+    """
     shown = {"value": words.number(value, digits), "split": split, "rows": rows}
-    return {**shown, "std": None if std is None else words.number(std, digits)}
+    return {**shown, "std": words.number(std, digits) if std else None}
 
 
 @register.inclusion_tag("components/person.html")
