@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from jobs.errors import GatesOpen
 from jobs.queries.gates import Gate, must_accept
+from jobs.spec.problems import first
 
 
 def from_result(result: Mapping[str, Any]) -> list[Gate]:
@@ -21,7 +22,7 @@ def _gate(item: Any) -> Gate:
     try:
         return Gate.model_validate(item)
     except ValidationError as error:
-        return broken(f"unreadable: {error.errors()[0]['msg']}")
+        return broken(f"unreadable: {first(error).message}")
 
 
 def broken(why: str) -> Gate:

@@ -21,6 +21,7 @@ from jobs.spec.events import LONGEST_NAME
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import Item, Refused, refusal
 from jobs.spec.outside import OutsideSearch, completed
+from jobs.spec.problems import first
 from jobs.spec.search_space import Value, check_values
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
@@ -213,7 +214,7 @@ def _with(known: OutsideSearch, new: Sequence[dict[str, Any]]) -> OutsideSearch:
     try:
         return known.grown(OutsideSearch.model_validate(body).space)
     except ValidationError as error:
-        raise refusal("/space", error.errors()[0]["msg"]) from None
+        raise refusal("/space", first(error).message) from None
 
 
 def _take_values(trial: Trial, search: OutsideSearch, values: Mapping[str, Value]) -> None:

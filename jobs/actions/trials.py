@@ -14,11 +14,11 @@ from jobs.models import Job, Trial, User
 from jobs.queries import jobs as queries
 from jobs.queries import outcomes
 from jobs.spec.after import AfterSpec, Retrain
-from jobs.spec.problems import Problem
+from jobs.spec.problems import Problem, escaped, first
 from jobs.spec.search import RUNGS
-from jobs.spec.search_space import Values
+from jobs.spec.search_space import Values, value_faults
 from jobs.spec.values import apply_values
-from jobs.states import FINAL, JobKind, TrialState
+from jobs.states import FINAL, JobKind, JobState, TrialState
 
 ANEW: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
 """Columns of a trial that is queued again: nobody holds it, and its time is that of this run alone."""
@@ -39,16 +39,32 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
         raise Conflict("no script has told its hyperparameters yet; the first trial's end does")
     with transaction.atomic():
         root = searching(job.pk)
-        try:
-            if job.revision is not None:
-                apply_values(job.revision.spec, values)
-            trial = suggest.make_trial(root, values, source="hand", by=by)
-        except (ValueError, ValidationError) as error:
-            message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-            raise BadInput(message, [Problem("/values", message)]) from error
+        _require_values(root, values)
+        trial = suggest.make_trial(root, values, source="hand", by=by)
         audit.record("trial.queue", f"job:{job.pk}", by=by, project=job.project, trial=trial.number)
         hints.send("schedule", job=job.pk)
     return trial
+
+
+def _require_values(root: Job, values: Values) -> None:
+    """Refuse a configuration that lies outside the space, or that its experiment cannot take."""
+    space = outcomes.search_of(root).space
+    if found := [Problem(_place(name), message) for name, message in value_faults(space, values)]:
+        raise BadInput(found[0].message, found)
+    try:
+        if root.revision is not None:
+            apply_values(root.revision.spec, values)
+    except ValidationError as error:
+        problem = first(error)
+        named = [name for name in values if problem.pointer.endswith(f"/{name}")]
+        place = _place(named[0]) if named else "/values"
+        raise BadInput(problem.message, [Problem(place, problem.message)]) from error
+    except ValueError as error:
+        raise BadInput(str(error), [Problem("/values", str(error))]) from error
+
+
+def _place(name: str) -> str:
+    return f"/values/{escaped(name)}"
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
@@ -152,7 +168,7 @@ def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[
             fit = spec.model_copy(update={"search": None})  # of a search with rungs, epochs are no value
             apply_values(fit, {**trial.values, "epochs": epochs})
         except (ValueError, ValidationError) as error:
-            message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            message = first(error).message if isinstance(error, ValidationError) else str(error)
             raise BadInput(message, [Problem("/epochs", message)]) from error
     return {"until": epochs}
 
@@ -194,7 +210,8 @@ def searching(job_id: int) -> Job:
     """Return a search, locked, that still takes trials."""
     root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
     if root.state in FINAL:
-        raise StaleState(f"search {job_id} is {root.state}; retry or clone it first")
+        way = "clone it to try more" if root.state == JobState.COMPLETED else "retry or clone it first"
+        raise StaleState(f"search {job_id} is {root.state} and takes no more trials; {way}")
     if not queries.takes_trials(root):
         raise StaleState(f"search {job_id} goes on with the best of its trials already; clone it to try more")
     return root

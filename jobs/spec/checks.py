@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from jobs.spec import fit_checks, measures
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.problems import Problem
+from jobs.spec.problems import Problem, first
 from jobs.spec.profile import Profile
 from jobs.spec.search import LEARNS_FROM_EARLIER, Objective
 from jobs.spec.search_space import Value, Values
@@ -104,7 +104,7 @@ def _refusal(spec: ExperimentSpec, values: Values) -> str | None:
     try:
         apply_values(spec, values)
     except ValidationError as error:
-        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        return first(error).message
     except ValueError as error:
         return str(error)
     return None

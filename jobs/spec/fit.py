@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from jobs.spec.augmentation import Augmentation
 from jobs.spec.base import Frozen
 from jobs.spec.optimizers import ARGUMENTS, Optimizer
+from jobs.spec.problems import said
 from jobs.spec.schedules import Schedule, WarmupCosine
 
 ClassWeights = Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]]
@@ -74,13 +75,15 @@ class FitSpec(Frozen):
         try:
             self.optimizer_arguments()
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
+            item = error.errors()[0]
+            where = ".".join(str(part) for part in item["loc"])
             known = ", ".join(sorted(ARGUMENTS[self.optimizer].model_fields))
-            raise ValueError(
-                f"optimizer_args.{where}: {first['msg']} (got {first.get('input')!r}); "
-                f"{self.optimizer} takes {known}"
-            ) from error
+            told = f"{said(item)} (got {item.get('input')!r})"
+            if item["type"] == "extra_forbidden":
+                others = [name for name, kind in ARGUMENTS.items() if where in kind.model_fields]
+                have = f"; {', '.join(others)} {'have' if len(others) > 1 else 'has'}" if others else ""
+                told = f"{self.optimizer} has no {where!r}{have}"
+            raise ValueError(f"optimizer_args.{where}: {told}; {self.optimizer} takes {known}") from error
         return self
 
     def optimizer_arguments(self) -> dict[str, Any]:

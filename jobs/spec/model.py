@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.problems import said
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 
@@ -52,11 +53,11 @@ class TemplateModel(Frozen):
         try:
             self.resolved()
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
+            item = error.errors()[0]
+            where = ".".join(str(part) for part in item["loc"])
             known = ", ".join(TEMPLATES[self.template].model_fields)
             raise ValueError(
-                f"args.{where}: {first['msg']} (got {first.get('input')!r}); {self.template} takes {known}"
+                f"args.{where}: {said(item)} (got {item.get('input')!r}); {self.template} takes {known}"
             ) from error
         return self
 

@@ -27,6 +27,24 @@ def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") 
     return [_problem(item, body, prefix) for item in items if not _follows_from_another(item, items)]
 
 
+def first(error: ValidationError) -> Problem:
+    """Return the first thing that is wrong, for where the body itself is not at hand.
+
+    Its pointer leads from what was refused: a check over several fields names one of them.
+    """
+    item = error.errors(include_url=False)[0]
+    if item["type"] == "extra_forbidden":
+        return Problem("", said(item))
+    return _problem({**item, "loc": ()}, item["input"], "")
+
+
+def said(item: Mapping[str, Any]) -> str:
+    """Return the sentence of one of pydantic's error items, in our words where it has none of its own."""
+    if item["type"] == "extra_forbidden":
+        return _unknown([str(part) for part in item["loc"]])
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
 def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]]) -> bool:
     """Say whether a list is "too short" only because its own items were refused."""
     loc = item["loc"]
@@ -36,7 +54,7 @@ def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]
 
 
 def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
-    message = item["msg"].removeprefix("Value error, ")
+    message = said(item)
     parts, here = _follow(body, item["loc"], is_missing=item["type"] == "missing")
     if item["type"] == "extra_forbidden" and parts:
         message = _unknown(parts)

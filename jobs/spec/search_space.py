@@ -39,6 +39,7 @@ __all__ = [
     "grid",
     "grid_size",
     "sample",
+    "value_faults",
 ]
 
 Space = tuple[Parameter, ...]
@@ -121,26 +122,43 @@ def check_values(space: Space, values: Values) -> dict[str, Value]:
     Raises:
         ValueError: a value is missing, unknown, inactive or outside its range; names it.
     """
+    for _, message in value_faults(space, values):
+        raise ValueError(message)
+    return {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
+
+
+def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
+    """List what is wrong with a configuration given by hand: the hyperparameter, and a sentence.
+
+    Numbers must lie in their range, not on a step: who gives them may look between the steps.
+    """
     checked: dict[str, Value] = {}
+    doubtful: set[str] = set()  # missing or wrong, or below one that is: nobody can say whether it is active
     for parameter in space:
-        if not parameter.is_active(checked):
-            continue
-        if parameter.name not in values:
-            raise ValueError(f"{parameter.name!r} is missing")
-        value = values[parameter.name]
-        _check_value(parameter, value)
-        checked[parameter.name] = value
-    if extra := set(values) - set(checked):
-        raise ValueError(f"{sorted(extra)} are unknown or not active under these values")
-    return checked
+        name, given = parameter.name, parameter.name in values
+        message = ""
+        if any(condition.name in doubtful for condition in parameter.conditions()):
+            doubtful.add(name)
+        elif not parameter.is_active(checked):
+            message = f"{name!r} is not active under these values; leave it out" if given else ""
+        elif message := _fault(parameter, values[name]) if given else f"{name!r} is missing":
+            doubtful.add(name)
+        else:
+            checked[name] = values[name]
+        if message:
+            yield name, message
+    for name in sorted(set(values) - {parameter.name for parameter in space}):
+        yield name, f"{name!r} is not searched; leave it out"
 
 
-def _check_value(parameter: Parameter, value: Value) -> None:
+def _fault(parameter: Parameter, value: Value) -> str:
+    """Return why a hyperparameter does not take a value; nothing if it does."""
     if isinstance(parameter, IntParameter | FloatParameter):
         whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
         # Compared as it is: of a whole number of hundreds of digits no float can be made.
         if isinstance(value, bool | str) or not (whole and parameter.min <= value <= parameter.max):
             span = f"{parameter.kind} from {parameter.min} to {parameter.max}"
-            raise ValueError(f"{parameter.name!r} takes {span}, not {value!r}")
+            return f"{parameter.name!r} takes {span}, not {value!r}"
     elif value not in parameter.grid():
-        raise ValueError(f"{parameter.name!r} takes one of {list(parameter.grid())!r}, not {value!r}")
+        return f"{parameter.name!r} takes one of {list(parameter.grid())!r}, not {value!r}"
+    return ""

@@ -165,3 +165,14 @@ def test_a_trial_says_what_was_decided_on_it(owner: Caller, search: Job) -> None
         True,
     )
     assert owner.get(f"/jobs/{search.pk}/trials").json()["items"][0]["decisions"] == shown["decisions"]
+
+
+def test_what_does_not_hold_of_a_configuration_is_said_at_each_value(owner: Caller, search: Job) -> None:
+    answer = owner.post(f"/jobs/{search.pk}/trials", {"values": {"units": 640, "a/b": 1}})
+    assert (answer.status_code, places(answer)) == (422, ["/values/units", "/values/a~1b"])
+
+
+def test_a_refusal_in_short_names_every_place(owner: Caller, search: Job) -> None:
+    answer = owner.send("patch", f"/jobs/{search.pk}", {"priority": 500, "pool": "No Such"})
+    assert (answer.status_code, places(answer)) == (422, ["/priority", "/pool"])
+    assert "/priority: " in answer.json()["detail"] and "/pool: " in answer.json()["detail"]

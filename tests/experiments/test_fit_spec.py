@@ -45,7 +45,11 @@ UNITS = choice("units", 8, 16)
 @pytest.mark.parametrize(
     ("wrong", "pointer", "words"),
     [
-        (body({"optimizer_args": {"momentum": 0.9}}), "/fit/optimizer_args/momentum", "adam takes amsgrad"),
+        (
+            body({"optimizer_args": {"momentum": 0.9}}),
+            "/fit/optimizer_args/momentum",
+            "adam has no 'momentum'; rmsprop, sgd have; adam takes amsgrad",
+        ),
         (
             body({"optimizer": "sgd", "optimizer_args": {"momentum": 2}}),
             "/fit/optimizer_args/momentum",
@@ -110,7 +114,7 @@ def test_what_no_fit_can_be_stands_at_its_field(wrong: dict[str, Any], pointer: 
             spec({}, choice("optimizer", "sgd", "adam"), choice("optimizer_args/momentum", 0.9)),
             DIGITS_PROFILE,
             "/search/space/1",
-            "with optimizer = 'adam'",
+            "with optimizer = 'adam': adam has no 'momentum'; rmsprop, sgd have",
         ),
         (
             spec({}, choice("schedule/kind", "cosine", "step"), choice("schedule/every", 5)),

@@ -12,7 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from jobs.spec import counting, extent
 from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import Parameter, Space, check_space, grid, grid_size, sample
+from jobs.spec.search_space import (
+    Parameter,
+    Space,
+    check_space,
+    check_values,
+    grid,
+    grid_size,
+    sample,
+    value_faults,
+)
 
 SPACES: TypeAdapter[Space] = TypeAdapter(Space)
 Json = dict[str, Any]
@@ -192,3 +201,31 @@ def test_a_grid_search_over_a_million_is_refused_at_its_size() -> None:
     wide = {"name": "a", "kind": "int", "min": 1, "max": HUGE}
     with pytest.raises(ValidationError, match="million configurations or more"):
         SearchSpec.model_validate({"algorithm": "grid", "space": [wide]})
+
+
+GIVEN = [
+    {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16},
+    {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd"]},
+    {"name": "momentum", "kind": "boolean", "when": {"name": "optimizer", "in": ["sgd"]}},
+    {"name": "nesterov", "kind": "boolean", "when": {"name": "momentum", "in": [True]}},
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({"units": 20, "optimizer": "adam"}, []),
+        ({"units": 65, "optimizer": "lion", "momentum": True}, ["units", "optimizer"]),
+        ({"units": 16, "optimizer": "adam", "momentum": True, "nesterov": True}, ["momentum", "nesterov"]),
+        ({"units": 16, "optimizer": "adam", "nesterov": True}, ["nesterov"]),
+        ({"units": 16, "optimizer": "sgd", "momentum": 3, "nesterov": True}, ["momentum"]),
+        ({"optimizer": "adam", "depth": 3}, ["units", "depth"]),
+    ],
+)
+def test_each_value_given_by_hand_that_does_not_hold_is_named(
+    values: dict[str, Any], faulty: list[str]
+) -> None:
+    space = TypeAdapter(Space).validate_python(GIVEN)
+    assert [name for name, _ in value_faults(space, values)] == faulty
+    if not faulty:
+        assert check_values(space, values) == values

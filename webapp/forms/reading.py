@@ -10,7 +10,13 @@ from jobs.spec.problems import Problem
 
 
 class ReadForm(forms.Form):
-    """A form that can be read in one step where no page shows it again."""
+    """A form that can be read in one step where no page shows it again.
+
+    Attributes:
+        below: where in the body of the same request by REST the fields stand.
+    """
+
+    below = ""
 
     @classmethod
     def read(cls, data: QueryDict) -> Any:
@@ -32,7 +38,8 @@ class ReadForm(forms.Form):
         """Take over what an action found wrong, each at its field where there is one."""
         found = error.problems if isinstance(error, BadInput) else ()
         for problem in found:
-            name = problem.pointer.strip("/").split("/")[0]
+            place = problem.pointer.removeprefix(self.below).strip("/").split("/")[0]
+            name = place.replace("~1", "/").replace("~0", "~")
             self.add_error(name if name in self.fields else None, problem.message)
         if not found:
             self.add_error(None, error.message)

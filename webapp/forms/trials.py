@@ -14,6 +14,8 @@ from webapp.forms.reading import ReadForm
 class TrialForm(ReadForm):
     """A field for each hyperparameter of a search; `values` holds the configuration once it is valid."""
 
+    below = "/values"
+
     def __init__(self, space: Space, data: QueryDict | None = None) -> None:
         super().__init__(data, prefix="value")
         self.space = space

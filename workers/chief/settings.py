@@ -8,6 +8,7 @@ from typing import NamedTuple, get_args
 from pydantic import ValidationError
 
 from jobs.spec.outside import OutsideSearch
+from jobs.spec.problems import said
 from jobs.spec.search import RUNGS, Algorithm
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
@@ -45,8 +46,8 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
             }
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        parser.error(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+        item = error.errors()[0]
+        parser.error(f"{'.'.join(str(part) for part in item['loc'])}: {said(item)}")
     return Settings(
         project=given.project,
         name=given.name,

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from jobs.spec.base import Frozen
 from jobs.spec.formats.reading import Item, Refused, refusal
 from jobs.spec.hyperparameters import Parameter, Value
-from jobs.spec.problems import Problem
+from jobs.spec.problems import Problem, said
 from jobs.spec.search import SearchSpec
 from jobs.spec.search_space import faults
 from jobs.spec.summary import Line, summary
@@ -69,7 +69,7 @@ def _told(item: Any) -> str:
     if item["type"] == "string_pattern_mismatch":
         return f"{item['input']!r} is no name here: letters, digits and _ . / -, beginning with a letter or _"
     where = [str(part) for part in item["loc"][1:]]  # the first is the kind
-    message = item["msg"].removeprefix("Value error, ")
+    message = said(item)
     return f"{'.'.join(where)}: {message}" if where else message
 
 
@@ -116,5 +116,5 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 
 def _placed(item: Any, places: dict[str, str]) -> Problem:
     key = str(item["loc"][0]) if item["loc"] else "algorithm"
-    message = item["msg"].removeprefix("Value error, ")
+    message = said(item)
     return Problem(places.get(key, ""), message)
