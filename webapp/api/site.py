@@ -42,6 +42,10 @@ RESOURCES = (
 )
 
 
+TOLD = 3
+"""So many things that are wrong with a request stand in its sentence; `errors` lists all."""
+
+
 class Api(NinjaAPI):
     """django-ninja with our problem documents, in answers and in the OpenAPI document."""
 
@@ -146,8 +150,8 @@ def _sent(request: HttpRequest, source: str) -> Any:
 
 
 def _summary(found: Sequence[Problem]) -> str:
-    first = f"{found[0].pointer or 'The body'}: {found[0].message}"
-    return first if len(found) == 1 else f"{first} (and {len(found) - 1} more)"
+    told = "; ".join(f"{problem.pointer or 'The body'}: {problem.message}" for problem in found[:TOLD])
+    return told if len(found) <= TOLD else f"{told} (and {len(found) - TOLD} more)"
 
 
 api = build()
