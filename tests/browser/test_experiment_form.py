@@ -71,6 +71,13 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     assert spec(page)["search"]["space"][0]["name"] == "optimizer"
     dropout = page.locator('[id="at/spec/search/space/2"]')
     dropout.get_by_role("button", name="Add a condition").click()
+    page.locator("#add-name").select_option(label="optimizer_args/momentum")
+    page.get_by_role("button", name="Add", exact=True).click()
+    momentum = page.locator('[id="at/spec/search/space/4"]')
+    momentum.get_by_role("button", name="Add a condition").click()
+    fitting = {"name": "optimizer", "in": ["rmsprop"]}
+    assert spec(page)["search"]["space"][4]["when"] == fitting, "adam has no momentum"
+    momentum.get_by_role("button", name="Remove", exact=True).click()
     at(page, "/search/space/2/when/name").select_option(label="optimizer")
     at(page, "/search/space/2/when/in").fill("adam")
     step(page, "Afterwards")

@@ -208,8 +208,11 @@ export class Rows {
   }
 
   addCondition(index) {
-    const parent = this.sheet.space[index - 1];
-    const condition = { name: parent?.name ?? "", in: [parent?.values?.[0] ?? true] };
+    const before = this.sheet.space.slice(0, index);
+    const { name, values } = this.sheet.takers(this.sheet.space[index]?.name ?? "") ?? {};
+    const parent = before.find((row) => row?.name === name) ?? before.at(-1);
+    const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(value)) : null;
+    const condition = { name: parent?.name ?? "", in: fitting?.length ? fitting : [parent?.values?.[0] ?? true] };
     this.sheet.edit((spec) => {
       const row = spec.search.space[index];
       row.when = row.when === undefined ? condition : [...[row.when].flat(), condition];

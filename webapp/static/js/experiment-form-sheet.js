@@ -59,6 +59,16 @@ export class Sheet extends EventTarget {
     return [...Object.keys(this.known.variants["/model/template"].kinds[this.get("/model/template")] ?? {}), ...this.known.fitFields];
   }
 
+  /** What decides whether a hyperparameter means anything, and under which values: {name, values}, or undefined. */
+  takers(name) {
+    for (const [pointer, { arguments: place, kinds }] of Object.entries(this.known.variants)) {
+      const own = name.slice(name.indexOf("/") + 1);
+      if (`/fit/${name}` !== `${place}/${own}` || `/fit/${name}` === pointer) continue;
+      return { name: pointer.replace("/fit/", ""), values: Object.keys(kinds).filter((kind) => own in kinds[kind]) };
+    }
+    return undefined;
+  }
+
   get space() {
     const rows = this.get("/search/space");
     return Array.isArray(rows) ? rows : [];
