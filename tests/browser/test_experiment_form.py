@@ -77,6 +77,8 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     momentum.get_by_role("button", name="Add a condition").click()
     fitting = {"name": "optimizer", "in": ["rmsprop"]}
     assert spec(page)["search"]["space"][4]["when"] == fitting, "adam has no momentum"
+    widths = [page.locator(part).bounding_box() for part in (".ef-fields", ".ef-json")]
+    assert widths[0] and widths[1] and widths[0]["width"] > 1.5 * widths[1]["width"], "names are not cut"
     momentum.get_by_role("button", name="Remove", exact=True).click()
     at(page, "/search/space/2/when/name").select_option(label="optimizer")
     at(page, "/search/space/2/when/in").fill("adam")
