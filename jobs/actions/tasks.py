@@ -185,6 +185,7 @@ def _ensemble(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         members=tuple(
             tasks.Member(
                 name=f"m{member.pk}",
+                title=member.title,
                 model=_model_path(member),
                 validation_predictions=str(
                     store().path(_artifact(member, "validation_predictions").artifact_id)

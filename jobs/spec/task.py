@@ -117,6 +117,12 @@ class Member(Frozen):
     score: float | None = None
     values: dict[str, Value] = Field(default_factory=dict)
     seed_only: bool = False
+    title: str = Field(default="", description="what people call it; its name where nothing stands")
+
+    @property
+    def called(self) -> str:
+        """Return what sentences for people call this member."""
+        return self.title or self.name
 
 
 class EnsembleTask(_Task):

@@ -10,7 +10,7 @@ from jobs.spec.task import EnsembleTask, Member
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
 from workers.engine import ensemble
 from workers.engine.data.dataset import load_dataset
-from workers.engine.members import BadMembers, read_pool
+from workers.engine.members import BadMembers, read_pool, warnings
 from workers.engine.modelfile import load_model
 from workers.engine.report import Yielding
 
@@ -109,12 +109,17 @@ def test_members_of_one_name_and_one_configuration_are_joined_with_a_warning(tmp
 
 def test_an_ensemble_no_better_than_its_best_member_says_so(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    good = train_member(tmp_path, "good", spec, file)
+    good = train_member(tmp_path, "good", spec, file).model_copy(update={"title": "Retrain trial 2"})
     bad = train_member(tmp_path, "bad", spec, file, units=2)
     listener = Listener(tmp_path / "run")
     result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), listener)
     assert "ensemble_not_better" in listener.warnings
     assert result["best_single"] == "good"
+    judged = json.loads(listener.artifacts["report"].read_text())
+    assert (
+        "the best single member, Retrain trial 2, with"
+        in dict(warnings(judged, (good, bad)))["ensemble_not_better"]
+    )
 
 
 def stored(folder, name, rows, y_pred):

@@ -80,7 +80,8 @@ def space_of(row: Job) -> tuple[Parameter, ...]:
 
 def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
-    own = [] if row.kind == JobKind.SEARCH else [row]  # a search's own metrics repeat its chosen candidate's
+    # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
+    own = [] if row.kind == JobKind.SEARCH or outcomes.pooled_of(row) else [row]
     members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
     return {

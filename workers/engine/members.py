@@ -55,11 +55,11 @@ def read_pool(members: Sequence[Member], task: Task) -> Pool:
     first = read[0]
     for member, arrays in zip(members, read, strict=True):
         if not np.array_equal(arrays["rows"], first["rows"]):
-            raise BadMembers(f"{member.name} was validated on other rows than {members[0].name}")
+            raise BadMembers(f"{member.called} was validated on other rows than {members[0].called}")
         if arrays["y_pred"].shape != first["y_pred"].shape:
             raise BadMembers(
-                f"{member.name} predicts {arrays['y_pred'].shape}, "
-                f"{members[0].name} {first['y_pred'].shape}; members must answer the same question"
+                f"{member.called} predicts {arrays['y_pred'].shape}, "
+                f"{members[0].called} {first['y_pred'].shape}; members must answer the same question"
             )
     names = tuple(member.name for member in members)
     predictions = tuple(arrays["y_pred"] for arrays in read)
@@ -138,26 +138,27 @@ def _value(candidate: dict[str, Any], metric: str, *, default: float) -> float:
 def warnings(judged: dict[str, Any], members: Sequence[Member]) -> list[tuple[str, str]]:
     """Say what the user should know before trusting this ensemble: (code, sentence) each."""
     found = []
-    twins = [m.name for m in members if any(o.values == m.values for o in members if o is not m)]
+    twins = [m.called for m in members if any(o.values == m.values for o in members if o is not m)]
     if twins or all(member.seed_only for member in members):
-        names = ", ".join(twins or [m.name for m in members])
+        names = ", ".join(twins or [m.called for m in members])
         message = f"{names} differ only by their random seed: pooling them gains little"
         found.append(("members_differ_by_seed_only", message))
     metric, direction = primary_metric(judged["task"])
     by_name = {candidate["name"]: candidate for candidate in judged["candidates"]}
     ours = by_name["ensemble"]["metrics"][metric]["value"]
     best = by_name[judged["best_single"]]["metrics"][metric]["value"]
+    leader = next(member.called for member in members if member.name == judged["best_single"])
     beats = None not in (ours, best) and (ours > best if direction == "max" else ours < best)
     if not beats:
         message = (
             f"on validation data the ensemble's {metric} {_shown(ours)} does not beat "
-            f"the best single member {judged['best_single']} with {_shown(best)}"
+            f"the best single member, {leader}, with {_shown(best)}"
         )
         found.append(("ensemble_not_better", message))
     if judged["fit"]["loss_held_out"] > by_name[judged["best_single"]]["loss"]:
         message = (
             "on validation rows that they were not fitted on, the weights lose to "
-            f"{judged['best_single']}: they may have learned the validation rows by heart"
+            f"{leader}: they may have learned the validation rows by heart"
         )
         found.append(("ensemble_may_overfit", message))
     return found
