@@ -20,6 +20,7 @@ from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
+from jobs.queries.waiting import at_limit, slots_of
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobKind, JobState
 
 UNCLAIMED_SECONDS = 15.0
@@ -178,11 +179,12 @@ def _why_not(
         return f"It needs {job.slots} slots on one worker; {largest}."
     quota = job.project.max_slots if job.project is not None else None
     if quota is not None and used[job.project_id] + job.slots > quota:
-        return f"Project {job.project} uses {used[job.project_id]} of its {quota} slots."
+        return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
-        return f"The search runs {limit} trials at once, as its spec says."
+        return at_limit(limit)
     if pool.blocked_by is not None:
-        return f"Job {pool.blocked_by.pk} stands before it and waits for {pool.blocked_by.slots} slots."
+        first = pool.blocked_by
+        return f"Job {first.pk} stands before it and waits for {slots_of(first.slots)}."
     if slot is None:
         return _no_room(job, pool)
     return None
@@ -200,7 +202,7 @@ def _no_room(job: Job, pool: Pool) -> str:
         return f"The disk of {full[0].name} is nearly full; free some space, then it goes on by itself."
     total, free = sum(s.worker.slots for s in pool.slots), max(s.free for s in pool.slots)
     pool.blocked_by = job
-    return f"It needs {job.slots} of the {total} slots of pool {job.pool}; {max(free, 0)} free now."
+    return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 
 def _parallel(job: Job) -> int | None:

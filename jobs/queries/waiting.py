@@ -10,6 +10,7 @@ from jobs.states import WAITING, AttemptState, Desired, TrialState
 NEXT = "Its runner turns to it after the trials before it."
 AT_RUNG = "It stands at the end of its rung and waits for the others there; the best go on."
 OUTSIDE = "It goes to the next script that asks for a trial."
+PAUSED = "Paused at the newest checkpoint; Resume goes on from there."
 
 LOOKED_AT = ("number", "state", "restarts", "rung", "rungs", "until")
 """What the reason follows from: a poll asks for it, and thousands may wait at a rung."""
@@ -35,7 +36,7 @@ def _of_one(trial: Trial, shared: str) -> str:
     if trial.waits_at_rung:
         return AT_RUNG
     if trial.state == TrialState.PAUSED:
-        return "It is paused at its checkpoint until it is taken up again."
+        return PAUSED
     if trial.restarts and shared != OUTSIDE:
         return f"Its runner was lost; it goes on from its newest checkpoint. {shared}"
     return shared
@@ -56,7 +57,7 @@ def _of_all(search: Job) -> str:
     running = search.trials.filter(state=TrialState.RUNNING).count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:
-        return f"The search runs {limit} trials at once, as its spec says."
+        return at_limit(limit)
     busy = dict(
         Attempt.objects.exclude(state=AttemptState.ENDED)
         .filter(worker__in=workers)
@@ -66,5 +67,15 @@ def _of_all(search: Job) -> str:
     free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
     if free < search.slots:
         total = sum(workers.values())
-        return f"It needs {search.slots} of the {total} slots of pool {search.pool}; {free} free now."
+        return f"It needs {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
     return "A slot is free: it is placed in a moment."
+
+
+def at_limit(limit: int) -> str:
+    """Say that a search runs as many trials as it may."""
+    return f"The search runs {limit} trial{'' if limit == 1 else 's'} at once, as its spec says."
+
+
+def slots_of(count: int) -> str:
+    """Return a number of slots in words."""
+    return f"{count} slot{'' if count == 1 else 's'}"

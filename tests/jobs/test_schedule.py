@@ -51,7 +51,7 @@ def test_a_projects_quota_bounds_its_slots(yard: Yard) -> None:
     Project.objects.update(max_slots=1)
     first, second = yard.submit(), yard.submit()
     worker = PretendWorker(slots=4)
-    assert "uses 1 of its 1 slots" in waits(second)
+    assert "uses 1 of its 1 slot." in waits(second)
     assert [a.job_id for a in worker.claim_all()] == [first.pk]
 
 

@@ -92,7 +92,25 @@ def test_a_queued_trial_says_why_it_waits(browser: Client, search: Job) -> None:
     for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/3"):
         assert "No worker runs in pool default." in browser.get(path).content.decode()
     make_attempt(search, make_worker(slots=1), trial=search.trials.get(number=1))
-    assert "It needs 1 of the 1 slots of pool default; 0 free now." in browser.get(path).content.decode()
+    assert "It needs 1 of the 1 slot of pool default; 0 free now." in browser.get(path).content.decode()
+
+
+def test_what_is_paused_names_the_button_that_resumes_it(browser: Client, search: Job) -> None:
+    search.trials.update(state="paused")
+    Job.objects.filter(pk=search.pk).update(state="paused", desired="paused")
+    page = browser.get(f"/jobs/{search.pk}").content.decode()
+    assert "2 trials wait. Paused at the newest checkpoint; Resume goes on from there." in page
+
+
+def test_only_a_search_that_goes_on_has_a_best_so_far(browser: Client, search: Job) -> None:
+    search.trials.update(std=0.0)
+    pages = (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2")
+    running = [browser.get(path).content.decode() for path in pages]
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    over = [browser.get(path).content.decode() for path in pages]
+    assert "<dt>Best so far</dt>" in running[0] and "<dt>Best</dt>" in over[0]
+    assert " best so far</span>" in running[1] and " best</span>" in over[1]
+    assert not any(" ± " in page for page in (*running, *over)), "a spread of nothing is not shown"
 
 
 def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
@@ -257,6 +275,25 @@ def test_a_refused_configuration_that_is_loaded_again_leads_to_the_trials(
 
 def test_a_cursor_of_another_list_is_refused(browser: Client) -> None:
     assert browser.get("/jobs", {"cursor": "x"}).status_code == 422
+
+
+def test_an_ensemble_of_chosen_trials_stands_once_among_its_candidates(
+    browser: Client, search: Job, people: People
+) -> None:
+    chosen = {"search": search.pk, "chosen": [{"trial": n, "values": {"units": 16 * n}} for n in (1, 2)]}
+    measured = {"metrics": {"test": {"accuracy": 0.98}}}
+    root = make_job(
+        experiment=search.experiment, by=people.owner, kind="ensemble", state="completed",
+        payload=chosen, results=measured, title="Ensemble of trials 1, 2",
+    )  # fmt: skip
+    for kind, title in (("train", "Retrain trial 1"), ("ensemble", "Ensemble")):
+        results = {**measured, "test_rows": 360}
+        make_job(
+            experiment=search.experiment, by=people.owner, kind=kind, state="completed",
+            parent=root, root=root, results=results, title=title,
+        )  # fmt: skip
+    page = browser.get(f"/jobs/{root.pk}")
+    assert {c["label"] for c in page.context["candidates"]} == {"Retrain trial 1", "Ensemble"}
 
 
 CHANGED = {"revise-revision": "1", "revise-max_trials": "9", "revise-max_consecutive_failures": "3"}

@@ -11,6 +11,7 @@ from jobs.models import Trial
 from jobs.queries import compared, decisions, outcomes, waiting
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as shown
+from jobs.states import FINAL
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
@@ -47,6 +48,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "shown": shown.trial(row, best=best.number if best else None),
         "best": best,
         "job": row.job,
+        "is_final": row.job.state in FINAL,
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)

@@ -207,7 +207,7 @@ class Line {
     const key = `${best} ${shown}`;
     if (this.marked === key) return;
     this.marked = key;
-    const trophy = best ? el("span", { title: "best so far" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
+    const trophy = best ? el("span", { title: "best" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
     this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 
