@@ -18,6 +18,10 @@ def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
     """List what keeps a search of `project` from being warm-started as it asks."""
     if search is None or search.warm_start is None:
         return []
+    if search.algorithm not in LEARNS_FROM_EARLIER:
+        able = " or ".join(sorted(LEARNS_FROM_EARLIER))
+        sentence = f"{search.algorithm} learns nothing from the trials of another search: use {able}"
+        return [Problem(POINTER, f"{sentence}, or leave it out")]
     job = Job.objects.filter(pk=search.warm_start, project=project, kind=JobKind.SEARCH).first()
     if job is None or job.revision is None:
         return [Problem(POINTER, f"there is no search {search.warm_start} in {project.slug}")]

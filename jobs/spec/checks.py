@@ -14,7 +14,7 @@ from jobs.spec import fit_checks, measures
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, first
 from jobs.spec.profile import Profile
-from jobs.spec.search import LEARNS_FROM_EARLIER, Objective
+from jobs.spec.search import Objective
 from jobs.spec.search_space import Value, Values
 from jobs.spec.tried import LOOKED_AT, configurations
 from jobs.spec.values import apply_values
@@ -171,9 +171,6 @@ def _about_search(spec: ExperimentSpec) -> Iterator[Problem]:
         if best != objective.direction:
             sentence = f"{objective.metric} is better the {'higher' if best == 'max' else 'lower'} it is"
             yield Problem(f"{pointer}/direction", f"{sentence}; this search looks for the worst")
-    if search.warm_start is not None and search.algorithm not in LEARNS_FROM_EARLIER:
-        sentence = f"{search.algorithm} learns nothing from the trials of another search"
-        yield Problem("/search/warm_start", sentence)
     if search.trainings() == 1:
         sentence = "one execution a trial shows no spread: luck of the seed and quality look alike"
         yield Problem("/search/executions_per_trial", sentence)

@@ -160,6 +160,7 @@ def test_a_search_learns_from_one_with_the_same_objective(
     at(page, "/search/objective/metric").select_option(label="val_loss")
     options = at(page, "/search/warm_start").locator("option")
     expect(options).to_have_text(["none", re.compile(f"job {made[1].pk}: ")])
+    at(page, "/search/algorithm").select_option(label="Bayesian optimization (Gaussian process)")
     at(page, "/search/warm_start").select_option(index=1)
     assert spec(page)["search"]["warm_start"] == made[1].pk
     settled(page, "ok")

@@ -176,7 +176,7 @@ TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
         ({"objective": {"metric": "accuracy"}}, "objective/metric"),
         ({"objectives": [TWO[0], {"metric": "val_mae"}]}, "objectives/1/metric"),
         ({"duplicates": "forget"}, "duplicates"),
-        ({"warm_start": 12345}, "warm_start"),
+        ({"algorithm": "tpe", "warm_start": 12345}, "warm_start"),
     ],
 )
 def test_each_error_of_a_search_stands_at_its_field(
@@ -193,6 +193,17 @@ def test_brackets_are_planned_with_the_epochs_they_take(world: World, spec: dict
     assert found is not None
     assert (found.trials, found.executions) == (9 + 5 + 3, 34)
     assert found.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
+
+
+@pytest.mark.parametrize("algorithm", ["random", "grid", "hyperband"])
+def test_who_learns_nothing_from_another_search_refuses_one(
+    world: World, spec: dict[str, Any], algorithm: str
+) -> None:
+    earlier = make_job(project=world.project, by=world.owner, state="completed")
+    search = {"space": [SHUFFLE], "algorithm": algorithm, "warm_start": earlier.pk}
+    (problem,) = plan.judge(world.project, {**spec, "search": search}).problems
+    assert problem.pointer == "/spec/search/warm_start"
+    assert "use bayesian or tpe" in problem.message
 
 
 def test_the_first_of_several_objectives_leads(world: World, spec: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes, paging, waiting
+from jobs.spec.search import LEARNS_FROM_EARLIER
 from jobs.states import FINAL, Desired, JobKind, JobState
 from webapp.forms.revise import ReviseForm
 from webapp.pages import job_tabs as tabs
@@ -93,6 +94,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
 
 def _of_search(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
+    search = outcomes.search_of(row)
     return {
         "counts": [(state, count) for state, count in shown.trial_counts(row).items() if count],
         "why_trials_wait": [
@@ -101,7 +103,7 @@ def _of_search(row: Job) -> dict[str, Any]:
         ],
         "best": outcomes.best_trials(row, limit=1).first(),
         "objective": outcomes.objective_of(row),
-        "warm_start": outcomes.search_of(row).warm_start,
+        "warm_start": search.warm_start if search.algorithm in LEARNS_FROM_EARLIER else None,
         "revise_form": ReviseForm(row) if may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),
