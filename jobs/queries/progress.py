@@ -1,21 +1,25 @@
 """How far a job is and how long it will take: measured durations, not hopes.
 
+The share that is done is that of the units beside it, and of what the running trainings have done of theirs.
 A root's time left is what its open parts still need: executions at the pace of the latest ones (epochs where
-there are rungs, which differ in length), retrainings from the epochs that trials needed, the small steps at
-the median of earlier ones or, where there were none, measured in starts of a runner.
+there are rungs, which differ in length) and as many at once as of late, retrainings from the epochs that
+trials needed, the small steps at the median of earlier ones or, where there were none, measured in starts of
+a runner.
 """
 
 import datetime as dt
+import math
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from django.db.models import Avg, Sum
+from django.db.models import Avg, Q, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from jobs.models import Execution, Job, Trial, Worker
-from jobs.queries import outcomes, steps
+from jobs.queries import outcomes, steps, underway
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search import RUNGS
 from jobs.states import FINAL, JobKind, JobState, TrialState
@@ -35,7 +39,7 @@ MORE_EPOCHS = 1.2
 
 
 class Progress(NamedTuple):
-    """`done` of `total` units; `fraction` is of the whole time, `eta_seconds` None while unknown."""
+    """`done` of `total` units; `fraction` counts what runs too; `eta_seconds` is None while unknown."""
 
     done: float
     total: float
@@ -45,11 +49,15 @@ class Progress(NamedTuple):
 
 
 class _Pace(NamedTuple):
-    """What the trials so far tell of the rest. A unit is an execution, or an epoch where there are rungs."""
+    """What the trials so far tell of the rest. A unit is an execution, or an epoch where there are rungs.
+
+    `at_once` is how many trials ran beside each other, infinite while too little is known to say so.
+    """
 
     seconds_per_unit: float
     seconds_per_epoch: float
     best_epoch: float
+    at_once: float
 
 
 def of(job: Job) -> Progress:
@@ -59,10 +67,14 @@ def of(job: Job) -> Progress:
         return Progress(total, total, unit, 1.0, 0.0)
     done, total, unit = _counted(job)
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
-        return Progress(done, total, unit, 0.0 if not total else done / total, None)
+        return Progress(done, total, unit, done / total if total else 0.0, None)
     left = _seconds_left(job, total - done)
-    elapsed = (timezone.now() - job.started).total_seconds()
-    fraction = elapsed / (elapsed + left) if left is not None else 0.0
+    running = underway.of_search(job).values() if job.kind == JobKind.SEARCH else ()
+    if _counts_epochs(job):
+        done = min(done + sum(each.epochs - each.before for each in running), total)
+        fraction = done / total if total else 0.0
+    else:
+        fraction = (done + sum(each.share for each in running)) / total if total else 0.0
     return Progress(done, total, unit, min(fraction, 0.99), left)
 
 
@@ -140,11 +152,32 @@ def _pace(job: Job) -> _Pace | None:
     if not latest or trained["epochs"] is None:
         return None
     seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
+    at_once = _at_once(job, latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
     if steps := _steps_of_rungs(job):
         per_epoch = per_trial / fmean(_epochs_trained(trial, steps) for trial in latest)
-        return _Pace(per_epoch, per_epoch, trained["best"])
-    return _Pace(per_trial, per_trial / trained["epochs"], trained["best"])
+        return _Pace(per_epoch, per_epoch, trained["best"], at_once)
+    return _Pace(per_trial, per_trial / trained["epochs"], trained["best"], at_once)
+
+
+def _at_once(job: Job, latest: Sequence[Trial]) -> float:
+    """Return how many trials ran at once on average since the first of the latest began, while any ran.
+
+    Slots are not enough to know it: other jobs hold some, and one stays empty while a trial is asked for.
+    """
+    if len(latest) < LATEST:
+        return job.trials.filter(state=TrialState.RUNNING).count() or math.inf
+    began = [trial.started for trial in latest if trial.started is not None]
+    now, since = timezone.now(), min(began)
+    beside = job.trials.filter(Q(state=TrialState.RUNNING) | Q(finished__gt=since), started__isnull=False)
+    busy, covered, reached = 0.0, 0.0, since
+    for trial in beside.only("state", "started", "finished").order_by("started"):
+        end = trial.finished if trial.state != TrialState.RUNNING and trial.finished else now
+        begin = max(trial.started or since, since)
+        busy += max(_seconds(begin, end), 0.0)
+        covered += max(_seconds(max(begin, reached), end), 0.0)
+        reached = max(reached, end)
+    return busy / covered if covered else math.inf
 
 
 def _epochs_trained(trial: Trial, steps: list[list[int]]) -> int:
@@ -176,8 +209,11 @@ def _search_seconds_left(job: Job, pace: _Pace | None, open_units: float, lanes:
         "started", flat=True
     )
     begun = sum(_begun(started, pace, job) for started in running if started is not None)
-    lanes = min(lanes, outcomes.search_of(job).parallel_trials or 10_000)
-    return max(open_units * pace.seconds_per_unit - begun, 0.0) / lanes
+    search = outcomes.search_of(job)
+    at_once = min(lanes, search.parallel_trials or lanes, pace.at_once)
+    if not _counts_epochs(job):  # the last trials leave slots empty: one trial's executions follow each other
+        at_once = min(at_once, math.ceil(open_units / search.trainings()))
+    return max(open_units * pace.seconds_per_unit - begun, 0.0) / max(at_once, 1.0)
 
 
 def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:

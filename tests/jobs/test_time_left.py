@@ -2,7 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from django.utils import timezone
@@ -79,17 +79,23 @@ AFTER = {
 class Replay:
     """The rows of a recorded job as they were at any second of it."""
 
-    def __init__(self, yard: Yard, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, yard: Yard, recording: Recording, monkeypatch: pytest.MonkeyPatch, after: dict[str, Any] = AFTER
+    ) -> None:
         self.recording = recording
         self.submitted = timezone.now()
         self.worker = PretendWorker(slots=2)
         self.worker.row.lease_until = self._moment(recording.ended)
         self.worker.row.save()
-        self.root = yard.submit(search=SEARCH, after=AFTER)
+        self.root = yard.submit(search=SEARCH, after=after)
         self.monkeypatch = monkeypatch
 
     def left_at(self, second: float) -> float | None:
         """Return the seconds that are said to be left, None while nothing is said."""
+        return self.at(second).eta_seconds
+
+    def at(self, second: float) -> progress.Progress:
+        """Return the progress that is shown."""
         now = self._moment(second)
         self.monkeypatch.setattr(timezone, "now", lambda: now)
         root, recording = self.root, self.recording
@@ -101,7 +107,7 @@ class Replay:
         for kind, spans in recording.steps.items():
             for ordinal, span in enumerate(spans, start=1):
                 self._step(kind, ordinal, span, second)
-        return progress.of(root).eta_seconds
+        return progress.of(root)
 
     def _moment(self, second: float) -> dt.datetime:
         return self.submitted + dt.timedelta(seconds=second)
@@ -152,6 +158,21 @@ def replay(yard: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 def test_half_way_the_time_left_is_right_within_three_tenths(replay: Replay) -> None:
     half = replay.recording.ended / 2
     assert replay.left_at(half) == pytest.approx(half, rel=0.3)
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_the_share_is_that_of_the_executions_beside_it(replay: Replay) -> None:
+    shown = replay.at(23.0)
+    assert (shown.done, shown.total, shown.unit) == (13, 24, "executions")
+    assert shown.fraction == pytest.approx(13 / 24)
+
+
+def test_slots_that_others_hold_run_none_of_the_trials_to_come(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_by_one = replace(DEMO, trials=[(5.0 * n, 5.0 * n + 5) for n in range(12)], ended=90.0)
+    replay = Replay(yard, one_by_one, monkeypatch, after={})
+    assert replay.left_at(30.0) == pytest.approx(6 * 5, rel=0.1)
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)

@@ -87,7 +87,7 @@ def progress(said: Any) -> dict[str, Any]:
     done, total = float(of("done") or 0), float(of("total") or 0)
     counted = done / total if total > 0 else 0.0
     fraction, left = of("fraction"), of("eta_seconds")
-    share = float(fraction) if fraction and left is not None else counted
+    share = counted if fraction is None else float(fraction)
     return {
         "done": f"{done:g}",
         "total": f"{total:g}",
