@@ -4,7 +4,7 @@ import datetime as dt
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
 from jobs.models import Execution, Job
-from jobs.queries import events, outcomes, waiting
+from jobs.queries import events, outcomes, underway, waiting
 from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TRIAL_FINAL, TrialState
 
@@ -51,6 +51,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     Returns:
         `whole` says whether these are all trials. Floats are rounded to seven digits; of choices stands the
         index into the parameter's `values`, of states into `states`; times are seconds since 1970.
+        `under_way` says of running trials, by number, which execution has come to which epoch `of` how many.
 
     Raises:
         Conflict: the job is no search.
@@ -66,6 +67,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
     number, state, score, std, source, restarts, started, finished, keys, texts = columns
     values = _loaded(texts)
+    running = underway.of_search(search)
     return {
         "cursor": head,
         "whole": numbers is None,
@@ -84,7 +86,11 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "started": _times(started),
         "finished": _times(finished),
         "values": {parameter.name: _values(parameter, values) for parameter in space},
-        **_of_executions(keys, executions),
+        **_of_executions(keys, executions, running),
+        "under_way": {
+            str(one.trial): {"execution": execution, "epochs": one.epochs, "of": one.of}
+            for (_, execution), one in sorted(running.items())
+        },
     }
 
 
@@ -148,7 +154,9 @@ def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
     return [known.index(value) if value in known else None for value in mine]
 
 
-def _of_executions(trials: Sequence[int], executions: Any) -> dict[str, Any]:
+def _of_executions(
+    trials: Sequence[int], executions: Any, running: Mapping[underway.Key, underway.UnderWay]
+) -> dict[str, Any]:
     """Return how many executions of each trial are done, their epochs, and the mean of each metric."""
     place = {pk: index for index, pk in enumerate(trials)}
     done, epochs = [0] * len(trials), [0] * len(trials)
@@ -165,6 +173,9 @@ def _of_executions(trials: Sequence[int], executions: Any) -> dict[str, Any]:
             if isinstance(value, int | float) and math.isfinite(value):
                 sums[name][index] += value
                 counts[name][index] += 1
+    for (trial, _), one in running.items():
+        if (index := place.get(trial)) is not None:
+            epochs[index] += one.epochs - one.before
     means = {
         name: _floats(
             total / count if count else None for total, count in zip(sums[name], counts[name], strict=True)

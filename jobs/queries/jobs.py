@@ -1,6 +1,7 @@
 """Jobs as the API and the pages show them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
@@ -15,7 +16,7 @@ from jobs.models import (
     ModelVersion,
     Trial,
 )
-from jobs.queries import decisions, outcomes, progress
+from jobs.queries import decisions, outcomes, progress, underway
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
 
@@ -165,17 +166,26 @@ def _beside_a_trial() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
     )
 
 
-def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = None) -> Shown:
+def trial(
+    row: Trial,
+    *,
+    best: int | None,
+    standing: outcomes.Standing | None = None,
+    running: Mapping[underway.Key, underway.UnderWay] | None = None,
+) -> Shown:
     """Return a trial as the API shows it.
 
     Args:
         row: the trial.
         best: the number of the best one.
         standing: of all trials of its search, where there are several to show; it is looked up if None.
+        running: how far the running trainings of its search are; it is looked up if None.
     """
     prefetch_related_objects([row], *_beside_a_trial())  # what a list has fetched is not fetched again
     several = standing if standing is not None else outcomes.standing(row.job)
     scores = several.scores.get(row.pk)
+    if running is None:
+        running = underway.read(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
     newest: Checkpoint | None = next(iter(getattr(row, STANDING)), None)
     return {
         "number": row.number,
@@ -193,7 +203,7 @@ def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = 
         "rung": row.rung,
         "decisions": [decision._asdict() for decision in decisions.of(row)],
         "error": row.error,
-        "executions": [_execution(e) for e in row.executions.all()],
+        "executions": [_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         "checkpoint": None
         if newest is None
         else {
@@ -207,7 +217,8 @@ def trial(row: Trial, *, best: int | None, standing: outcomes.Standing | None = 
     }
 
 
-def _execution(row: Execution) -> Shown:
+def _execution(row: Execution, running: underway.UnderWay | None) -> Shown:
+    """Return an execution; `of_epochs` says of a running one where it ends at the latest."""
     return {
         "execution": row.number,
         "repeat": row.repeat,
@@ -215,7 +226,8 @@ def _execution(row: Execution) -> Shown:
         "state": row.state,
         "score": row.score,
         "best_epoch": row.best_epoch,
-        "epochs": row.epochs,
+        "epochs": row.epochs if running is None else running.epochs,
+        "of_epochs": None if running is None else running.of,
         "seed": row.seed,
         "metrics": row.metrics,
     }

@@ -14,7 +14,7 @@ from jobs.models import Checkpoint, Job, Trial
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics as metric_log
-from jobs.queries import outcomes
+from jobs.queries import outcomes, underway
 from jobs.spec.problems import Problem
 from jobs.spec.search_space import Value
 from jobs.states import JobKind, JobState
@@ -163,10 +163,10 @@ def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Pa
 def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
     """List a search's trials."""
     job = access.get_job(actor(request), job_id)
-    best, standing = shown.best_number(job), outcomes.standing(job)
+    best, standing, running = shown.best_number(job), outcomes.standing(job), underway.of_search(job)
 
     def show(row: Trial) -> Json:
-        return shown.trial(row, best=best, standing=standing)
+        return shown.trial(row, best=best, standing=standing, running=running)
 
     return cut(shown.trials(job), paging, show, sorts={"number": "number", "id": "pk"}, default="number")
 

@@ -36,7 +36,7 @@ class Charts extends HTMLElement {
   }
 
   changed(what) {
-    if (["sort", "page", "columns", "compare"].includes(what)) return;
+    if (["sort", "page", "columns", "compare", "progress"].includes(what)) return;
     if (this.brushing && what === "filter") return; // its own brush shows it already
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.draw());

@@ -24,7 +24,10 @@ class Store extends EventTarget {
     this.version = 0;
     this.clear();
     const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
-    follow(job, start, (events) => events.some((event) => TELLING.has(event.type)) && this.soon());
+    follow(job, start, (events) => {
+      this.hear(events);
+      if (events.some((event) => TELLING.has(event.type))) this.soon();
+    });
     this.load();
   }
 
@@ -37,6 +40,26 @@ class Store extends EventTarget {
     this.waiting = {};
     this.front = new Set(); // numbers of the trials that no other beats in all objectives
     this.answers = {}; // number → the trial whose scores it has
+    this.under_way = {}; // number of a running trial → the execution, its epoch, of how many
+  }
+
+  /** How far running trials are stands in the points of their curves: nobody is asked for it. */
+  hear(events) {
+    let further = false;
+    for (const { type, trial, execution, x, points } of events) {
+      const at = type === "metric" && x === "epoch" ? this.under_way[trial] : null;
+      if (!at || at.execution !== execution || !this.place.has(trial)) continue;
+      const epoch = points.reduce((most, point) => Math.max(most, point[1]), at.epochs);
+      this.epochs[this.place.get(trial)] += epoch - at.epochs;
+      further ||= epoch > at.epochs;
+      at.epochs = epoch;
+    }
+    if (further) this.telling ??= setTimeout(() => this.tellProgress(), PAUSE);
+  }
+
+  tellProgress() {
+    this.telling = null;
+    this.dispatchEvent(new Event("progress"));
   }
 
   soon() {
@@ -54,7 +77,7 @@ class Store extends EventTarget {
 
   take(body) {
     if (body.whole) this.clear();
-    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers });
+    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers, under_way: body.under_way });
     const grown = body.number.map((trial) => {
       if (!this.place.has(trial)) {
         this.place.set(trial, this.number.length);

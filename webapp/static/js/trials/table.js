@@ -197,7 +197,7 @@ class Line {
     this.mark(index === table.best, { "by hand": store.by_hand[index], "Pareto front": store.front.has(trial), [`answered by ${store.answers[trial]}`]: store.answers[trial] });
     this.tellState(store, index, trial);
     table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], store.told(column, index)));
-    say(this.done, `${store.executions[index]} done`);
+    say(this.done, doneOf(store, index, trial));
     say(this.took, duration(store.columns.get("seconds").values[index]));
     this.tellTime(store.finished[index]);
   }
@@ -227,6 +227,13 @@ class Line {
     this.time.title = moment ? `${moment.slice(0, 19).replace("T", " ")} UTC` : "";
     say(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
   }
+}
+
+/** How many executions are done, and how far the one is that runs. */
+function doneOf(store, index, trial) {
+  const at = store.under_way[trial];
+  const epoch = at ? `, epoch ${grouped(at.epochs)}${at.of ? ` of ${grouped(at.of)}` : ""}` : "";
+  return `${store.executions[index]} done${epoch}`;
 }
 
 const isRight = (column) => column.numeric && column.key !== "number";

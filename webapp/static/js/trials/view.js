@@ -19,6 +19,7 @@ class View extends EventTarget {
       this.tell("all");
     });
     store.addEventListener("change", () => this.tell("data"));
+    store.addEventListener("progress", () => this.tell("progress"));
   }
 
   read() {
@@ -54,7 +55,7 @@ class View extends EventTarget {
     history[push ? "pushState" : "replaceState"](null, "", text ? `?${text}` : location.pathname);
   }
 
-  /** `what` changed: "filter", "sort", "page", "columns", "pick", "compare", "chart", "axes", "data" or "all". */
+  /** `what` changed: "filter", "sort", "page", "columns", "pick", "compare", "chart", "axes", "data", "progress" or "all". */
   tell(what) {
     if (["filter", "data", "all"].includes(what)) this.masked = null;
     if (["filter", "sort", "data", "all"].includes(what)) this.known = null;
