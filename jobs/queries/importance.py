@@ -7,7 +7,7 @@ from jobs.models import Analysis, Job
 from jobs.queries import outcomes
 from jobs.queries.columns import unit_interval
 from jobs.spec.analysis import FEWEST_TRIALS, ImportanceRequest
-from jobs.states import TrialState
+from jobs.states import FINAL, TrialState
 
 SOURCE = (
     "F. Hutter, H. Hoos, K. Leyton-Brown: An Efficient Approach for Assessing Hyperparameter "
@@ -25,7 +25,8 @@ def shown(search: Job) -> dict[str, Any]:
 
     Returns:
         `state`: `too_few` (fewer than `needs` completed trials), `fresh`, `computing`, `stale` (a result of
-        fewer trials than there are now) or `missing`. `result` is an `ImportanceAnswer` or null.
+        fewer trials than there are now) or `missing`. `result` is an `ImportanceAnswer` or null. Trials that
+        were `pruned` do not count: scores after fewer epochs do not compare. `over` says that none will come.
 
     Raises:
         Conflict: the job is no search.
@@ -37,6 +38,8 @@ def shown(search: Job) -> dict[str, Any]:
         "needs": FEWEST_TRIALS,
         "trials": row.trials if row is not None else 0,
         "completed": now,
+        "pruned": search.trials.filter(state=TrialState.PRUNED).count(),
+        "over": search.state in FINAL,
         "result": row.result if row is not None else None,
         "error": row.error if row is not None else "",
         "objective": objective,

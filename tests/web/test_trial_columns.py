@@ -159,6 +159,14 @@ def test_values_lie_between_0_and_1_in_the_scale_they_are_searched_in() -> None:
 def test_importance_needs_ten_completed_trials(search: Job, browser: Client) -> None:
     answer = browser.get(f"/api/v1/jobs/{search.pk}/importance").json()
     assert (answer["state"], answer["needs"], answer["completed"]) == ("too_few", 10, 4)
+    assert (answer["pruned"], answer["over"]) == (0, False)
+
+
+def test_importance_tells_pruned_trials_apart_and_whether_more_will_come(search: Job) -> None:
+    search.trials.filter(number__gt=1).update(state="pruned")
+    search.state = "completed"
+    said = importance.shown(search)
+    assert (said["completed"], said["pruned"], said["over"]) == (1, 3, True)
     assert not Analysis.objects.exists()
 
 

@@ -13,7 +13,7 @@ export const importance = {
   missing(scene) {
     const said = saidOf(scene);
     if (!said) return { title: "Asking …", hint: "How much each hyperparameter matters is being looked up." };
-    if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: `There ${said.completed === 1 ? "is" : "are"} ${said.completed || "none"} so far. A forest fitted to fewer would say chance.` };
+    if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: tooFew(said) };
     if (said.result) return null;
     if (said.error && said.state === "fresh") return { title: "No importance for these trials", hint: said.error };
     return { title: "Computing …", hint: `A forest is fitted to ${trials(said.completed)}; this takes some seconds.` };
@@ -45,6 +45,14 @@ export const importance = {
     };
   },
 };
+
+/** Why there is nothing to see, and what would help. */
+function tooFew({ completed, pruned, over }) {
+  const there = over ? `The search is over with ${completed || "none"}` : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
+  const shorter = pruned ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.` : "";
+  const help = over ? ` Search again with more trials${pruned ? " or without pruning" : ""}.` : "";
+  return `${there}.${shorter} A forest fitted to fewer would say chance.${help}`;
+}
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
