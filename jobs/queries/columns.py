@@ -73,6 +73,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "whole": numbers is None,
         "total": search.trials.count(),
         "objective": outcomes.objective_of(search).model_dump(),
+        "objectives": [objective.model_dump() for objective in outcomes.search_of(search).ranked_by()],
         "states": STATES,
         "space": [_parameter(parameter) for parameter in space],
         "waiting": waiting.reasons(search),

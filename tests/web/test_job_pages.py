@@ -58,6 +58,20 @@ def test_every_tab_is_shown_and_one_that_is_not_is_the_overview(
     assert browser.get(f"/jobs/{search.pk}", {"tab": tab}).status_code == 200
 
 
+def test_a_search_with_several_objectives_names_them_and_its_front(people: People) -> None:
+    objectives = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss", "direction": "max"}]
+    search = {"space": SEARCH["search"]["space"], "objectives": objectives}
+    experiment = make_experiment(project=people.project, by=people.owner, spec={**SEARCH, "search": search})
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 2)
+    browser = browser_of(people.owner)
+    said = " ".join(browser.get(f"/jobs/{job.pk}").content.decode().split())
+    assert "one of 2 trials on the Pareto front" in said
+    assert ">val_accuracy</span>" in said and ">val_loss</span>" in said
+    told = browser.get(f"/api/v1/jobs/{job.pk}/trials/columns").json()["objectives"]
+    assert told == objectives
+
+
 def test_a_trial_is_shown_beside_the_best(browser: Client, search: Job) -> None:
     page = browser.get(f"/jobs/{search.pk}/trials/1")
     assert [tuple(row) for row in page.context["rows"]] == [("units", 16, 32)]

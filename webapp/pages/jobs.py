@@ -94,14 +94,18 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
 
 def _of_search(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
-    search = outcomes.search_of(row)
+    search, standing = outcomes.search_of(row), outcomes.standing(row)
+    best = outcomes.best_trials(row, limit=1).first()
+    scores = standing.scores.get(best.pk, ()) if best is not None else ()
     return {
         "counts": [(state, count) for state, count in shown.trial_counts(row).items() if count],
         "why_trials_wait": [
             (reason, [number for number, why in reasons.items() if why == reason])
             for reason in dict.fromkeys(reasons.values())
         ],
-        "best": outcomes.best_trials(row, limit=1).first(),
+        "best": best,
+        "best_scores": list(zip(standing.objectives, scores, strict=True)) if scores else [],
+        "front": len(standing.front),
         "objective": outcomes.objective_of(row),
         "warm_start": search.warm_start if search.algorithm in LEARNS_FROM_EARLIER else None,
         "revise_form": ReviseForm(row) if may_revise(row) else None,

@@ -77,7 +77,7 @@ class Store extends EventTarget {
 
   take(body) {
     if (body.whole) this.clear();
-    Object.assign(this, { cursor: body.cursor, objective: body.objective, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers, under_way: body.under_way });
+    Object.assign(this, { cursor: body.cursor, objective: body.objective, objectives: body.objectives, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers, under_way: body.under_way });
     const grown = body.number.map((trial) => {
       if (!this.place.has(trial)) {
         this.place.set(trial, this.number.length);
@@ -144,6 +144,11 @@ class Store extends EventTarget {
   told(column, index) {
     const text = this.text(column, index);
     return column.key === "score" && this.std[index] && text !== "–" ? `${text} ± ${number(this.std[index])}` : text;
+  }
+
+  /** The key of the column that holds a metric. */
+  keyOf(metric) {
+    return metric === this.objective.metric ? "score" : `m.${metric}`;
   }
 
   of(kind) {

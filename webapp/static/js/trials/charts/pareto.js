@@ -3,7 +3,14 @@ import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableO
 import { axis } from "../look.js";
 import { tip } from "../echart.js";
 
-const other = ({ store }) => store.of("metric")[1]?.key;
+/** The second objective; of a search with one, another metric of the validation data, if there is any. */
+function other({ store }) {
+  const [, second] = store.objectives;
+  if (second) return store.keyOf(second.metric);
+  const [, ...rest] = store.of("metric");
+  return (rest.find(({ label }) => label.startsWith("val_")) ?? rest[0])?.key;
+}
+
 const WAYS = [{ value: "max", label: "higher is better" }, { value: "min", label: "lower is better" }];
 
 export const pareto = {

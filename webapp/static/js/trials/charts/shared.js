@@ -20,9 +20,10 @@ export function curveNames({ store }) {
   return [...known].sort().map((name) => ({ value: name, label: name }));
 }
 
-/** A metric's better direction: the objective's is known, of the others errors and losses are small. */
+/** A metric's better direction: the objectives' are known, of the others errors and losses are small. */
 export function directionOf({ store }, key) {
-  if (key === "score") return store.objective.direction;
+  const told = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
+  if (told) return told.direction;
   return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key) ? "min" : "max";
 }
 
