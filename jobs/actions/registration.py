@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, submit
-from jobs.actions.registry import model_for
+from jobs.actions.registry import create_model, model_for
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import Artifact, Job, JobArtifact, ModelVersion, RegisteredModel, User
+from jobs.models import Artifact, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
 from jobs.spec.after import Registered
@@ -47,6 +47,18 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
         )
         submit.register(version, by=by)
     return version
+
+
+def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> ModelVersion:
+    """Make a model and its first version of a model that a job left behind: both, or neither.
+
+    Raises:
+        BadInput: the name cannot stand in an address, or the artifact is something else than a model.
+        Conflict: another model of the installation has the name.
+        NotFound: no job that the caller may see made such an artifact.
+    """
+    with transaction.atomic():
+        return add_version(create_model(project, name, by=by), digest, by=by)
 
 
 def _model_artifact(by: User, digest: str) -> JobArtifact:

@@ -1,9 +1,11 @@
 """What is known of one version: its numbers, reports, files and where it comes from."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel
+from jobs import access
+from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
 from jobs.queries import evaluations
 from jobs.spec.profile import Profile
 from jobs.states import JobKind
@@ -86,3 +88,12 @@ def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
 def newest(model: RegisteredModel) -> ModelVersion | None:
     """Return the model's newest version."""
     return model.versions.order_by("-number").first()
+
+
+def of_artifacts(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
+    """Return the versions in `user`'s sight that artifacts have become, by digest."""
+    found: dict[str, list[ModelVersion]] = defaultdict(list)
+    rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
+    for version in rows.order_by("model__name", "number"):
+        found[version.artifact_id].append(version)
+    return found

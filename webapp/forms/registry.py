@@ -28,6 +28,30 @@ class UploadForm(forms.Form):
     file = forms.FileField(label="Model file", help_text="A .keras archive; it is validated by a worker.")
 
 
+class RegisterForm(forms.Form):
+    """The model that a job's artifact becomes a version of: one that there is, or a new one."""
+
+    model = forms.ChoiceField(required=False, help_text="Whose newest version it becomes.")
+    name = forms.CharField(
+        label="Name of the new model",
+        required=False,
+        max_length=63,
+        help_text="If it is new: small letters, digits and hyphens; it stands in the prediction address.",
+    )
+
+    def __init__(self, *args: Any, models: Iterable[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [("", "a new model"), *((name, name) for name in models)]
+        self.fields["model"].choices = choices  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """Want a name where the model is new."""
+        given = self.cleaned_data
+        if not (self.errors or given["model"] or given["name"]):
+            self.add_error("name", "Give the new model a name.")
+        return given
+
+
 class AliasForm(forms.Form):
     """An alias and where it points."""
 

@@ -7,7 +7,7 @@ from django.templatetags.static import static
 
 from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import evaluations, outcomes, outside
+from jobs.queries import evaluations, outcomes, outside, versions
 from jobs.queries import jobs as shown
 from jobs.spec.search_space import Parameter
 from jobs.states import JobKind, TrialState
@@ -121,6 +121,12 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
     return {"evaluations": found, "current": current, "report": evaluations.load(current)}
 
 
+def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
+    made = [shown.artifact(each) for each in shown.artifacts([row, *row.children.all()])]
+    became = versions.of_artifacts(request.user, [each["digest"] for each in made])
+    return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
+
+
 def _attempts_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
     return {"attempts": list(shown.attempts(row).order_by("-number")[:100])}
@@ -137,6 +143,7 @@ _CONTEXTS = {
     "charts": _charts_tab,
     "system": _system_tab,
     "evaluation": _evaluation_tab,
+    "artifacts": _artifacts_tab,
     "attempts": _attempts_tab,
     "spec": _spec_tab,
 }

@@ -86,10 +86,19 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may": access.can(request.user, row.project, Action.WRITE),
         "orders": _orders(row),
+        "unregistered": _unregistered(row, detail["results"]),
         "is_final": row.state in FINAL,
         "is_search": row.kind == JobKind.SEARCH,
         **(_of_search(row) if row.kind == JobKind.SEARCH else {}),
     }
+
+
+def _unregistered(row: Job, results: dict[str, Any]) -> str:
+    """Return the digest of the model that a single run made and nobody has registered; else nothing."""
+    if row.kind == JobKind.SEARCH or row.state != JobState.COMPLETED or results["versions"]:
+        return ""
+    own = [made for made in results["artifacts"] if made["job"] == row.pk and made["role"] == "model"]
+    return own[-1]["digest"] if own and row.project_id is not None else ""
 
 
 def _of_search(row: Job) -> dict[str, Any]:

@@ -16,6 +16,7 @@ SUBJECTS = (
     "experiment_form",
     "trials",  # these two before jobs, whose address of an order takes any word
     "steering",
+    "registering",
     "jobs",
     "compare",
     "queue",

@@ -1,0 +1,65 @@
+"""A model that a job left behind becomes a version, by the pages."""
+
+import pytest
+
+from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
+from tests import factories
+from tests.people import People, browser_of
+
+
+@pytest.fixture
+def made(people: People) -> JobArtifact:
+    """The model of a completed training."""
+    experiment = factories.make_experiment("Digits for real", project=people.project, by=people.owner)
+    job = factories.make_job(experiment=experiment, by=people.owner, kind="train", state="completed")
+    factories.make_job_artifact(job, role="evaluation", name="evaluation.json")
+    return factories.make_job_artifact(job)
+
+
+def register(made: JobArtifact) -> str:
+    return f"/jobs/{made.job_id}/artifacts/{made.artifact_id}/register"
+
+
+def test_a_finished_training_leads_to_a_new_model_and_its_version(people: People, made: JobArtifact) -> None:
+    browser = browser_of(people.member)
+    for tab in ("overview", "artifacts"):
+        page = browser.get(f"/jobs/{made.job_id}", {"tab": tab}).content.decode()
+        assert register(made) in page, tab
+    assert 'value="digits-for-real"' in browser.get(register(made)).content.decode()
+    answer = browser.post(register(made), {"model": "", "name": "digits-for-real"})
+    version = ModelVersion.objects.get(artifact=made.artifact)
+    assert (answer.status_code, answer["Location"]) == (303, "/models/digits-for-real/versions/1")
+    assert (version.what, version.source_job_id, version.lineage["job"]) == ("best", made.job_id, made.job_id)
+    assert Job.objects.filter(kind="register").exists(), "a worker looks whether it loads"
+    page = browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}).content.decode()
+    assert "digits-for-real v1" in page
+
+
+def test_it_becomes_the_next_version_of_a_model_that_there_is(people: People, made: JobArtifact) -> None:
+    model = factories.make_model("digits", project=people.project, by=people.owner)
+    factories.make_model("others", project=Project.objects.get(slug="elsewhere"), by=people.stranger)
+    browser = browser_of(people.owner)
+    assert b"others" not in browser.get(register(made)).content
+    assert browser.post(register(made), {"model": "others"}).status_code == 422
+    before = model.versions.count()
+    browser.post(register(made), {"model": "digits", "name": ""})
+    assert model.versions.count() == before + 1
+
+
+@pytest.mark.parametrize("name", ["", "Two Words", "taken"])
+def test_a_name_that_does_not_hold_is_refused_at_its_field_and_makes_nothing(
+    people: People, made: JobArtifact, name: str
+) -> None:
+    factories.make_model("taken", project=people.project, by=people.owner)
+    answer = browser_of(people.owner).post(register(made), {"model": "", "name": name})
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["name"])
+    assert not ModelVersion.objects.filter(artifact=made.artifact).exists()
+    assert RegisteredModel.objects.count() == 1
+
+
+def test_only_models_are_registered_and_only_by_those_who_may(people: People, made: JobArtifact) -> None:
+    report = JobArtifact.objects.get(role="evaluation")
+    assert browser_of(people.owner).get(register(report)).status_code == 404
+    viewer = browser_of(people.viewer)
+    assert viewer.post(register(made), {"name": "mine"}).status_code == 403
+    assert register(made) not in viewer.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}).content.decode()

@@ -1,0 +1,61 @@
+"""Making a version of a model that a job left behind."""
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+from django.utils.text import slugify
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import registration
+from jobs.errors import BadInput, Conflict, NotFound
+from jobs.models import Job, ModelVersion, Project, RegisteredModel
+from jobs.queries import jobs as shown
+from webapp.forms.registry import RegisterForm
+from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
+
+
+@form_page
+def register(request: Request, job_id: int, digest: str) -> HttpResponse:
+    """Make one of a job's artifacts a version, of a model that there is or of a new one."""
+    job = access.get_job(request.user, job_id, Action.WRITE)
+    artifact = shown.artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
+    if artifact is None or job.project is None:
+        raise NotFound(f"Job {job.pk} has made no such model.")
+    models = RegisteredModel.objects.filter(project=job.project).order_by("name")
+    names = list(models.values_list("name", flat=True))
+    form = RegisterForm(request.POST or None, models=names, initial={"name": _free_name(job)})
+    if form.is_valid() and (version := _made(request, job.project, digest, form)) is not None:
+        say(request, f"Version {version.number} of {version.model.name} is being validated.")
+        return go("version", version.model.name, version.number)
+    context = {"form": form, "job": job, "artifact": artifact, "crumbs": _trail(job)}
+    return render(request, "jobs/register.html", context, status=422 if form.errors else 200)
+
+
+def _made(request: Request, project: Project, digest: str, form: RegisterForm) -> ModelVersion | None:
+    """Return the new version; None with the reason at its field where it is refused."""
+    given, by = form.cleaned_data, request.user
+    try:
+        if given["model"]:
+            return registration.add_version(access.get_model(by, given["model"]), digest, by=by)
+        return registration.add_to_new_model(project, given["name"], digest, by=by)
+    except (BadInput, Conflict) as error:
+        form.add_error("model" if given["model"] else "name", error.message)
+        return None
+
+
+def _free_name(job: Job) -> str:
+    """Return a name for a new model after the experiment, empty where it is taken."""
+    name = (
+        slugify(job.experiment.name if job.experiment is not None else job.title)
+        .replace("_", "-")[:63]
+        .strip("-")
+    )
+    return "" if RegisteredModel.objects.filter(name=name).exists() else name
+
+
+def _trail(job: Job) -> list[tuple[str, str]]:
+    back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
+    return crumbs(("Jobs", reverse("jobs")), back, "Register")
+
+
+urls = [path("jobs/<int:job_id>/artifacts/<slug:digest>/register", register, name="job_register")]
