@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from jobs.actions import events
 from jobs.models import Job
 from tests.browser.looking import Look, judge
 from tests.people import People
@@ -94,3 +95,17 @@ def test_one_bad_trial_does_not_make_the_history_of_the_others_flat(
     marks = page.locator("ty-history").evaluate("({ chart }) => chart.scales.y.min")
     assert marks > 0
     look(page, "search-history-with-a-bad-trial")
+
+
+def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=2, state="running")
+    trial = search.trials.get(number=2)
+    search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
+    trial.executions.filter(number=2).delete()
+    trial.executions.update(state="running", epochs=0, score=None)
+    trial.series.update(last_x=2, attempt=trial.attempt)
+    row = charts_of(search, people, open_as).locator("tr[data-trial='2']")
+    expect(row).to_contain_text("epoch 2 of 5")
+    told = {"execution": 1, "x": "epoch", "points": [["val_loss", 3, 0.2, 0.0]]}
+    events.append(search.pk, [events.event("metric", search, trial=2, **told)])
+    expect(row).to_contain_text("epoch 3 of 5")

@@ -232,8 +232,9 @@ class Line {
 /** How many executions are done, and how far the one is that runs. */
 function doneOf(store, index, trial) {
   const at = store.under_way[trial];
-  const epoch = at ? `, epoch ${grouped(at.epochs)}${at.of ? ` of ${grouped(at.of)}` : ""}` : "";
-  return `${store.executions[index]} done${epoch}`;
+  const done = at && !store.executions[index] ? "" : `${store.executions[index]} done`;
+  const epoch = at ? `epoch ${grouped(at.epochs)}${at.of ? ` of ${grouped(at.of)}` : ""}` : "";
+  return [done, epoch].filter(Boolean).join(", ");
 }
 
 const isRight = (column) => column.numeric && column.key !== "number";

@@ -48,7 +48,7 @@ export const importance = {
 
 /** Why there is nothing to see, and what would help. */
 function tooFew({ completed, pruned, over }) {
-  const there = over ? `The search is over with ${completed || "none"}` : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
+  const there = over ? `The search ended with ${completed || "none"} completed` : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
   const shorter = pruned ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.` : "";
   const help = over ? ` Search again with more trials${pruned ? " or without pruning" : ""}.` : "";
   return `${there}.${shorter} A forest fitted to fewer would say chance.${help}`;
