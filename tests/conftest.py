@@ -8,6 +8,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
+from webapp.api import throttle
 
 SHARED = {"flow": "yard", "chaos": "yard", "browser": "browser", "serving": "serving"}
 """Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs a whole group."""
@@ -54,6 +55,12 @@ def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]
     with open_yard(tmp_path_factory.mktemp("flow") / "home", TRAINYARD_RUNNER_MODULE=runner) as yard:
         yard.open()
         yield yard
+
+
+@pytest.fixture(autouse=True)
+def unthrottled() -> None:
+    """A caller of this test pays for no request of another test's whose number is the same."""
+    throttle.forget()
 
 
 @pytest.fixture
