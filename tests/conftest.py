@@ -1,5 +1,4 @@
 import gc
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -35,12 +34,6 @@ class Grouped(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return SHARED.get(_folder(nodeid), nodeid.split("::")[0])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than there are cores: tests of whole yards wait for processes much of their time."""
-    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
