@@ -1,6 +1,7 @@
 // The fields outside of rows: they show the spec and write into it; what they offer follows the data set.
 import { offer, read, show } from "./experiment-form-inputs.js";
 import { get, put } from "./experiment-form-pointer.js";
+import { grouped } from "./trials/words.js";
 
 const label = { version: (one) => `${one.number}${one.state === "ready" ? "" : ` (${one.state})`}` };
 
@@ -188,7 +189,7 @@ export class Fields {
       x += share * 100;
       const item = document.createElement("span");
       const mark = Object.assign(document.createElement("i"), { className: `ef-mark ef-${name}` });
-      item.append(mark, `${name} ≈ ${Math.round(rows * share).toLocaleString("en")} rows`);
+      item.append(mark, `${name} ≈ ${grouped(Math.round(rows * share))} rows`);
       return item;
     });
     figure.querySelector("figcaption").replaceChildren(...legend);

@@ -1,4 +1,6 @@
 // The mesh: its axes as rows, its drawing, and every variable under its layout.
+import { grouped } from "./trials/words.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const CELL = 46;
 const GAP = 6;
@@ -165,7 +167,7 @@ export class Mesh {
     path.append(Object.assign(document.createElement("code"), { textContent: variable.path }));
     const axes = variable.axes.map((axis) => axis ?? "–").join(", ");
     const sharding = variable.rule === null ? "whole" : `${axes} (rule ${variable.rule + 1})`;
-    row.append(path, cell(`[${variable.shape.join(", ")}]`), cell(sharding), cell(`[${variable.device_shape.join(", ")}]`), cell(variable.bytes.toLocaleString("en"), "num"));
+    row.append(path, cell(`[${variable.shape.join(", ")}]`), cell(sharding), cell(`[${variable.device_shape.join(", ")}]`), cell(grouped(variable.bytes), "num"));
     return row;
   }
 
@@ -173,7 +175,7 @@ export class Mesh {
     const row = document.createElement("tr");
     const bytes = variables.reduce((sum, variable) => sum + variable.bytes, 0);
     const name = Object.assign(document.createElement("th"), { scope: "row", textContent: "All variables" });
-    row.append(name, cell(""), cell(""), cell(""), cell(bytes.toLocaleString("en"), "num"));
+    row.append(name, cell(""), cell(""), cell(""), cell(grouped(bytes), "num"));
     return row;
   }
 }

@@ -1,5 +1,5 @@
 // The running plan: a line of figures at the foot, all of it in the review.
-const count = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+import { grouped as count } from "./trials/words.js";
 
 export function bytes(size) {
   if (size === null || size === undefined) return "unknown";

@@ -1,6 +1,7 @@
 // What live charts share: they follow a job, fit their width, take the theme's colours, and live on when
 // the piece of page round them is put in anew.
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
+import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
 const COLOURS = ["#0b7fc7", "#d9772b", "#3a9d46", "#c2417f", "#7b62c9", "#8a7a2e", "#159a9c", "#b04a3f", "#5f7f95", "#a0579e"];
@@ -80,5 +81,5 @@ function options(width, { labels, drawn = [], more = {} }) {
 /** A mark of the y axis: uPlot's own stops at three decimals, a learning rate does not. */
 function words(mark) {
   if (mark === null) return "";
-  return Math.abs(mark) >= 1000 ? mark.toLocaleString("en") : String(Number(mark.toPrecision(4)));
+  return Math.abs(mark) >= 1000 ? grouped(mark) : String(Number(mark.toPrecision(4)));
 }

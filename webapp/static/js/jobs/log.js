@@ -1,4 +1,5 @@
 // <ty-log job [trial] cursor>: the log, followed live, searched and filtered on the server.
+import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
 const KEPT = 5000;
@@ -61,7 +62,7 @@ class Log extends HTMLElement {
     this.lines.append(...wanted.map(row));
     this.shown += wanted.length;
     while (this.lines.childElementCount > KEPT) this.lines.firstElementChild.remove();
-    this.querySelector("[data-count]").textContent = `${this.shown.toLocaleString("en")} lines`;
+    this.querySelector("[data-count]").textContent = `${grouped(this.shown)} lines`;
     if (this.form.tail.checked) this.lines.scrollTop = this.lines.scrollHeight;
   }
 }

@@ -4,7 +4,7 @@ import { Picture } from "./echart.js";
 import { CHARTS } from "./charts/all.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
-import { trials } from "./words.js";
+import { grouped, trials } from "./words.js";
 
 const ROWS = 300;
 
@@ -128,12 +128,12 @@ class Charts extends HTMLElement {
       el("thead", {}, el("tr", {}, head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label)))),
       el("tbody", {}, rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row)))),
     );
-    const cut = rows.length > ROWS ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, `The first ${ROWS} of ${rows.length.toLocaleString("en")} rows; all trials are in the CSV below.`) : "";
+    const cut = rows.length > ROWS ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, `The first ${ROWS} of ${grouped(rows.length)} rows; all trials are in the CSV below.`) : "";
     return el("div", { class: "table-responsive ty-chart-table", tabindex: "0", role: "region", "aria-label": `${this.chart.title} as a table` }, table, cut);
   }
 }
 
 /** The words under a chart's name: how many trials stand behind it. */
-export const behind = (shown, all) => (shown === all ? trials(shown) : `${trials(shown)} of ${all.toLocaleString("en")}`);
+export const behind = (shown, all) => (shown === all ? trials(shown) : `${trials(shown)} of ${grouped(all)}`);
 
 customElements.define("ty-charts", Charts);

@@ -15,11 +15,9 @@ export const setting = (value, digits = 4) => (Number.isFinite(value) && !Number
 
 const GROUPS = new Intl.NumberFormat("en"); // made once: `toLocaleString` makes one a call
 
-export const grouped = (value) => GROUPS.format(value);
+export const grouped = (value) => GROUPS.format(value).replaceAll(",", "\u202f");
 
-export const counted = (value) => grouped(value).replaceAll(",", "\u202f");
-
-export const trials = (count) => `${counted(count)} trial${count === 1 ? "" : "s"}`;
+export const trials = (count) => `${grouped(count)} trial${count === 1 ? "" : "s"}`;
 
 const STEPS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 

@@ -4,7 +4,7 @@ import { extent } from "./heat.js";
 import { axis, legend, middle, thin, towards } from "../look.js";
 import { el } from "../dom.js";
 import { tip } from "../echart.js";
-import { counted, number } from "../words.js";
+import { grouped, number } from "../words.js";
 
 const FINE = 30; // points a side at which the surface is computed
 const SHARP = 150; // pixels a side of its picture, between those points
@@ -39,7 +39,7 @@ export const contour = {
     const scatter = { type: "scatter", progressive: 0, symbolSize: 6, emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
-      note: `${behind(found, all)}${ranked.length < found.length ? `; ${counted(ranked.length)} dots drawn, the best among them` : ""}`,
+      note: `${behind(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): what it shows far from any dot is a guess.`,
       items: () => walked(ranked, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
       table: () => ({

@@ -1,7 +1,7 @@
 // Learning curves of the picked trials, or of the best of those that fit.
 import { curveNames, drawn, needsTrials } from "./shared.js";
 import { el } from "../dom.js";
-import { trials } from "../words.js";
+import { grouped, trials } from "../words.js";
 import "../../jobs/curves.js";
 
 const BEST = 8;
@@ -24,7 +24,7 @@ export const curves = {
     const { element } = shown;
     return {
       element,
-      note: picked.length ? `${trials(picked.length)} picked of ${all.length.toLocaleString("en")} with a score` : `the best ${numbers.length} of ${trials(found.length)}`,
+      note: picked.length ? `${trials(picked.length)} picked of ${grouped(all.length)} with a score` : `the best ${numbers.length} of ${trials(found.length)}`,
       foot: "Pick trials in the table (x) to see theirs instead. Every epoch is in the metrics CSV.",
       table: () => ({
         head: [{ label: "curve" }, { label: "points", num: true }, { label: "first", num: true }, { label: "least", num: true }, { label: "greatest", num: true }, { label: "last", num: true }],

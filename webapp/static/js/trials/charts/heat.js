@@ -2,7 +2,7 @@
 import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 import { axis, clamp, legend, middle } from "../look.js";
 import { tip } from "../echart.js";
-import { counted, number, setting } from "../words.js";
+import { grouped, number, setting } from "../words.js";
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
 
@@ -73,7 +73,7 @@ export const heat = {
       items: () => walked(filled, lists, (cell) => ({ text: tell(cell) })),
       table: () => ({
         head: [{ label: x.label }, { label: y.label }, { label: `mean ${metric.label}`, num: true }, { label: "trials", num: true }],
-        rows: filled.map(({ column, row, mean, count }) => [across.labels[column], up.labels[row], number(mean), counted(count)]),
+        rows: filled.map(({ column, row, mean, count }) => [across.labels[column], up.labels[row], number(mean), grouped(count)]),
       }),
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) => tell(lists[seriesIndex][dataIndex])),

@@ -2,7 +2,7 @@
 import { apart, behind, control, directionOf, drawn, needsHyperparameters, rankedAmong, tableOf, walked } from "./shared.js";
 import { clamp, legend, middle, thin } from "../look.js";
 import { tip } from "../echart.js";
-import { counted } from "../words.js";
+import { grouped } from "../words.js";
 
 const FITTING = 180;
 const OTHERS = 60;
@@ -29,7 +29,7 @@ export const parallel = {
     const opacity = lines.length > 300 ? 0.55 : 0.85;
     const styles = [{ color: colours.line, opacity: 0.5, width: HAIR }, { opacity, width: HAIR }, { opacity, width: 3 }];
     const shared = { type: "parallel", smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } };
-    const drawnNote = lines.length < all.length ? `; ${counted(lines.length)} lines drawn` : "";
+    const drawnNote = lines.length < all.length ? `; ${grouped(lines.length)} lines drawn` : "";
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: behind(found, all) + drawnNote,

@@ -1,6 +1,6 @@
 // What several charts share: the choices of axes, the trials they are drawn from, what they need.
 import { thin } from "../look.js";
-import { counted, trials } from "../words.js";
+import { grouped, trials } from "../words.js";
 
 const as = (columns) => columns.map(({ key, label }) => ({ value: key, label }));
 
@@ -68,10 +68,10 @@ export function walked(list, lists, tell) {
 }
 
 /** How many trials stand behind a chart, and how many of them are drawn where that is fewer. */
-export const counts = (dots, found, all) => behind(found, all) + (dots.length < found.length ? `; ${counted(dots.length)} drawn, the best among them` : "");
+export const counts = (dots, found, all) => behind(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
 
 /** How many trials stand behind a chart, in words. */
-export const behind = (found, all) => (found.length === all.length ? `${trials(found.length)} with a score` : `${counted(found.length)} of ${trials(all.length)} with a score`);
+export const behind = (found, all) => (found.length === all.length ? `${trials(found.length)} with a score` : `${grouped(found.length)} of ${trials(all.length)} with a score`);
 
 export function needsTrials(count) {
   return ({ store, view }) => {

@@ -1,6 +1,6 @@
 // Which trial ran when, on which slot of which worker; an attempt a bar.
 import { tip } from "../echart.js";
-import { clock, counted, duration, trials } from "../words.js";
+import { clock, grouped, duration, trials } from "../words.js";
 
 const MOST = 400;
 const known = new Map();
@@ -34,7 +34,7 @@ export const timeline = {
     const items = () => bars.flatMap((list, series) => list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })));
     return {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
-      note: `${trials(count)}, ${counted(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${counted(shown.length)} drawn` : ""}`,
+      note: `${trials(count)}, ${grouped(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${grouped(shown.length)} drawn` : ""}`,
       foot: "Times in UTC. The wheel zooms, dragging moves.",
       height: Math.max(180, 90 + rows.length * 30),
       items: () => items().sort((a, b) => order.get(a.at) - order.get(b.at)),
