@@ -1,7 +1,7 @@
 """Jobs as the API and the pages show them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
@@ -70,8 +70,29 @@ def takes_trials(search: Job) -> bool:
 
 def detail(job: Job) -> Shown:
     """Return a job in the shape of the API's `Jobs` section."""
-    prefetch_related_objects([job], "children")  # steps, progress and results all look at them
-    family = [job, *job.children.all()]
+    return details([job])[0]
+
+
+def details(jobs: Sequence[Job]) -> list[Shown]:
+    """Return jobs in that shape; what they and their children left behind is read for all of them at once."""
+    prefetch_related_objects(jobs, "children")  # steps, progress and results all look at them
+    families: dict[int, list[int]] = defaultdict(list)  # of which jobs, itself or its root, it is told
+    for job in jobs:
+        for member in (job, *job.children.all()):
+            families[member.pk].append(job.pk)
+    made: dict[int, list[Shown]] = defaultdict(list)
+    for row in artifacts(families):
+        for told in families[row.job_id]:
+            made[told].append(artifact(row))
+    became: dict[int, list[Shown]] = defaultdict(list)
+    versions = ModelVersion.objects.filter(source_job__in=families).order_by("pk")
+    for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
+        for told in families[source]:
+            became[told].append({"model": model, "number": number, "what": what})
+    return [_detail(job, made[job.pk], became[job.pk]) for job in jobs]
+
+
+def _detail(job: Job, made: list[Shown], became: list[Shown]) -> Shown:
     now = progress.of(job)
     return {
         "id": job.pk,
@@ -97,7 +118,7 @@ def detail(job: Job) -> Shown:
         "priority": job.priority,
         "pool": job.pool,
         "slots": job.slots,
-        "results": _results(job, family),
+        "results": _results(job) | {"artifacts": made, "versions": became},
         "error": job.error,
         "created_by": job.created_by.username if job.created_by else None,
         "created": job.created,
@@ -114,21 +135,12 @@ def why_waiting(job: Job) -> str:
     return ""
 
 
-def _results(job: Job, family: list[Job]) -> Shown:
+def _results(job: Job) -> Shown:
     results = job.results or (outcomes.results(job) if job.kind == JobKind.SEARCH else {})
-    warnings = [w for member in family for w in member.warnings]
-    versions = ModelVersion.objects.filter(source_job__in=family).order_by("pk")
-    return results | {
-        "artifacts": [artifact(row) for row in artifacts(family)],
-        "versions": [
-            {"model": model, "number": number, "what": what}
-            for model, number, what in versions.values_list("model__name", "number", "what")
-        ],
-        "warnings": warnings,
-    }
+    return results | {"warnings": [w for member in (job, *job.children.all()) for w in member.warnings]}
 
 
-def artifacts(family: list[Job]) -> QuerySet[JobArtifact]:
+def artifacts(family: Iterable[Job | int]) -> QuerySet[JobArtifact]:
     """Return the artifacts of jobs, of each role and name only the newest attempt's."""
     same = {name: OuterRef(name) for name in ("job", "role", "name")}
     newer = JobArtifact.objects.filter(**same, attempt__gt=OuterRef("attempt"))

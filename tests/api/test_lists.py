@@ -84,6 +84,23 @@ def test_a_list_reads_once_what_follows_jobs_and_no_more_than_it_shows(people: P
     assert '"results"' in children and '"payload"' not in children
 
 
+def test_what_many_jobs_left_behind_is_read_at_once(people: People, call: Any) -> None:
+    caller, told = call(people.owner), []
+    caller.get("/jobs")  # a token notes its first use
+    for count in (1, 3):
+        for _ in range(count):
+            job = make_job(project=people.project, by=people.owner, kind="train", state="completed")
+            child = make_job(project=people.project, by=people.owner, kind="ensemble", parent=job)
+            make_job_artifact(job, name="a")
+            make_job_artifact(child, name="b")
+        with CaptureQueriesContext(connection) as asked:
+            items = caller.get("/jobs").json()["items"]
+        told.append(len(asked))
+        shown = {item["id"]: [made["name"] for made in item["results"]["artifacts"]] for item in items}
+        assert (shown[job.pk], shown[child.pk]) == (["a", "b"], ["b"])
+    assert told[0] == told[1]
+
+
 def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call: Any) -> None:
     job = make_job(experiment=make_experiment(project=people.project, by=people.owner), by=people.owner)
     for trial in make_trials(job, 4):

@@ -101,7 +101,8 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilters], paging: Query[Pa
     for name in ("state", "kind", "parent", "experiment"):
         if (value := getattr(filters, name)) is not None:
             rows = rows.filter(**{name: value})
-    return cut(rows, paging, shown.detail)
+    page = cut(rows, paging, lambda row: row)
+    return Page(items=shown.details(page.items), next=page.next)
 
 
 @router.get("/jobs/{int:job_id}", response=Json)

@@ -42,7 +42,7 @@ def jobs(request: Request) -> HttpResponse:
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
     context = {
         "page": listed,
-        "rows": [(job, shown.detail(job)) for job in listed.items],
+        "rows": list(zip(listed.items, shown.details(listed.items), strict=True)),
         "states": [str(s) for s in JobState],
         "kinds": [str(k) for k in JobKind],
         "state": state,
