@@ -10,18 +10,10 @@ from pydantic import Field
 
 from jobs.spec.base import Frozen
 from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import Value, Values
-
-Key = tuple[tuple[str, Value], ...]
-"""A configuration as a hashable value, whatever the order of its names."""
+from jobs.spec.search_space import Value
 
 FINAL = frozenset({"pruned", "completed", "failed", "stopped"})
 """States of a trial that nothing follows but a retry."""
-
-
-def key(values: Values) -> Key:
-    """Return what makes two configurations the same."""
-    return tuple(sorted(values.items()))
 
 
 class TrialRow(Frozen):

@@ -98,3 +98,8 @@ def _end(rows, trial, top, trouble, rng, *, climbs):
     rungs = (*trial.rungs, score) if climbs else ()
     state = "paused" if climbs and trial.epochs is not None and trial.epochs < top else "completed"
     rows[trial.number] = trial.model_copy(update={"state": state, "score": score, "rungs": rungs})
+
+
+def items(values):
+    """Return a configuration as something to count and to sort."""
+    return tuple(sorted(values.items()))

@@ -13,8 +13,8 @@ import pytest
 
 from jobs.spec.search import RUNGS, Algorithm
 from jobs.spec.search_space import check_values, grid, grid_size
-from jobs.spec.suggest import SuggestRequest, TrialRow, key
-from tests.engine.searching import ask, finished, play, search, values_of
+from jobs.spec.suggest import SuggestRequest, TrialRow
+from tests.engine.searching import ask, finished, items, play, search, values_of
 from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.bayesian import tamed
 from workers.engine.search.suggest import suggest
@@ -101,7 +101,7 @@ def test_another_seed_searches_elsewhere(algorithm):
 def test_no_configuration_comes_twice_while_the_space_has_others_and_then_they_are_trained_again(algorithm):
     spec = search(algorithm, SMALL, max_trials=10)
     rows = run(spec, 10, lambda v: v["units"])
-    assert {key(row.values) for row in rows[:8]} == {key(v) for v in grid(spec.space)}
+    assert {items(row.values) for row in rows[:8]} == {items(v) for v in grid(spec.space)}
     assert len(rows) == 10 and ask(spec, rows).exhausted
 
 
@@ -120,7 +120,7 @@ def test_a_repetition_of_what_has_no_score_is_replaced_and_not_answered():
                for n, v in enumerate(grid(search(space=SMALL).space), 1)][:7]  # fmt: skip
     for seed in range(5):
         (said,) = ask(search("random", SMALL, duplicates="answer", seed=seed), running).suggestions
-        assert said.answered_by is None and key(said.values) not in {key(row.values) for row in running}
+        assert said.answered_by is None and items(said.values) not in {items(row.values) for row in running}
 
 
 def test_repetitions_are_trained_again_if_wanted():
@@ -251,7 +251,7 @@ def test_parzen_estimators_weigh_several_objectives():
         for row in run(search("random", spec.space), 15, bowl)
     ]
     asked = values_of(ask(spec, [*rows, TrialRow(number=16, state="running", values=rows[0].values)], 2))
-    assert len({key(check_values(spec.space, values)) for values in asked}) == 2
+    assert len({items(check_values(spec.space, values)) for values in asked}) == 2
 
 
 def test_cheap_algorithms_import_nothing_large():

@@ -7,8 +7,8 @@ import pytest
 from jobs.spec.narrowing import holds, narrowed
 from jobs.spec.search import RUNGS, Algorithm
 from jobs.spec.search_space import check_values, grid
-from jobs.spec.suggest import TrialRow, key
-from tests.engine.searching import ask, search, values_of
+from jobs.spec.suggest import TrialRow
+from tests.engine.searching import ask, items, search, values_of
 
 WIDE = search(
     space=[
@@ -101,5 +101,5 @@ def test_a_grid_made_narrower_is_walked_to_its_end_and_no_point_twice(space, sen
     wide = search("grid", space).space
     narrow = narrowed(wide, [sent])
     before, after = walked(wide, narrow)
-    every = [key(values) for values in grid(narrow)]
-    assert sorted(map(key, after)) == sorted(set(every) - set(map(key, before)))
+    every = [items(values) for values in grid(narrow)]
+    assert sorted(map(items, after)) == sorted(set(every) - set(map(items, before)))

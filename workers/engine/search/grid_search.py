@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from jobs.spec.search_space import Value, grid
-from jobs.spec.suggest import Key, key
-from workers.engine.search.history import History
+from workers.engine.search.history import History, Key
 
 
 def start(history: History) -> Callable[[History], dict[str, Value] | None]:
@@ -17,10 +16,10 @@ def start(history: History) -> Callable[[History], dict[str, Value] | None]:
     if not all(row.values == next(points, None) for row in history.own):
         # a point was passed over, or the space was made narrower and has other points than before
         points = grid(history.search.space)
-        taken |= {key(row.values) for row in history.own}
+        taken |= {history.key(row.values) for row in history.own}
 
     def propose(_: History) -> dict[str, Value] | None:
-        return next((values for values in points if key(values) not in taken), None)
+        return next((values for values in points if history.key(values) not in taken), None)
 
     return propose
 
@@ -33,4 +32,4 @@ def _by_hand(history: History) -> set[Key]:
         return set()
     if policy == "answer":  # what has no result yet cannot answer
         by_hand = [row for row in by_hand if row.result() is None]
-    return {key(row.values) for row in by_hand}
+    return {history.key(row.values) for row in by_hand}
