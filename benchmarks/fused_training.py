@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 STEPS_PER_EXECUTION = (1, 8, 32)
 TURN_SECONDS = 0.5
 CHOOSING = 3
-LONG = 1e9
+LONG = 1e5
 """Seconds of training after which every program has timed both ways."""
 FIT = {"optimizer": "adam", "learning_rate": 0.001}
 
@@ -166,8 +166,10 @@ def looping(made: Prepared) -> tuple[Train, str]:
         return time.process_time() - began
 
     train(2)
-    assert made.program is not None
-    made.program.trained = LONG
+    program = made.program
+    assert program is not None
+    program.steps *= round(LONG / program.trained)
+    program.trained = LONG
     train(1)  # times both ways
     return train, loop.way
 
