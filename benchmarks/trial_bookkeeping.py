@@ -2,10 +2,10 @@
 
 Run `python -m benchmarks.trial_bookkeeping [--trials 200] [--slots 1] [--untrained]`. A whole installation is
 started on a home of its own: web, scheduler, broker, a worker and its runners; it searches random learning
-rates for a small network on the digits. Then one process builds, compiles and fits as many such networks for
-one epoch each with Keras alone (200 of them at most). Printed are milliseconds a trial of both and their ratio, and the CPU time a
-trial of every part that only keeps the books. Starting all this is not counted. With `--untrained` the trials
-sleep for 20 ms instead of training, which shows the books alone.
+rates for a small network on the digits. Then one process builds, compiles and fits as many such networks (200
+at most) for one epoch each with Keras alone. Printed are milliseconds a trial of both and their ratio, and the
+CPU time a trial of every part that only keeps the books. Starting all this is not counted. With `--untrained`
+the trials sleep for 20 ms instead of training, which shows the books alone.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def attempts(home: Path, job: int) -> int:
 
 
 def plain(trials: int) -> float:
-    """Return the seconds that Keras alone takes for so many of the same trainings, in a process of its own."""
+    """Return the seconds that Keras alone takes for so many of these trainings, in a process of its own."""
     fitted = min(trials, MOST_PLAIN)
     command = [sys.executable, "-m", "benchmarks.trial_bookkeeping", "--plain", str(fitted)]
     environment = os.environ | {"KERAS_BACKEND": "jax", "NPROC": "1", "OMP_NUM_THREADS": "1"}
