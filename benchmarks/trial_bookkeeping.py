@@ -3,7 +3,7 @@
 Run `python -m benchmarks.trial_bookkeeping [--trials 200] [--slots 1] [--untrained]`. A whole installation is
 started on a home of its own: web, scheduler, broker, a worker and its runners; it searches random learning
 rates for a small network on the digits. Then one process builds, compiles and fits as many such networks (200
-at most) for one epoch each with Keras alone. Printed are milliseconds a trial of both and their ratio, and the
+at most) for one epoch each with Keras alone. Printed are milliseconds a trial of both, their ratio, and the
 CPU time a trial of every part that only keeps the books. Starting all this is not counted. With `--untrained`
 the trials sleep for 20 ms instead of training, which shows the books alone.
 """
