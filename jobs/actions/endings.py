@@ -1,6 +1,5 @@
 """How an attempt ends: once, by its worker's word, because its lease ran out, or after its worker's death."""
 
-import contextlib
 from typing import Any
 
 from django.db import transaction
@@ -10,7 +9,7 @@ from jobs import clock, hints
 from jobs.actions import results
 from jobs.actions.each import each
 from jobs.actions.transition import move, move_trial
-from jobs.errors import StaleFence, StaleState
+from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobKind, JobState, Outcome, TrialState
 
@@ -225,10 +224,13 @@ def bury(worker_id: int, *, name: str, pid: int) -> None:
     row = Worker.objects.filter(pk=worker_id, name=name, pid=pid).exclude(state=Worker.State.GONE)
     if not row.update(state=Worker.State.LOST):
         return
-    for attempt in Attempt.objects.filter(worker_id=worker_id).exclude(state=AttemptState.ENDED):
-        error = WORKER_DIED if attempt.state == AttemptState.RUNNING else DIED_BEFORE
-        with contextlib.suppress(StaleState):  # it was reaped meanwhile
-            finish(attempt.pk, Outcome.LOST, error=error)
+    held = Attempt.objects.filter(worker_id=worker_id).exclude(state=AttemptState.ENDED)
+    each(held, _end_with_worker)  # one that cannot be ended is left to the reaper
+
+
+def _end_with_worker(attempt: Attempt) -> None:
+    error = WORKER_DIED if attempt.state == AttemptState.RUNNING else DIED_BEFORE
+    finish(attempt.pk, Outcome.LOST, error=error)
 
 
 def _give_up(attempt: Attempt, cause: Exception) -> None:

@@ -118,6 +118,17 @@ def test_a_dead_worker_gives_back_what_it_held_and_gets_nothing_more(
     assert (job.state, job.restarts) == ("retrying", restarts)
 
 
+def test_an_attempt_that_cannot_be_ended_keeps_no_successor_of_its_worker_from_starting(
+    job: Job, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    placed(worker)
+    monkeypatch.setattr(endings, "_lost_job", refuse)
+    assert buried(worker).state == "lost"
+
+
 @pytest.mark.parametrize("differs", [{"pid": 2}, {"name": "of another yard"}])
 def test_a_note_that_is_older_than_the_database_buries_nobody(
     job: Job, worker: PretendWorker, differs: dict[str, Any]

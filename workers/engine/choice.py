@@ -39,7 +39,7 @@ def _operations(layer: Any) -> int:
         shape = layer.output.shape
     except (AttributeError, ValueError):  # called within a class of somebody's own, or in several places
         shape = ()
-    kernels = sum(math.prod(weight.shape) for weight in layer.trainable_weights if len(weight.shape) > 1)
+    kernels = sum(math.prod(weight.shape) for weight in layer.weights if len(weight.shape) > 1)
     return 6 * kernels * math.prod(size or 1 for size in shape[1:-1])
 
 
