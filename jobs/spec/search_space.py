@@ -156,7 +156,8 @@ def _fault(parameter: Parameter, value: Value) -> str:
     if isinstance(parameter, IntParameter | FloatParameter):
         whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
         # Compared as it is: of a whole number of hundreds of digits no float can be made.
-        if isinstance(value, bool | str) or not (whole and parameter.min <= value <= parameter.max):
+        inside = isinstance(value, int | float) and parameter.min <= value <= parameter.max
+        if isinstance(value, bool) or not (whole and inside):
             span = f"{parameter.kind} from {parameter.min} to {parameter.max}"
             return f"{parameter.name!r} takes {span}, not {value!r}"
     elif value not in parameter.grid():

@@ -229,3 +229,17 @@ def test_each_value_given_by_hand_that_does_not_hold_is_named(
     assert [name for name, _ in value_faults(space, values)] == faulty
     if not faulty:
         assert check_values(space, values) == values
+
+
+@pytest.mark.parametrize("value", [None, [1], {}, "3", True, float("nan"), 10**400])
+def test_what_is_no_number_in_the_range_is_refused_with_a_sentence(value):
+    space = SearchSpec.model_validate(
+        {
+            "algorithm": "random",
+            "objective": {"metric": "val_loss", "direction": "min"},
+            "space": [{"name": "units", "kind": "int", "min": 1, "max": 9}],
+            "max_trials": 3,
+        }
+    ).space
+    with pytest.raises(ValueError, match="'units' takes int from 1 to 9, not"):
+        check_values(space, {"units": value})
