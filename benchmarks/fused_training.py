@@ -25,6 +25,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -45,7 +46,7 @@ TURN_SECONDS = 0.5
 CHOOSING = 3
 LONG = 1e5
 """Seconds of training after which every program has timed both ways."""
-FIT = {"optimizer": "adam", "learning_rate": 0.001}
+FIT: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.001}
 
 Train = Callable[[int], float]
 """Trains so many epochs and returns the CPU seconds that it took."""
@@ -119,10 +120,10 @@ class Fit:
 
     def trains(self) -> dict[int, Train]:
         """Return what trains the present case, by `steps_per_execution`."""
-        return {
-            steps: lambda epochs, steps=steps: self.ask(steps=steps, epochs=epochs)["seconds"]
-            for steps in STEPS_PER_EXECUTION
-        }
+        return {steps: partial(self._train, steps) for steps in STEPS_PER_EXECUTION}
+
+    def _train(self, steps: int, epochs: int) -> float:
+        return float(self.ask(steps=steps, epochs=epochs)["seconds"])
 
 
 def rows_of(case: Case) -> Dataset:
@@ -187,8 +188,9 @@ def hand_over(case: Case, made: Prepared, fits: list[Fit], folder: Path) -> None
 def bare(case: Case, made: Prepared) -> Train:
     """Return what trains the same network in JAX alone."""
     x, y = made.batches.x, made.batches.y
-    fit = {"batch_size": case.batch_size, "learning_rate": FIT["learning_rate"]}
-    return trains(x, y, units=case.args["units"], **fit)
+    return trains(
+        x, y, units=case.args["units"], batch_size=case.batch_size, learning_rate=FIT["learning_rate"]
+    )
 
 
 def in_turn(sides: dict[Any, Train], epochs: int, rounds: int) -> dict[Any, list[float]]:
