@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ from channels.db import database_sync_to_async
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
 
-from jobs.actions import tokens
+from jobs.actions import events, tokens
 from jobs.models import ReleaseRecord
 from jobs.queries import history
 from tests.jobs.yard import Yard
 from webapp.asgi import application
+from webapp.live import hub
 
 AT_ONCE = 5.0
 """Seconds: far below what a long poll or a heartbeat would take, far above what a busy machine does."""
@@ -70,12 +72,15 @@ async def nothing_left() -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Wait until no task and no thread is there that was not before."""
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
 
+    def more() -> list[object]:
+        new_tasks = asyncio.all_tasks() - tasks - {asyncio.current_task()}
+        return [*new_tasks, *(set(threading.enumerate()) - threads)]
+
     async def left() -> None:
-        async with asyncio.timeout(AT_ONCE):
-            while (
-                asyncio.all_tasks() - tasks - {asyncio.current_task()} or {*threading.enumerate()} - threads
-            ):
-                await asyncio.sleep(0.01)
+        ends = time.monotonic() + AT_ONCE
+        while more() and time.monotonic() < ends:
+            await asyncio.sleep(0.01)
+        assert not more()
 
     yield left
 
@@ -122,6 +127,27 @@ async def test_events_end_when_their_reader_leaves(
     await stream.leave()
     await nothing_left()
     assert not caplog.records
+
+
+async def test_a_reader_who_leaves_takes_its_thread_along_though_others_read_on(
+    yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "POLL_SECONDS", 0.05)
+    job = await database_sync_to_async(yard.submit)()
+    threads = set(threading.enumerate())
+    streams = []
+    for _ in range(2):
+        stream = Visit(f"/api/v1/jobs/{job.pk}/events", authorization=bearer, accept="text/event-stream")
+        await stream.begin()
+        assert await stream.body() == b": hello\n\n"
+        assert (await stream.body()).startswith(b"id: 1\n")
+        streams.append(stream)
+    first, second = streams
+    await first.leave()
+    await database_sync_to_async(events.append)(job.pk, [events.event("state", job, state="running")])
+    assert (await second.body()).startswith(b"id: 2\n"), "events were read since"
+    assert len(set(threading.enumerate()) - threads) == 1, "that of the other request"
+    await second.leave()
 
 
 both = threading.Barrier(2)

@@ -1,4 +1,7 @@
-"""One dashboard, one server and its children for all tests that need real ones: a child takes seconds."""
+"""One dashboard, one server and its children for all tests that need real ones: a child takes seconds.
+
+They end with this folder: whoever asks the dashboard costs later tests of the process time and threads.
+"""
 
 import os
 import subprocess
@@ -14,7 +17,7 @@ from jobs.spec.release import Release, ReleasedVersion
 from .fakes import FakeDashboard, ServerProcess, running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def model_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("models")
     script = Path(__file__).with_name("make_models.py")
@@ -22,20 +25,20 @@ def model_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dashboard() -> Iterator[FakeDashboard]:
     fake = FakeDashboard()
     yield fake
     fake.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int, ReleasedVersion]:
     """Versions 1 and 2 of the model that answers [v · sum(x), v]."""
     return {number: dashboard.add(number, model_files[f"telling-{number}"]) for number in (1, 2)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(
     dashboard: FakeDashboard,
     telling: dict[int, ReleasedVersion],
@@ -71,7 +74,7 @@ def server(
         yield process
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(server: ServerProcess) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=server.url, timeout=30) as http:
         yield http

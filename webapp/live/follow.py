@@ -33,11 +33,8 @@ async def follow(user_id: int, job: Job, *, after: int, token_id: int | None = N
         TrainyardError: the account was closed or the token ended; asked together with that.
     """
     root_id, only = job.root_id_or_self, job.pk if job.parent_id is not None else None
-    cursor, checked, changes = (
-        after,
-        0.0,
-        -1,
-    )  # asked once more while listening, so that no change falls between
+    cursor, checked = after, 0.0
+    changes = -1  # asked once more while listening, so that no change falls between
     async with hub().watching(root_id) as watch:
         while True:
             heard = hub().access_changes(user_id)

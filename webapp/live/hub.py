@@ -7,6 +7,7 @@ its readers. Readers pull from their own cursors, so a slow one queues nothing.
 
 import asyncio
 import contextlib
+import contextvars
 import json
 import logging
 from collections import Counter, deque
@@ -82,7 +83,9 @@ class Hub:
             watch = self._watches.setdefault(root_id, Watch(start=head))
         watch.readers += 1
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._feed())
+            # In a context of its own: in that of the request which happens to be the first, each query after
+            # that request's end would begin a thread for it.
+            self._task = asyncio.create_task(self._feed(), context=contextvars.Context())
         try:
             yield watch
         finally:
