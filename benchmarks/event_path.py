@@ -14,6 +14,8 @@ import contextlib
 import json
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import psutil
 from websockets.sync.client import connect
@@ -33,6 +35,19 @@ from tests.flow.yard import RunningYard, open_yard
 PACE = 50_000
 SERIES = 10
 WINDOW = 2.0
+ORDERS: list[tuple["Beside", ...]] = [
+    ("nothing", "points", "spinning"),
+    ("points", "spinning", "nothing"),
+    ("spinning", "nothing", "points"),
+]
+SPINNING = """
+import sys, time
+share, seconds = map(float, sys.argv[1:])
+ends = time.perf_counter() + seconds
+while (began := time.perf_counter()) < ends:
+    while time.perf_counter() < began + share * 0.02: pass
+    time.sleep((1 - share) * 0.02)
+"""
 IDLE = 6.0
 
 
@@ -100,8 +115,8 @@ class Bench:
         return int(self.look("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))
 
 
-def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label: str) -> None:
-    """Let it flood, read everything back, print the row."""
+def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label: str) -> float:
+    """Let it flood, read everything back, print the row; return how many cores it kept busy."""
     order = {"tag": tag, "calls": points // SERIES, "rate": rate, "naive": naive, "series": SERIES}
     cursor = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
     size, before = bench.pages(), bench.cpu()
@@ -114,6 +129,7 @@ def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label:
     emit = answer["thread"] / points * 1e6
     print(f"{label:22}{points / seconds:12,.0f}{emit:9.2f}{columns}{grown / points:9.0f}", flush=True)
     check(bench, order, cursor)
+    return sum(spent.values()) / 1e6 * points / seconds
 
 
 def check(bench: Bench, order: dict[str, Any], cursor: int) -> None:
@@ -213,44 +229,60 @@ def bookkeeping(bench: Bench, count: int) -> None:
     )
 
 
-class Window(NamedTuple):
-    """A stretch of a training, beside a flood or not."""
+Beside = Literal["nothing", "points", "spinning"]
 
-    loud: bool
+
+class Window(NamedTuple):
+    """A stretch of a training, and what was beside it."""
+
+    beside: Beside
     begin: float
     end: float
     cpu: float  # seconds that the training took of it
 
 
-def slowdown(bench: Bench, pairs: int) -> None:
-    """Print how much slower a real training's epochs are while points flood beside it."""
+def slowdown(bench: Bench, pairs: int, share: float) -> None:
+    """Print how much slower a real training's epochs are while points flood beside it.
+
+    Args:
+        share: of a core, that the flood takes.
+    """
     wish = spec("digits", fit={"epochs": 100_000, "batch_size": 128, "learning_rate": 0.001, "seed": 3})
     training = bench.yard.submit(wish)
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
     mine = [process for process in bench.yard.everything() if process.name() == "ty-runner"]
     trainer = max((process for process in mine if process.pid != bench.pid), key=cpu_of)
-    windows: list[Window] = []
-    for pair in range(pairs):
-        for loud in (True, False) if pair % 2 else (False, True):
-            began, before = time.time(), cpu_of(trainer)
-            if loud:
-                calls = int(WINDOW * PACE) // SERIES
-                bench.order("flood", tag=f"beside{pair}-", calls=calls, rate=PACE, naive=False)
-            else:
-                time.sleep(WINDOW)
-            windows.append(Window(loud, began, time.time(), cpu_of(trainer) - before))
+    windows = [
+        window_of(bench, trainer, kind, f"beside{pair}-", share)
+        for pair in range(pairs)
+        for kind in ORDERS[pair % len(ORDERS)]
+    ]
     (series,) = bench.yard.ada.get(f"/jobs/{training}/metrics", names="loss", max_points=100_000)["series"]
     bench.yard.ada.post(f"/jobs/{training}/kill")
     moments = [point[4] for point in series["points"]]
+    beside = {"points": f"{PACE:,} points/s", "spinning": f"a process that spins for {share:.2f} cores"}
     for label, cost in (("wall", wall_an_epoch), ("CPU", cpu_an_epoch)):
-        found = {(n // 2, window.loud): cost(window, moments) for n, window in enumerate(windows)}
-        slower = sorted((found[n, True] / found[n, False] - 1) * 100 for n in range(pairs))
-        print(
-            f"training beside {PACE:,} points/s, {label} an epoch: {statistics.median(slower):+.1f} %, "
-            f"median of {pairs} pairs, half of them within "
-            f"{slower[pairs // 4]:+.1f} and {slower[-(pairs // 4) - 1]:+.1f}",
-            flush=True,
-        )
+        found = {(n // 3, window.beside): cost(window, moments) for n, window in enumerate(windows)}
+        for kind, words in beside.items():
+            slower = sorted((found[n, kind] / found[n, "nothing"] - 1) * 100 for n in range(pairs))
+            print(
+                f"training beside {words}, {label} an epoch: {statistics.median(slower):+.1f} %, "
+                f"median of {pairs} rounds, half of them within "
+                f"{slower[pairs // 4]:+.1f} and {slower[-(pairs // 4) - 1]:+.1f}",
+                flush=True,
+            )
+
+
+def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, share: float) -> Window:
+    """Let something happen beside the training for `WINDOW` seconds."""
+    began, before = time.time(), cpu_of(trainer)
+    if beside == "points":
+        bench.order("flood", tag=tag, calls=int(WINDOW * PACE) // SERIES, rate=PACE, naive=False)
+    elif beside == "spinning":
+        subprocess.run([sys.executable, "-S", "-c", SPINNING, str(share), str(WINDOW)], check=True)
+    else:
+        time.sleep(WINDOW)
+    return Window(beside, began, time.time(), cpu_of(trainer) - before)
 
 
 def cpu_of(process: psutil.Process) -> float:
@@ -299,11 +331,11 @@ def run(bench: Bench, wanted: argparse.Namespace) -> None:
     """Measure everything."""
     flood(bench, "warm", 10_000, rate=0, naive=False, label="(warm-up)")
     flood(bench, "full", wanted.points, rate=0, naive=False, label="as fast as it goes")
-    flood(bench, "paced", wanted.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
+    share = flood(bench, "paced", wanted.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
     flood(bench, "naive", wanted.naive, rate=0, naive=True, label="naive: event a point")
     delays(bench, wanted.singles)
     bookkeeping(bench, wanted.trials)
-    slowdown(bench, wanted.pairs)
+    slowdown(bench, wanted.pairs, share)
     bench.begin("end")
     bench.yard.until_completed(bench.job)
 
