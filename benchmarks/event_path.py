@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -35,18 +36,14 @@ from tests.flow.yard import RunningYard, open_yard
 PACE = 50_000
 SERIES = 10
 WINDOW = 2.0
-ORDERS: list[tuple["Beside", ...]] = [
-    ("nothing", "points", "spinning"),
-    ("points", "spinning", "nothing"),
-    ("spinning", "nothing", "points"),
-]
+ORDERS: list[tuple["Beside", ...]] = [*permutations(("nothing", "points", "spinning"))]
 SPINNING = """
 import sys, time
 share, seconds = map(float, sys.argv[1:])
 ends = time.perf_counter() + seconds
 while (began := time.perf_counter()) < ends:
     while time.perf_counter() < began + share * 0.02: pass
-    time.sleep((1 - share) * 0.02)
+    time.sleep(max(1 - share, 0) * 0.02)
 """
 IDLE = 6.0
 
@@ -277,7 +274,9 @@ def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, s
     """Let something happen beside the training for `WINDOW` seconds."""
     began, before = time.time(), cpu_of(trainer)
     if beside == "points":
-        bench.order("flood", tag=tag, calls=int(WINDOW * PACE) // SERIES, rate=PACE, naive=False)
+        calls = int(WINDOW * PACE) // SERIES
+        bench.order("flood", tag=tag, calls=calls, rate=PACE, naive=False)
+        bench.until_readable(tag, calls * SERIES)
     elif beside == "spinning":
         subprocess.run([sys.executable, "-S", "-c", SPINNING, str(share), str(WINDOW)], check=True)
     else:

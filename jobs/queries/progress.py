@@ -31,9 +31,6 @@ USUAL_START_SECONDS = 3.0
 LATEST = 3
 """From this many trials on the later half sets the pace."""
 
-LONG_SECONDS = 30.0
-"""A trial under way that has not come so far has started and compiled for most of it, and tells nothing."""
-
 MOST_LOOKED_AT = 200
 """Of thousands of trials the latest hundreds tell as much as the later half."""
 
@@ -153,7 +150,7 @@ def _pace(job: Job) -> _Pace | None:
     share = max(LATEST, timed[: 2 * MOST_LOOKED_AT].count() // 2)
     latest = list(timed.only("started", "finished", "bracket", "rung", "epochs")[:share])
     if not latest or trained["epochs"] is None:
-        return _first_pace(job)
+        return None
     seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
     at_once = _at_once(job, latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
@@ -161,25 +158,6 @@ def _pace(job: Job) -> _Pace | None:
         per_epoch = per_trial / fmean(_epochs_trained(trial, steps) for trial in latest)
         return _Pace(per_epoch, per_epoch, trained["best"], at_once)
     return _Pace(per_trial, per_trial / trained["epochs"], trained["best"], at_once)
-
-
-def _first_pace(job: Job) -> _Pace | None:
-    """Return what the trials under way tell while none has ended. Their start and compiling count in."""
-    now = timezone.now()
-    long_since = Q(started__lte=now - dt.timedelta(seconds=LONG_SECONDS))
-    trials = list(job.trials.filter(long_since, state=TrialState.RUNNING).only("started"))
-    ended = Execution.objects.filter(trial__in=trials, state__in=outcomes.MEASURED, epochs__gt=0)
-    whole = list(ended.values_list("epochs", flat=True))
-    open_ones = list(underway.read(job, [trial.pk for trial in trials]).values())
-    epochs = sum(whole) + sum(each.epochs - each.before for each in open_ones)
-    if not epochs:
-        return None
-    seconds = sum(_seconds(trial.started, now) for trial in trials)
-    longest = max([*whole, *(each.of or each.epochs for each in open_ones)])
-    units = epochs if _counts_epochs(job) else len(whole) + sum(each.share for each in open_ones)
-    if not units:
-        return None  # only the script that trains knows where it ends
-    return _Pace(seconds / units, seconds / epochs, longest, _at_once(job, ()))
 
 
 def _at_once(job: Job, latest: Sequence[Trial]) -> float:

@@ -181,7 +181,7 @@ def test_once_only_small_steps_are_open_their_usual_time_is_left(replay: Replay)
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_before_a_short_trial_has_ended_nothing_is_promised(replay: Replay) -> None:
+def test_before_a_trial_has_ended_nothing_is_promised(replay: Replay) -> None:
     assert replay.left_at(9.0) is None
 
 

@@ -1,11 +1,9 @@
 """How far running trials are, before their executions have ended."""
 
-import datetime as dt
 import time
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from jobs.models import Job
 from jobs.queries import columns, progress
@@ -46,15 +44,3 @@ def test_what_runs_counts_as_far_as_it_has_come(running: Job) -> None:
     now = progress.of(running)
     assert (now.done, now.total) == (0, 8)
     assert now.fraction == pytest.approx(2 / 3 / 8)
-
-
-def test_before_a_long_trial_has_ended_what_runs_tells_how_long_the_rest_takes(
-    running: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running.state, running.started = "running", running.created
-    running.trials.filter(number=1).update(started=running.created)
-    monkeypatch.setattr(timezone, "now", lambda: running.created + dt.timedelta(seconds=60))
-    left = progress.of(running).eta_seconds
-    assert left == pytest.approx((8 - 2 / 3) * 90), (
-        "two thirds of an execution took a minute, one runs at once"
-    )

@@ -1,6 +1,7 @@
 """One dashboard, one server and its children for all tests that need real ones: a child takes seconds.
 
-They end with this folder: whoever asks the dashboard costs later tests of the process time and threads.
+They end with this folder. The server asks the dashboard every few seconds, each time in a new thread of the
+tests' process, and later tests count threads.
 """
 
 import os

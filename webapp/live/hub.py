@@ -83,8 +83,8 @@ class Hub:
             watch = self._watches.setdefault(root_id, Watch(start=head))
         watch.readers += 1
         if self._task is None or self._task.done():
-            # In a context of its own: in that of the request which happens to be the first, each query after
-            # that request's end would begin a thread for it.
+            # In a context of its own: in that of the request which happens to be the first, its queries would
+            # begin a thread for that request again after its end. So they share the sockets' one.
             self._task = asyncio.create_task(self._feed(), context=contextvars.Context())
         try:
             yield watch

@@ -23,7 +23,7 @@ ORDERS = {
     "resume": (control.resume, "goes on"),
     "stop": (control.stop, "stops after a checkpoint"),
     "kill": (control.kill, "ends now"),
-    "retry": (control.retry, "runs again what failed"),
+    "retry": (control.retry, "runs again what failed or was stopped"),
 }
 
 
