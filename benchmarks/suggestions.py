@@ -1,15 +1,15 @@
 """How long the next suggestion takes: every algorithm, with KerasTuner's and Optuna's own beside it.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.suggestions [repeats]
+    python -m benchmarks.suggestions [--repeats 20]
 
 CPU time in milliseconds, imports and first calls left out: on a machine with other work, wall time says
 more about that work. `parse` is what a worker takes to read the request.
 """
 
+import argparse
 import math
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -148,7 +148,13 @@ def contestants(size: int) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def main() -> None:
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.suggestions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--repeats", type=int, default=20)
+    repeats = parser.parse_args().repeats
     print(f"{'':22}{'trials':>8}{'p50 ms':>10}{'p95 ms':>10}")
     for size in SIZES:
         for name, ask in contestants(size):
