@@ -216,17 +216,14 @@ def trial(
         "decisions": [decision._asdict() for decision in decisions.of(row)],
         "error": row.error,
         "executions": [_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
-        "checkpoint": None
-        if newest is None
-        else {
-            "execution": newest.execution,
-            "step": newest.step,
-            "epoch": newest.epoch,
-            "bytes": newest.bytes,
-        },
+        "checkpoint": newest and _checkpoint(newest),
         "started": row.started,
         "finished": row.finished,
     }
+
+
+def _checkpoint(row: Checkpoint) -> Shown:
+    return {"execution": row.execution, "step": row.step, "epoch": row.epoch, "bytes": row.bytes}
 
 
 def _execution(row: Execution, running: underway.UnderWay | None) -> Shown:
