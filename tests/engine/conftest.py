@@ -14,3 +14,16 @@ def compiled_once() -> None:
     from workers.runner.libraries import configure_jax
 
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Return the folder of compiled programs that this process uses meanwhile."""
+    import jax
+
+    from workers.engine import compilecache
+
+    before = jax.config.jax_compilation_cache_dir
+    compilecache.use(str(tmp_path / "cache"))
+    yield tmp_path / "cache"
+    compilecache.use(before)

@@ -6,20 +6,6 @@ import pytest
 from tests.engine.test_trainer import assert_same, final_state
 from tests.engine.training import BLOBS, blobs_file, train_on
 
-
-@pytest.fixture
-def cache(tmp_path):
-    """Return the folder of compiled programs that this process uses meanwhile."""
-    import jax
-
-    from workers.engine import compilecache
-
-    before = jax.config.jax_compilation_cache_dir
-    compilecache.use(str(tmp_path / "cache"))
-    yield tmp_path / "cache"
-    compilecache.use(before)
-
-
 ROWS = np.arange(3, dtype=np.float32)
 
 

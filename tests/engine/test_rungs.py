@@ -22,8 +22,9 @@ from workers.engine.checkpoint import read
 
 
 @pytest.fixture
-def iris(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
-    """The yard with iris as its data set."""
+def iris(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Yard:
+    """The yard with iris as its data set, and a store of its own: job numbers come again in each test."""
+    settings.TRAINYARD_ARTIFACTS = tmp_path / "artifacts"
     yard = make_yard()
     file = profiled(tmp_path / "iris", bundled="iris")
     DatasetVersion.objects.filter(pk=yard.dataset.pk).update(profile_json=file.profile)
@@ -54,6 +55,31 @@ def test_promoted_trials_go_on_from_their_checkpoints_as_if_they_had_never_stopp
     best = min(figures["val_loss"] for figures in unbroken.state["history"])
     assert winner.score == pytest.approx(best)
     assert winner.rungs == sorted(winner.rungs, reverse=True), "the best so far never gets worse"
+
+
+def test_executions_that_climb_in_one_call_are_recorded_each_for_itself(
+    iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.choice import Choice
+
+    search = CLIMB | {"max_trials": 4, "executions_per_trial": 2}
+    worker, found = EngineWorker(tmp_path / "work"), []
+    for price in (None, 0.5):
+        monkeypatch.setattr(Choice, "price", lambda _self, _lanes, price=price: price)
+        worker.folder = tmp_path / f"at-{price}"
+        job = climb(worker, iris.submit(search=search, fit=FIT))
+        assert job.state == "completed", job.error
+        trials = job.trials.order_by("number")
+        found.append([(t.state, t.rung, [(e.state, e.epochs) for e in t.executions.all()]) for t in trials])
+        winner = job.trials.get(epochs=9)
+        curves = [
+            (s.execution, len(s.points))
+            for s in metrics.read(job, names=["val_loss"])
+            if s.trial == winner.number
+        ]
+        assert sorted(curves) == [(1, 9), (2, 9)]
+        assert {(row.execution, row.epoch) for row in winner.checkpoints.all()} >= {(1, 9), (2, 9)}
+    assert found[0] == found[1]
 
 
 def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:

@@ -1,6 +1,10 @@
-"""Which way of running steps is faster for a model: guessed, timed once, remembered beside its programs."""
+"""What is faster for a model: guessed, timed once, remembered beside its programs."""
 
+import contextlib
 import math
+import os
+import time
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import jax
@@ -10,6 +14,12 @@ from workers.engine import ahead, compilecache
 Way = Literal["many", "one"]
 WAYS: tuple[Way, ...] = get_args(Way)
 """Many steps a call, or one: equal but for rounding."""
+CLEARLY = 0.9
+"""Another way than many steps a call must take less than this part of the time: where both are alike, others
+may have the core that its Python between the steps needs."""
+ROUNDS = 5
+TRIAL_SECONDS = 0.1
+"""Of a round, in the way that was trained so far."""
 QUICK_FLOPS = 5e6
 """What a CPU computes in about the time that Python takes between two steps."""
 
@@ -43,8 +53,16 @@ def _operations(layer: Any) -> int:
     return 6 * kernels * math.prod(size or 1 for size in shape[1:-1])
 
 
+def clock() -> Callable[[], float]:
+    """Return what to time with: with one thread its own time, since others may take the core meanwhile."""
+    alone = jax.default_backend() == "cpu" and os.environ.get("NPROC") == "1"
+    return time.process_time if alone else time.perf_counter
+
+
 class Choice:
-    """The way of one model's programs, None until somebody has timed both.
+    """What was found by timing one model's programs, None until somebody has.
+
+    It is kept beside the compiled programs, for later processes on machines like this one.
 
     Args:
         key: of the programs.
@@ -52,19 +70,35 @@ class Choice:
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self.way = self._recall()
+        self._prices: dict[int, float] = {}
+        kept = self._recall("way")
+        self.way = next((way for way in WAYS if kept == way), None)
 
     def make(self, way: Way) -> None:
-        """Settle on a way, for later processes on machines like this one too."""
+        """Settle on a way."""
         self.way = way
+        self._keep("way", way)
+
+    def price(self, lanes: int) -> float | None:
+        """Return what a stacked epoch of so many trainings costs, in epochs of one."""
+        if lanes not in self._prices and (kept := self._recall(f"price-{lanes}")) is not None:
+            with contextlib.suppress(ValueError):  # damaged: timed anew
+                self._prices[lanes] = float(kept)
+        return self._prices.get(lanes)
+
+    def set_price(self, lanes: int, price: float) -> None:
+        """Settle on a price."""
+        self._prices[lanes] = price
+        self._keep(f"price-{lanes}", repr(price))
+
+    def _keep(self, question: str, answer: str) -> None:
         if (cache := compilecache.in_use()) is not None:
-            cache.put(self._file, way.encode())
+            cache.put(self._file(question), answer.encode())
 
-    def _recall(self) -> Way | None:
+    def _recall(self, question: str) -> str | None:
         cache = compilecache.in_use()
-        kept = cache.get(self._file) if cache is not None else None
-        return next((way for way in WAYS if kept == way.encode()), None)
+        kept = cache.get(self._file(question)) if cache is not None else None
+        return None if kept is None else kept.decode(errors="replace")
 
-    @property
-    def _file(self) -> str:
-        return f"way-{ahead.digest({'key': self._key, 'made of': ahead.made_of()})}"
+    def _file(self, question: str) -> str:
+        return f"{question}-{ahead.digest({'key': self._key, 'made of': ahead.made_of()})}"

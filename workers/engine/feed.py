@@ -33,13 +33,18 @@ class Feed:
         self._batches = batches
         size = batches.x.nbytes + batches.y.nbytes
         fits = size <= RESIDENT_BYTES
-        self._resident = (jax.device_put(batches.x), jax.device_put(batches.y)) if fits else None
+        self.resident = (jax.device_put(batches.x), jax.device_put(batches.y)) if fits else None
+        """Features and targets on the device, where they fit there."""
+
+    def table(self, epoch: int) -> tuple[Array, Array]:
+        """See `Batches.table`."""
+        return self._batches.table(epoch)
 
     def blocks(self, epoch: int, first: int) -> Iterator[Block]:
         """Yield the batches of an epoch from number `first` on: in one block, or in several, one ahead."""
-        rows, weights = self._batches.table(epoch)
-        if self._resident is not None:
-            yield Block(0, len(rows), len(rows), (*self._resident, rows, weights))
+        rows, weights = self.table(epoch)
+        if self.resident is not None:
+            yield Block(0, len(rows), len(rows), (*self.resident, rows, weights))
             return
         ahead = None
         for start in range(first, len(rows), self._batches_a_block()):

@@ -18,6 +18,7 @@ from workers.engine.data.table import Array
 from workers.engine.feed import Block, Feed
 from workers.engine.killpoint import kill_point
 from workers.engine.program import Program, State
+from workers.engine.stacked import Lane, Shared, Slice, Trained
 from workers.engine.variables import assign, values
 
 Between = Callable[[int], None]
@@ -134,9 +135,15 @@ class ProgramLoop:
         self._held = held
         self._held_there = None if held is None else jax.device_put(held.astype(np.float32))
         self._foreseen: Array | None = None
+        self._given: dict[str, float] | None = None
         self._way: Way | None = None
-        self._state: State = program.state()
+        self._newest: State | Slice = program.state()
         self._dials = program.dials()
+
+    @property
+    def _state(self) -> State:
+        """The newest variables; cut out of a stack of several trainings' if they lie in one."""
+        return self._newest.cut() if isinstance(self._newest, Slice) else self._newest
 
     @property
     def way(self) -> str:
@@ -150,8 +157,11 @@ class ProgramLoop:
 
     def epoch(self, epoch: int, first: int, running: list[Array], between: Between) -> dict[str, float]:
         """See `Loop.epoch`."""
+        if self._given is not None:
+            given, self._given = self._given, None
+            return given
         trainable, other, optimizer, _ = self._state
-        self._state = (trainable, other, optimizer, list(running) or self._program.clear_metrics())
+        self._newest = (trainable, other, optimizer, list(running) or self._program.clear_metrics())
         done, logs = first, None
         for block in self._feed.blocks(epoch, first):
             while done < block.end:
@@ -178,13 +188,34 @@ class ProgramLoop:
         last = end == block.batches or not program.pace.settled
         self._foreseen = logs = None
         if self.way == "many" and self._held is not None and last:
-            self._state, logs, self._foreseen = program.train_and_measure(
+            self._newest, logs, self._foreseen = program.train_and_measure(
                 self._state, self._dials, block.data, steps, self._held_there
             )
         else:
-            self._state = program.train(self.way, self._state, self._dials, block.data, steps)
+            self._newest = program.train(self.way, self._state, self._dials, block.data, steps)
         program.pace.note(len(steps), time.perf_counter() - began)
         return logs
+
+    @property
+    def program(self) -> Program:
+        """The model's compiled steps."""
+        return self._program
+
+    def shared(self) -> Shared | None:
+        """Return what loops of one program may train on together, None where not all is on the device."""
+        rows = self._feed.resident
+        if rows is None or self._held_there is None or self.way != "many":
+            return None
+        return Shared(*rows, self._held_there, self._program.clear_metrics())
+
+    def lane(self, epoch: int) -> Lane:
+        """Return what `epoch` begins with. Whoever trains it gives the state back by `take`."""
+        return Lane(self._newest, self._dials, *self._feed.table(epoch))
+
+    def take(self, trained: Trained) -> None:
+        """Take an epoch that was trained elsewhere; the next call of `epoch` returns its figures."""
+        self._newest, self._given, self._foreseen = trained
+        kill_point("batch")
 
     def predict(self, x: Array, batch_size: int) -> Array:
         """See `Loop.predict`."""
@@ -203,8 +234,8 @@ class ProgramLoop:
 
     def load(self) -> None:
         """See `Loop.load`."""
-        self._foreseen = None
-        self._state = self._program.state()
+        self._foreseen = self._given = None
+        self._newest = self._program.state()
         self._dials = self._program.dials()
 
 

@@ -4,7 +4,6 @@ All of them are Keras' own `train_step` and `stateless_call`, traced once. Every
 to step or from trial to trial is an argument: the state, the rows, which of them make a batch, the dials.
 """
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +13,10 @@ import keras
 import numpy as np
 
 from workers.engine.ahead import Ahead
-from workers.engine.choice import WAYS, Choice, Way, guess
+from workers.engine.choice import CLEARLY, ROUNDS, TRIAL_SECONDS, WAYS, Choice, Way, clock, guess
 from workers.engine.data.table import Array
 from workers.engine.dials import dials_of, turned
+from workers.engine.stacked import Stacked
 
 WORTH = 3.0
 """The other way is compiled and timed once training in the first has taken this many compilations,"""
@@ -24,13 +24,6 @@ WORTH_ALL = 30.0
 """and always after this many, however little is left of the training that is at it."""
 COMPILING = 1.0
 """Seconds that compiling the other way takes at least, where the first one came out of the cache."""
-CLEARLY = 0.9
-"""One step a call must take less than this part of the time: where both are alike, others may have the core
-that its Python between the steps needs."""
-ROUNDS = 5
-TRIAL_SECONDS = 0.1
-"""Of a round, in the way that was trained so far."""
-
 CALL_SECONDS = 0.25
 """How long one call into a program may take: requests are heard and progress is said between calls."""
 
@@ -77,6 +70,7 @@ class Program:
         self._logs = self._ahead(self._results)
         self.pace = Pace()
         self._choice = Choice(key)
+        self.stacked = Stacked(self._steps_and_figures, self._whole, self._ahead, self._choice)
         self._guess = guess(model, len(batch[0]))
         self._compiling: float | None = None
         self.trained = 0.0
@@ -196,26 +190,36 @@ class Program:
         Args:
             left: steps that the training has before it.
         """
-        if self._choice.way is not None or not self.steps:
+        return self._choice.way is None and self._worth_timing(left)
+
+    def worth_stacking(self, lanes: int, left: int) -> bool:
+        """Say whether it pays to know what `lanes` trainings cost in one call; `left` is of all together."""
+        return not self.stacked.is_known(lanes) and self._worth_timing(left)
+
+    def _worth_timing(self, left: int) -> bool:
+        if not self.steps:
             return False
         cost = max(self._compiling or 0.0, COMPILING)
-        ahead = left * self.trained / self.steps
+        ahead = left * self.seconds_a_step
         return (self.trained > WORTH * cost and ahead > cost) or self.trained > WORTH_ALL * cost
+
+    @property
+    def seconds_a_step(self) -> float:
+        """What a step took in the mean."""
+        return self.trained / self.steps
 
     def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
         """Time both ways on this very model, on copies of the state, and keep one if it is clearly faster."""
-        steps = steps[: max(1, int(TRIAL_SECONDS * self.steps / self.trained))]
-        # With one thread its own time says more: others may take the core while one of the ways runs.
-        alone = jax.default_backend() == "cpu" and os.environ.get("NPROC") == "1"
-        clock = time.process_time if alone else time.perf_counter
+        steps = steps[: max(1, int(TRIAL_SECONDS / self.seconds_a_step))]
+        now = clock()
         seconds: dict[Way, list[float]] = {"many": [], "one": []}
         for turn in range(ROUNDS + 1):  # the first compiles
             for way in WAYS:
                 copy = jax.tree.map(jax.numpy.array, state)
-                began = clock()
+                began = now()
                 self.train(way, copy, dials, data, steps)
                 if turn:
-                    seconds[way].append(clock() - began)
+                    seconds[way].append(now() - began)
         self._choice.make("one" if min(seconds["one"]) < CLEARLY * min(seconds["many"]) else "many")
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:

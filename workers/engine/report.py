@@ -74,7 +74,7 @@ class Report(Protocol):
         """Return what was asked of the task since, if anything; `checkpoint` is returned once."""
 
     def recorded(self) -> Sequence[str]:
-        """Return the folders of this task's checkpoints that are recorded, as told since the last call.
+        """Return the folders of this task's newest checkpoints that are recorded, the newest last.
 
         They may be relative to the folder of all checkpoints.
         """

@@ -127,27 +127,59 @@ class Training:
             NanLoss: the loss is not finite any more.
             Yielding: asked to; the checkpoint stands.
         """
+        self.begin(resume)
+        while not self.over:
+            self.next_epoch()
+        return self.end()
+
+    def begin(self, resume: Snapshot | None = None) -> None:
+        """Stand at the start, or where a snapshot was taken."""
         if resume is not None:
             self._restore(resume)
-        plan, finished = self._plan, self._epoch
-        while not self._ends():
-            self._run_epoch(self._epoch + 1)
-            if plan.prune is not None and not self._ends():
-                self._verdict = plan.prune(self._epoch, self._bests)
-            is_last = self._ends()
-            self._serve_requests(final=is_last, due=plan.keeper.due())
-        if resume is not None and finished == self._epoch:
-            plan.pace(self._epoch)  # it had ended before: say that it is done
+            if self.over:
+                self._plan.pace(self._epoch)  # it had ended before: say that it is done
+
+    @property
+    def over(self) -> bool:
+        """Say whether no epoch is to follow."""
+        return self._epoch >= self._plan.epochs or self._exhausted() or self._verdict is not None
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """Return how many epochs are complete, and how many batches of the one after them."""
+        return self._epoch, self._batch
+
+    @property
+    def loop(self) -> Loop:
+        """How its epochs are run."""
+        return self._loop
+
+    @property
+    def is_acted_upon(self) -> bool:
+        """Whether something beside the loop changes the model between epochs, or ends the training."""
+        return self._plan.hook.acts or self._plan.prune is not None
+
+    def next_epoch(self) -> None:
+        """Train an epoch, or what is left of one.
+
+        Raises:
+            NanLoss, Yielding: see `run`.
+        """
+        plan = self._plan
+        self._run_epoch(self._epoch + 1)
+        if plan.prune is not None and not self.over:
+            self._verdict = plan.prune(self._epoch, self._bests)
+        self._serve_requests(final=self.over, due=plan.keeper.due())
+
+    def end(self) -> Outcome:
+        """Leave the best epoch's weights in the model; say how it went."""
         self._loop.sync()
         if self._best_weights:
             self._assign(self._model.variables, self._best_weights)
             self._loop.load()
         else:
-            self._let_hook(plan.hook.before_validation)  # the model shall hold what was measured
+            self._let_hook(self._plan.hook.before_validation)  # the model shall hold what was measured
         return self._outcome()
-
-    def _ends(self) -> bool:
-        return self._epoch >= self._plan.epochs or self._exhausted() or self._verdict is not None
 
     def _bests_again(self) -> list[tuple[int, float]]:
         """Return where the watched figure was best in the history, as `Watch` found it then."""
@@ -227,13 +259,17 @@ class Training:
         """Write a checkpoint where one is due or asked for; leave when asked to."""
         request = self._plan.report.request()
         if final or due or request is not None:
-            self._loop.sync()
-            if self._batch:
-                self._open_metrics = values(self._model.metrics_variables)
-            step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
-            self._plan.keeper.commit(self._snapshot(), step=step, epoch=self._epoch)
+            self.save()
         if request in ("pause", "stop") and not final:
             raise Yielding(request)
+
+    def save(self) -> None:
+        """Write a checkpoint of where it stands."""
+        self._loop.sync()
+        if self._batch:
+            self._open_metrics = values(self._model.metrics_variables)
+        step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
+        self._plan.keeper.commit(self._snapshot(), step=step, epoch=self._epoch)
 
     def _snapshot(self) -> Snapshot:
         plan = self._plan

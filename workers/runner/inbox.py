@@ -5,6 +5,7 @@ import queue
 import signal
 import sys
 import threading
+from collections import deque
 from types import FrameType
 from typing import BinaryIO
 
@@ -14,6 +15,8 @@ from jobs.spec.control import CONTROL, Checkpoint, Compare, Recorded, Rehearse, 
 from jobs.spec.pruning import Curve
 from workers.engine.report import Request, Why
 
+RECENT = 256
+"""Recorded checkpoints that are remembered: of all trainings of a task the newest one matters."""
 CLOSED_WHILE_BUSY = 4
 """Exit status when standard input ends while a task runs."""
 
@@ -24,7 +27,7 @@ class Inbox:
     def __init__(self) -> None:
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
         self._told: queue.SimpleQueue[Curve] = queue.SimpleQueue()
-        self._recorded: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._recorded: deque[str] = deque(maxlen=RECENT)
         self._why: Why | None = None
         self._wants_checkpoint = False
         self._busy = False
@@ -51,7 +54,7 @@ class Inbox:
         """Forget what was asked of an earlier task, and told to it."""
         self._wants_checkpoint = False
         self.curves()
-        self.recorded()
+        self._recorded.clear()
         if not self.ended:
             self._why = None
 
@@ -69,8 +72,11 @@ class Inbox:
         return _taken(self._told)
 
     def recorded(self) -> list[str]:
-        """Return what the running task was told since the last call: which checkpoints are recorded."""
-        return _taken(self._recorded)
+        """Return which checkpoints of the running task are recorded, the newest last.
+
+        Nothing is taken away: several trainings may ask, each for its own.
+        """
+        return list(self._recorded.copy())
 
     def _read(self, stream: BinaryIO) -> None:
         for line in stream:
@@ -95,8 +101,7 @@ class Inbox:
                 for curve in curves:
                     self._told.put(curve)
             case Recorded(folders=folders):
-                for folder in folders:
-                    self._recorded.put(folder)
+                self._recorded.extend(folders)
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
         self._why, self.ended = "stop", True

@@ -1,0 +1,105 @@
+"""Executions of a trial one after another in one compiled program, and side by side in one call under `vmap`.
+
+    python -m benchmarks.stacked_executions [--pairs 15] [--lanes 2 8]
+
+A round is an epoch of every execution by each side, one side after another, by what trials train with
+(`workers.engine.stacked`): the same model, rows and optimizer, each execution with its own state and its own
+order of rows, both sides compiled before. What is compared is CPU time. The last column is what the engine
+would take: it times both ways on each model, and takes the second where it is clearly faster.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
+
+import jax
+import numpy as np
+
+from benchmarks.fused_training import Case, prepared, said
+from workers.engine.choice import CLEARLY
+from workers.engine.program import Program
+from workers.engine.stacked import Lane, Shared, Stacked
+
+REGULARIZED = {"units": 64, "dropout": 0.3, "batch_norm": True}
+CASES = [
+    Case("digits, 16 units", "mlp", (64,), {"units": 16}, 128, 1152),
+    Case("digits, 64 units", "mlp", (64,), {"units": 64}, 128, 1152),
+    Case("mlp, 784 features", "mlp", (784,), {"units": 64}, 128, 8192),
+    Case("mlp, dropout and batch norm", "mlp", (64,), REGULARIZED, 128, 8192),
+    Case("cnn, 8 x 8 images", "cnn", (8, 8, 1), {"filters": 16, "layers": 2}, 128, 1024),
+]
+
+HELD = 256
+Epoch = Callable[[], float]
+"""Trains every execution for an epoch and returns the CPU seconds that it took."""
+
+
+def lanes_of(program: Program, case: Case, count: int) -> list[Lane]:
+    """Return what executions begin with: an order of the rows for each; what fills no batch is left out."""
+    rng = np.random.default_rng(0)
+    shape = case.rows // case.batch_size, case.batch_size
+    orders = [rng.permutation(case.rows)[: shape[0] * shape[1]].reshape(shape) for _ in range(count)]
+    ones = np.ones(shape, np.float32)
+    return [Lane(program.state(), program.dials(), rows.astype(np.int32), ones) for rows in orders]
+
+
+def training(stacked: Stacked, lanes: list[Lane], shared: Shared, at_once: int) -> Epoch:
+    """Return what trains the lanes, so many in a call."""
+
+    def epoch() -> float:
+        began = time.process_time()
+        for first in range(0, len(lanes), at_once):
+            some = slice(first, first + at_once)
+            states = [state for state, _, _ in stacked.train(lanes[some], shared)]
+            lanes[some] = [lane._replace(state=new) for lane, new in zip(lanes[some], states, strict=True)]
+        return time.process_time() - began
+
+    return epoch
+
+
+def compare(case: Case, count: int, pairs: int) -> None:
+    """Time the rounds and print a line."""
+    made = prepared(case)
+    assert made.program is not None
+    program, batches = made.program, made.batches
+    held = batches.x[:HELD].astype(np.float32)
+    shared = Shared(*map(jax.device_put, (batches.x, batches.y, held)), program.clear_metrics())
+    sides = [
+        training(program.stacked, lanes_of(program, case, count), shared, at_once) for at_once in (1, count)
+    ]
+    for train in sides:
+        train()  # compiles
+    found: list[list[float]] = [[], []]
+    for turn in range(pairs):
+        for side in (turn % 2, 1 - turn % 2):
+            found[side].append(sides[side]())
+    milliseconds = (1000 * statistics.median(seconds) for seconds in found)
+    shown = " | ".join(f"{each:8.1f}" for each in milliseconds)
+    ratios = sorted(a / b for a, b in zip(*found, strict=True))
+    taken = "in one call" if min(found[1]) < CLEARLY * min(found[0]) else "one by one"
+    print(f"{case.name:28} | {count:5} | {shown} | {said(ratios):24} | {taken}", flush=True)
+
+
+def main() -> None:
+    """Compare all cases."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.stacked_executions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--lanes", type=int, nargs="+", default=[2, 8], metavar="EXECUTIONS")
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.pairs} rounds")
+    print(f"{'':28} | lanes | one, ms  | vmap, ms | {'one by one / vmap':24} | taken")
+    for case in CASES:
+        for count in options.lanes:
+            compare(case, count, options.pairs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""Executions of a trial in one call: each trains as it would alone, and ends as it would alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.spec.task import CheckpointFolder, ExecutionPlan, TrialPlan, TrialTask
+from tests.engine.helpers import Memory, spec_of
+from tests.engine.training import blobs_file
+from workers.engine.keeper import INTERVAL
+from workers.engine.killpoint import VARIABLE
+
+FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}
+STEPS = 4
+"""Of an epoch."""
+SEARCH = {
+    "algorithm": "random",
+    "objective": {"metric": "val_loss", "direction": "min"},
+    "space": [{"name": "learning_rate", "kind": "float", "min": 0.01, "max": 0.1}],
+    "executions_per_trial": 3,
+}
+MLPS = {
+    "dropout and batch normalization": {"units": 8, "dropout": 0.3, "batch_norm": True},
+    "plain": {"units": 8, "layers": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return blobs_file(tmp_path_factory.mktemp("lockstep"))
+
+
+@pytest.fixture
+def stacks(monkeypatch):
+    """Let the price of a stacked epoch be what a test says; return how many lanes each call had."""
+    from workers.engine.choice import Choice
+    from workers.engine.stacked import Stacked
+
+    calls: list[int] = []
+    train = Stacked.train
+
+    def counting(self, lanes, shared):
+        calls.append(len(lanes))
+        return train(self, lanes, shared)
+
+    def at(price):
+        monkeypatch.setattr(Choice, "price", lambda self, lanes: price)
+        monkeypatch.setattr(Stacked, "train", counting)
+        calls.clear()
+        return calls
+
+    return at
+
+
+def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts) -> TrialTask:
+    """Return a task of one trial; `resume` gives each execution its newest checkpoint."""
+    spec = spec_of("blobs", **{"args": MLPS["plain"], "fit": FIT, "search": SEARCH, **parts})
+    plans = tuple(
+        ExecutionPlan(execution=n, seed=40 + n, checkpoints=(resume or {}).get(n, ()))
+        for n in range(1, executions + 1)
+        if n not in known
+    )
+    return TrialTask(
+        folder=str(folder), checkpoints=str(folder), spec=spec, objective=spec.search.objective, dataset=file,
+        trials=(TrialPlan(number=1, values={}, spec=spec, executions=plans),),
+    )  # fmt: skip
+
+
+def trained(task, memory=None):
+    """Run a task; return each execution's result, and the points of its curves."""
+    from workers.engine import trial
+
+    memory = memory or Memory(task.folder)
+    (result,) = trial.run(task, memory)["trials"]
+    curves: dict[int, list[dict[str, float]]] = {}
+    for (_, figures), named in memory.of("metric"):
+        curves.setdefault(named["execution"], []).append(figures)
+    return {one["execution"]: one for one in result["executions"]}, curves
+
+
+def assert_alike(first, second):
+    """Compare results and curves; what is computed in another order differs in its last digits."""
+    assert first[1].keys() == second[1].keys()
+    for execution, points in first[1].items():
+        assert len(points) == len(second[1][execution])
+        for one, other in zip(points, second[1][execution], strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-5)
+    for execution, result in first[0].items():
+        other = second[0][execution]
+        assert (result["state"], result["epochs"]) == (other["state"], other["epochs"])
+        assert result["score"] == pytest.approx(other["score"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", MLPS)
+def test_executions_in_one_call_train_as_they_do_one_by_one(file, tmp_path, stacks, name):
+    calls = stacks(None)
+    alone = trained(task_of(file, tmp_path / "alone", args=MLPS[name]))
+    assert calls == []
+    calls = stacks(0.5)
+    assert_alike(trained(task_of(file, tmp_path / "together", args=MLPS[name])), alone)
+    assert calls == [3] * 6
+    losses = [curve[-1]["val_loss"] for curve in alone[1].values()]
+    assert len(set(losses)) == 3, "they had the same seed"
+
+
+def test_each_stops_at_its_own_epoch_and_the_last_go_on_alone(file, tmp_path, stacks):
+    fit = {**FIT, "epochs": 40, "early_stopping": {"monitor": "val_loss", "patience": 2, "min_delta": 0.02}}
+    stacks(None)
+    alone = trained(task_of(file, tmp_path / "alone", fit=fit))
+    ends = sorted(len(curve) for curve in alone[1].values())
+    assert ends[0] < ends[1] <= ends[2], "choose another patience: they end together"
+    calls = stacks(1.5)  # pays for two and more
+    assert_alike(trained(task_of(file, tmp_path / "together", fit=fit)), alone)
+    assert calls == [3] * ends[1]
+
+
+def test_a_pause_leaves_a_checkpoint_of_each_and_all_go_on_from_theirs(file, tmp_path, stacks):
+    from workers.engine import trial
+    from workers.engine.report import Yielding
+
+    stacks(0.5)
+    unbroken = trained(task_of(file, tmp_path / "unbroken"))
+    memory = Memory(tmp_path / "paused")
+    # Asked before the trial, then by each execution after each epoch: the second one hears it in its third.
+    memory.wants = [None] * 8 + ["pause"]
+    with pytest.raises(Yielding, match="pause"):
+        trial.run(task_of(file, tmp_path / "paused"), memory)
+    resume = {
+        named["execution"]: (
+            CheckpointFolder(folder=args[0], manifest=named["manifest"], step=named["step"]),
+        )
+        for args, named in memory.of("checkpoint")
+    }
+    assert resume.keys() == {1, 2, 3}
+    epochs = {named["epoch"] for _, named in memory.of("checkpoint")}
+    assert epochs == {3}
+    states, curves = trained(task_of(file, tmp_path / "paused", resume=resume))
+    assert_alike((states, curves), (unbroken[0], {n: curve[3:] for n, curve in unbroken[1].items()}))
+
+
+def test_one_that_had_ended_and_one_that_goes_on_train_with_one_that_begins(file, tmp_path, stacks):
+    """A runner that is lost leaves each execution where it was."""
+    stacks(0.5)
+    unbroken = trained(task_of(file, tmp_path / "unbroken"))
+    checkpoints: dict[int, tuple[CheckpointFolder, ...]] = {}
+    for execution, epochs in ((1, 6), (2, 2)):
+        plan = task_of(file, tmp_path / f"part-{execution}", known={1, 2, 3} - {execution})
+        short = plan.trials[0].model_copy(update={"until": epochs, "waits": True})
+        memory = Memory(plan.folder)
+        trained(plan.model_copy(update={"trials": (short,)}), memory)
+        args, named = memory.of("checkpoint")[-1]
+        folder = CheckpointFolder(folder=args[0], manifest=named["manifest"], step=named["step"])
+        checkpoints[execution] = (folder,)
+    states, curves = trained(task_of(file, tmp_path / "lost", resume=checkpoints))
+    rest = {2: unbroken[1][2][2:], 3: unbroken[1][3]}
+    assert_alike((states, curves), (unbroken[0], rest))
+
+
+@pytest.mark.parametrize("point", ["batch:8", "epoch:11", "checkpoint.arrays:15"])
+def test_executions_that_are_killed_together_go_on_each_from_its_checkpoint(file, tmp_path, stacks, point):
+    stacks(0.5)
+    unbroken = trained(task_of(file, tmp_path / "unbroken"))
+    (tmp_path / "task.json").write_text(task_of(file, tmp_path / "killed").model_dump_json())
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.engine.lockstep_child", str(tmp_path / "task.json")],
+        env={**os.environ, VARIABLE: point, INTERVAL: "0"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert killed.returncode == -9, killed.stderr[-3000:]
+    heard = [json.loads(line) for line in killed.stdout.splitlines()]
+    newest = {body.pop("execution"): (CheckpointFolder(**body),) for body in heard}
+    assert newest, "it was killed too early to leave anything"
+    states, curves = trained(task_of(file, tmp_path / "killed", resume=newest))
+    done = {execution: folder.step // STEPS for execution, (folder,) in newest.items()}
+    rest = {n: curve[done.get(n, 0) :] for n, curve in unbroken[1].items()}
+    assert_alike((states, curves), (unbroken[0], rest))
+
+
+def test_one_that_diverges_fails_its_trial_and_says_which(file, tmp_path, stacks, monkeypatch):
+    from workers.engine import trial
+    from workers.engine.stacked import Stacked
+
+    calls = stacks(0.5)
+    train = Stacked.train
+
+    def diverging(self, lanes, shared):
+        first, (state, logs, predictions), third = train(self, lanes, shared)
+        loss = float("nan") if len(calls) == 2 else logs["loss"]
+        return [first, (state, {**logs, "loss": loss}, predictions), third]
+
+    monkeypatch.setattr(Stacked, "train", diverging)
+    memory = Memory(tmp_path)
+    assert trial.run(task_of(file, tmp_path), memory)["trials"] == []
+    (((error,), _),) = memory.of("trial_ends")
+    assert "the loss became nan in epoch 2" in str(error)
+    said = [(args[0], args[1]) for args, _ in memory.of("execution")]
+    assert said == [(1, "running"), (2, "running"), (3, "running"), (2, "failed")]
+
+
+def test_folds_have_rows_of_their_own_and_train_one_by_one(file, tmp_path, stacks):
+    calls = stacks(0.5)
+    plain = task_of(file, tmp_path)
+    search = {**SEARCH, "evaluation": {"kind": "k_fold", "folds": 3}, "executions_per_trial": 1}
+    spec = spec_of("blobs", args=MLPS["plain"], fit={**FIT, "epochs": 2}, search=search)
+    plans = tuple(ExecutionPlan(execution=n, seed=1, fold=n) for n in (1, 2, 3))
+    folded = TrialPlan(number=1, values={}, spec=spec, executions=plans)
+    trained(plain.model_copy(update={"spec": spec, "trials": (folded,)}))
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"fit": {**FIT, "epochs": 2, "ema": {"momentum": 0.9}}},
+        {"search": {**SEARCH, "pruner": {"kind": "median"}}, "fit": {**FIT, "epochs": 2}},
+    ],
+)
+def test_what_acts_between_epochs_keeps_executions_apart(file, tmp_path, stacks, parts):
+    calls = stacks(0.5)
+    trained(task_of(file, tmp_path, **parts))
+    assert calls == []
+
+
+def test_the_price_is_found_on_the_model_itself_and_remembered(file, tmp_path, cache, monkeypatch):
+    from workers.engine import program
+    from workers.engine.choice import Choice
+
+    asked: list[Choice] = []
+    set_price = Choice.set_price
+
+    def noting(self, lanes, price):
+        asked.append(self)
+        set_price(self, lanes, price)
+
+    monkeypatch.setattr(Choice, "set_price", noting)
+    monkeypatch.setattr(program, "WORTH_ALL", 0.0)
+    monkeypatch.setattr(program.Program, "worth_measuring", lambda *_: False)
+    task = task_of(file, tmp_path, args={"units": 7})
+    trained(task)
+    assert asked == [], "in the first training nobody knows yet how many steps make a call"
+    trained(task)
+    trained(task)
+    (choice,) = asked
+    price = choice.price(3)
+    assert 0.2 < price < 12
+    assert Choice(choice._key).price(3) == price
+    assert list(cache.glob("price-3-*"))
