@@ -244,8 +244,9 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     Args:
         share: of a core, that the flood takes.
     """
-    wish = spec("digits", fit={"epochs": 100_000, "batch_size": 128, "learning_rate": 0.001, "seed": 3})
-    training = bench.yard.submit(wish)
+    model = {"kind": "template", "template": "mlp", "args": {"units": 128, "layers": 2}}
+    fit = {"epochs": 100_000, "batch_size": 32, "learning_rate": 0.001, "seed": 3}
+    training = bench.yard.submit(spec("digits", model=model, fit=fit))
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
     mine = [process for process in bench.yard.everything() if process.name() == "ty-runner"]
     trainer = max((process for process in mine if process.pid != bench.pid), key=cpu_of)

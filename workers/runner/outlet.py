@@ -11,7 +11,7 @@ from workers.runner.gathering import Call, lines_of
 
 CLOSED = 3
 """Exit status when nobody reads our events any more."""
-GATHER = 0.02
+GATHER = 0.1
 """Metrics that follow each other faster than this, in seconds, travel together; none waits for longer."""
 
 Item = RunnerEvent | Ready | Call | threading.Event
