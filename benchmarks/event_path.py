@@ -244,7 +244,7 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     Args:
         share: of a core, that the flood takes.
     """
-    model = {"kind": "template", "template": "mlp", "args": {"units": 128, "layers": 2}}
+    model = {"kind": "template", "template": "mlp", "args": {"units": 512, "layers": 2}}
     fit = {"epochs": 100_000, "batch_size": 32, "learning_rate": 0.001, "seed": 3}
     training = bench.yard.submit(spec("digits", model=model, fit=fit))
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")

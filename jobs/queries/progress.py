@@ -9,17 +9,18 @@ a runner.
 
 import datetime as dt
 import math
-from collections.abc import Sequence
-from itertools import pairwise
-from statistics import fmean, median
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import median
 from typing import NamedTuple
 
-from django.db.models import Avg, Q, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
-from jobs.models import Execution, Job, Trial, Worker
+from jobs.models import Execution, Job, Worker
 from jobs.queries import outcomes, steps, underway
+from jobs.queries import pace as paces
+from jobs.queries.pace import Pace
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.search import RUNGS
 from jobs.states import FINAL, JobKind, JobState, TrialState
@@ -28,14 +29,13 @@ USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 
 """How long a small step takes, in starts of a runner: all that this machine's speed is known by at first."""
 
 USUAL_START_SECONDS = 3.0
-LATEST = 3
-"""From this many trials on the later half sets the pace."""
-
-MOST_LOOKED_AT = 200
-"""Of thousands of trials the latest hundreds tell as much as the later half."""
-
+NEVER_ALL = 0.9
+"""The share of what it should take that something may be said to have done while it runs."""
 MORE_EPOCHS = 1.2
 """How much later than a trial's the best epoch of a training comes that may wait longer for it."""
+
+
+type Running = Mapping[underway.Key, underway.UnderWay]
 
 
 class Progress(NamedTuple):
@@ -48,18 +48,6 @@ class Progress(NamedTuple):
     eta_seconds: float | None
 
 
-class _Pace(NamedTuple):
-    """What the trials so far tell of the rest. A unit is an execution, or an epoch where there are rungs.
-
-    `at_once` is how many trials ran beside each other, infinite while too little is known to say so.
-    """
-
-    seconds_per_unit: float
-    seconds_per_epoch: float
-    best_epoch: float
-    at_once: float
-
-
 def of(job: Job) -> Progress:
     """Return the progress of any job."""
     if job.state == JobState.COMPLETED:
@@ -68,13 +56,13 @@ def of(job: Job) -> Progress:
     done, total, unit = _counted(job)
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, done / total if total else 0.0, None)
-    left = _seconds_left(job, total - done)
-    running = underway.of_search(job).values() if job.kind == JobKind.SEARCH else ()
+    running = underway.of_search(job) if job.kind == JobKind.SEARCH else {}
+    left = _seconds_left(job, total - done, running)
     if _counts_epochs(job):
-        done = min(done + sum(each.epochs - each.before for each in running), total)
+        done = min(done + sum(each.epochs - each.before for each in running.values()), total)
         fraction = done / total if total else 0.0
     else:
-        fraction = (done + sum(each.share for each in running)) / total if total else 0.0
+        fraction = (done + sum(each.share for each in running.values())) / total if total else 0.0
     return Progress(done, total, unit, min(fraction, 0.99), left)
 
 
@@ -109,13 +97,16 @@ def _counts_epochs(job: Job) -> bool:
     )
 
 
-def _seconds_left(job: Job, open_units: float) -> float | None:
+def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
     spec, lanes = steps.followed(job), _lanes(job)
     search = _search_of(job)
-    pace = _pace(search) if search is not None else None
-    own = _search_seconds_left(job, pace, open_units, lanes) if search is job else _own_seconds_left(job)
+    pace = paces.of(search) if search is not None else None
+    if search is job:
+        own = _search_seconds_left(job, pace, open_units, running, lanes)
+    else:
+        own = _own_seconds_left(job)
     if own is None:
         return None
     return own + _retrain_seconds_left(job, spec, pace, lanes) + _steps_seconds_left(job, spec, lanes)
@@ -138,77 +129,18 @@ def _own_seconds_left(job: Job) -> float | None:
     return max(elapsed / float(done) * float(total - done), 0.0)
 
 
-def _pace(job: Job) -> _Pace | None:
-    ended = job.trials.filter(state__in=outcomes.MEASURED, started__isnull=False, finished__isnull=False)
-    # One that was continued took as long as somebody wished, which says nothing of the others.
-    timed = ended.filter(until=None).order_by("-finished")
-    recent = list(ended.order_by("-finished").values_list("pk", flat=True)[:MOST_LOOKED_AT])
-    measured = Execution.objects.filter(trial__in=recent, state__in=outcomes.MEASURED, epochs__gt=0)
-    trained = measured.aggregate(epochs=Avg("epochs"), best=Avg(Coalesce("best_epoch", 1)))
-    # The first trial of each lane also pays for its runner's start, and the first of each shape for its
-    # compilation: the latest tell more of those to come.
-    share = max(LATEST, timed[: 2 * MOST_LOOKED_AT].count() // 2)
-    latest = list(timed.only("started", "finished", "bracket", "rung", "epochs")[:share])
-    if not latest or trained["epochs"] is None:
-        return None
-    seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
-    at_once = _at_once(job, latest)
-    per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
-    if steps := _steps_of_rungs(job):
-        per_epoch = per_trial / fmean(_epochs_trained(trial, steps) for trial in latest)
-        return _Pace(per_epoch, per_epoch, trained["best"], at_once)
-    return _Pace(per_trial, per_trial / trained["epochs"], trained["best"], at_once)
-
-
-def _at_once(job: Job, latest: Sequence[Trial]) -> float:
-    """Return how many trials ran at once on average since the first of the latest began, while any ran.
-
-    Slots are not enough to know it: other jobs hold some, and one stays empty while a trial is asked for.
-    """
-    if len(latest) < LATEST:
-        return job.trials.filter(state=TrialState.RUNNING).count() or math.inf
-    began = [trial.started for trial in latest if trial.started is not None]
-    now, since = timezone.now(), min(began)
-    beside = job.trials.filter(Q(state=TrialState.RUNNING) | Q(finished__gt=since), started__isnull=False)
-    busy, covered, reached = 0.0, 0.0, since
-    for trial in beside.only("state", "started", "finished").order_by("started"):
-        end = trial.finished if trial.state != TrialState.RUNNING and trial.finished else now
-        begin = max(trial.started or since, since)
-        busy += max(_seconds(begin, end), 0.0)
-        covered += max(_seconds(max(begin, reached), end), 0.0)
-        reached = max(reached, end)
-    return busy / covered if covered else math.inf
-
-
-def _epochs_trained(trial: Trial, steps: list[list[int]]) -> int:
-    """Return how many epochs the newest rung of a trial took."""
-    if trial.epochs is None or trial.bracket >= len(steps) or trial.rung >= len(steps[trial.bracket]):
-        return sum(steps[0])  # the whole: queued by hand, or of a bracket that a revision took away
-    return steps[trial.bracket][trial.rung]
-
-
-def _steps_of_rungs(job: Job) -> list[list[int]]:
-    """Return how many epochs each rung of each bracket takes; nothing for a search without rungs."""
-    search = outcomes.search_of(job)
-    if job.revision is None or search.algorithm not in RUNGS:
-        return []
-    brackets = search.brackets(job.revision.spec.fit.epochs)
-    return [[b - a for a, b in pairwise((0, *bracket.epochs))] for bracket in brackets]
-
-
 def _lanes(job: Job) -> int:
     live = Worker.objects.filter(pool=job.pool, lease_until__gt=timezone.now(), state=Worker.State.UP)
     slots = sum(slots // job.slots for slots in live.values_list("slots", flat=True))
     return max(slots, 1)
 
 
-def _search_seconds_left(job: Job, pace: _Pace | None, open_units: float, lanes: int) -> float | None:
+def _search_seconds_left(
+    job: Job, pace: Pace | None, open_units: float, running: Running, lanes: int
+) -> float | None:
     if pace is None:
         return None
-    running = job.trials.filter(state=TrialState.RUNNING, started__isnull=False).values_list(
-        "started", flat=True
-    )
-    begun = sum(_begun(started, pace, job) for started in running if started is not None)
+    begun = _begun(job, pace, running)
     search = outcomes.search_of(job)
     at_once = min(lanes, search.parallel_trials or lanes, pace.at_once)
     if not _counts_epochs(job):  # the last trials leave slots empty: one trial's executions follow each other
@@ -216,14 +148,28 @@ def _search_seconds_left(job: Job, pace: _Pace | None, open_units: float, lanes:
     return max(open_units * pace.seconds_per_unit - begun, 0.0) / max(at_once, 1.0)
 
 
-def _begun(started: dt.datetime, pace: _Pace, job: Job) -> float:
-    """Return the seconds of an open execution of a running trial that have passed."""
-    trial_seconds = (timezone.now() - started).total_seconds()
-    most = pace.seconds_per_unit * outcomes.search_of(job).trainings()
-    return min(trial_seconds, most) % pace.seconds_per_unit if pace.seconds_per_unit else 0.0
+def _begun(job: Job, pace: Pace, running: Running) -> float:
+    """Return how many seconds of the work that counts as open the running trials have done.
+
+    Where epochs are counted, that of the epochs since their rows were written; else, of each trial's open
+    executions, what its time says or their epochs do, whichever is more, but never all.
+    """
+    if _counts_epochs(job):
+        return pace.seconds_per_unit * sum(each.epochs - each.before for each in running.values())
+    shares: dict[int, float] = defaultdict(float)
+    for (trial, _), each in running.items():
+        shares[trial] += each.share
+    over = Count("executions", filter=Q(executions__state__in=(TrialState.COMPLETED, TrialState.PRUNED)))
+    done = dict(job.trials.filter(state=TrialState.RUNNING).annotate(over=over).values_list("pk", "over"))
+    executions, units = outcomes.search_of(job).trainings(), 0.0
+    for trial, since in underway.begun(job).items():
+        open_ = executions - done.get(trial, 0)
+        passed = (timezone.now() - since).total_seconds() / max(pace.seconds_per_unit, 1e-6)
+        units += max(min(passed - (executions - open_), open_ * NEVER_ALL), shares[trial], 0.0)
+    return units * pace.seconds_per_unit
 
 
-def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None, lanes: int) -> float:
+def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: Pace | None, lanes: int) -> float:
     if spec.search is None or spec.after.retrain is None or pace is None:
         return 0.0
     retrain = spec.after.retrain
@@ -233,7 +179,7 @@ def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: _Pace | None, la
     trained = [child for child in job.children.all() if child.kind == JobKind.TRAIN]
     finished = sum(child.state in FINAL for child in trained)
     spent = sum(
-        min((timezone.now() - child.started).total_seconds(), each * 0.9)
+        min((timezone.now() - child.started).total_seconds(), each * NEVER_ALL)
         for child in trained
         if child.state == JobState.RUNNING and child.started
     )

@@ -1,5 +1,6 @@
 """How far the trainings are that run now: read from their curves, since their rows say so only at the end."""
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -54,6 +55,17 @@ def read(search: Job, trials: Iterable[int]) -> dict[Key, UnderWay]:
         )
         for row in found
     }
+
+
+def begun(search: Job) -> dict[int, dt.datetime]:
+    """Return, by key, when the present attempt turned to each running trial, or was claimed if that is later.
+
+    A trial's row says when it began for the first time, which may have been days and a pause ago.
+    """
+    claimed = dict(search.attempts.filter(claimed__isnull=False).values_list("number", "claimed"))
+    running = search.trials.filter(state=TrialState.RUNNING, started__isnull=False)
+    rows = running.values_list("pk", "started", "attempt")
+    return {pk: max(filter(None, (started, claimed.get(attempt)))) for pk, started, attempt in rows}
 
 
 def _reached(trials: set[int]) -> dict[Key, int]:

@@ -1,15 +1,19 @@
 """Time left, looked at half-way through jobs that were timed from start to end."""
 
 import datetime as dt
+import time
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import pytest
 from django.utils import timezone
 
+from jobs.actions import control, endings, pipeline, schedule
 from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries import progress
-from tests.jobs.yard import PretendWorker, Yard
+from jobs.spec import events as said
+from jobs.states import Outcome
+from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 Span = tuple[float, float]
 """Start and end of something, in seconds since the job was submitted."""
@@ -192,3 +196,84 @@ def test_a_paused_job_promises_no_time_and_keeps_its_share(replay: Replay) -> No
     shown = progress.of(replay.root)
     assert (shown.eta_seconds, shown.fraction) == (None, shown.done / shown.total)
     assert shown.done > 0
+
+
+def test_a_trial_that_takes_longer_than_the_others_makes_the_time_left_no_longer(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = [(5.0 * n, 5.0 * n + 5) for n in range(11)]
+    slow = replace(DEMO, trials=[*spans, (55.0, 100.0)], ended=100.0, steps={})
+    replay = Replay(yard, slow, monkeypatch, after={})
+    assert replay.left_at(57.0) == pytest.approx(3.0, rel=0.1)
+    monkeypatch.setattr(timezone, "now", lambda: replay._moment(70.0))
+    left = progress.of(replay.root).eta_seconds
+    assert left is not None and 0 < left < 1
+
+
+class Underway:
+    """A search of four trials, two executions of three epochs each, whose first trial is at work."""
+
+    def __init__(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.worker, self.monkeypatch = PretendWorker(), monkeypatch
+        self.job, (self.attempt,) = placed_search(yard, self.worker)
+        self.trial = self.attempt.trials.order_by("number")[:1].get()
+        self.began = timezone.now()
+
+    def tell(self, attempt: Attempt, *epochs: int, execution: int = 1) -> None:
+        """Say that the attempt has trained these epochs."""
+        now = time.time()
+        whose: dict[str, Any] = {"trial": self.trial.number, "execution": execution, "time": now}
+        self.worker.say(
+            attempt,
+            said.Started(time=now),
+            said.TrialBegun(trial=self.trial.number, time=now),
+            said.ExecutionDone(state="running", **whose),
+            *(said.Metric(points=(("val_loss", epoch, 0.5, now),), **whose) for epoch in epochs),
+        )
+
+    def left_after(self, seconds: float) -> float | None:
+        """Return what is said so many seconds after the present attempt was claimed."""
+        job = Job.objects.get(pk=self.job.pk)
+        now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
+        self.monkeypatch.setattr(timezone, "now", lambda: now)
+        return progress.of(job).eta_seconds
+
+
+@pytest.fixture
+def at_work(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Underway:
+    return Underway(yard, monkeypatch)
+
+
+def test_before_a_trial_has_ended_its_epochs_tell_how_long_the_rest_takes(at_work: Underway) -> None:
+    assert at_work.left_after(25.0) is None
+    at_work.tell(at_work.attempt, 1, 2)
+    # Ten seconds an epoch, in the middle of the third: eight executions less these two and a half epochs.
+    assert at_work.left_after(25.0) == pytest.approx(8 * 30 - 25, rel=0.02)
+
+
+def test_a_first_trial_that_goes_on_after_a_pause_is_timed_from_there(yard: Yard, at_work: Underway) -> None:
+    at_work.tell(at_work.attempt, 1)
+    control.pause(at_work.attempt.job, by=yard.owner)
+    endings.finish(at_work.attempt.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    Trial.objects.filter(pk=at_work.trial.pk).update(started=timezone.now() - dt.timedelta(hours=5))
+    control.resume(Job.objects.get(pk=at_work.job.pk), by=yard.owner)
+    pipeline.advance_all()
+    schedule.place()
+    (again,) = at_work.worker.claim_all()
+    at_work.tell(again, 2)
+    assert again.number == 2
+    # Fifteen seconds for an epoch and a half in this attempt.
+    assert at_work.left_after(15.0) == pytest.approx(8 * 30 - 25, rel=0.15)
+
+
+def test_what_may_be_stopped_early_is_not_foretold_by_its_epochs(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = Underway(yard, monkeypatch)
+    revision = at_work.job.revision
+    assert revision is not None
+    revision.spec_json["fit"]["early_stopping"] = {"monitor": "val_loss", "patience": 2}
+    type(revision).objects.filter(pk=revision.pk).update(spec_json=revision.spec_json)
+    at_work.tell(at_work.attempt, 1, 2)
+    assert at_work.left_after(25.0) is None
