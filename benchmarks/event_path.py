@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import permutations
 from pathlib import Path
@@ -249,7 +249,7 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     training = bench.yard.submit(spec("digits", model=model, fit=fit))
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
     mine = [process for process in bench.yard.everything() if process.name() == "ty-runner"]
-    trainer = max((process for process in mine if process.pid != bench.pid), key=cpu_of)
+    trainer = busiest(process for process in mine if process.pid != bench.pid)
     windows = [
         window_of(bench, trainer, kind, f"beside{pair}-", share)
         for pair in range(pairs)
@@ -283,6 +283,13 @@ def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, s
     else:
         time.sleep(WINDOW)
     return Window(beside, began, time.time(), cpu_of(trainer) - before)
+
+
+def busiest(processes: Iterable[psutil.Process]) -> psutil.Process:
+    """Return the process that takes the most CPU for a second; others have taken more in their lives."""
+    before = {process: cpu_of(process) for process in processes}
+    time.sleep(1.0)
+    return max(before, key=lambda process: cpu_of(process) - before[process])
 
 
 def cpu_of(process: psutil.Process) -> float:

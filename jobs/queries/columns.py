@@ -88,11 +88,15 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "finished": _times(finished),
         "values": {parameter.name: _values(parameter, values) for parameter in space},
         **_of_executions(keys, executions, running),
-        "under_way": {
-            str(one.trial): {"execution": execution, "epochs": one.epochs, "of": one.of}
-            for (_, execution), one in sorted(running.items())
-        },
+        "under_way": _under_way(running),
     }
+
+
+def _under_way(running: Mapping[underway.Key, underway.UnderWay]) -> dict[str, dict[str, Any]]:
+    told: dict[str, dict[str, Any]] = defaultdict(dict)
+    for (_, execution), one in sorted(running.items()):
+        told[str(one.trial)][str(execution)] = {"epochs": one.epochs, "of": one.of}
+    return told
 
 
 def _told_of(search: Job) -> Columns:

@@ -127,6 +127,17 @@ def test_while_nothing_is_recorded_all_stand_and_after_some_no_more_are_written(
     assert names(tmp_path / "c") == [f"{step:010}-1" for step in (3, 4, 5, 6, 7, 20)]
 
 
+def test_several_that_train_at_once_write_as_often_as_one(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("workers.engine.keeper.time.monotonic", lambda: now[0])
+    keeper = Keeper(tmp_path / "c", Memory(tmp_path), fence=1, interval=1.0)
+    keeper.keep_less_often(3)
+    due = []
+    for now[0] in (0.9, 1.1, 2.9, 3.1):
+        due.append(keeper.due())
+    assert due == [False, False, False, True]
+
+
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_says_so(tmp_path, monkeypatch):
     commit(tmp_path, 1)
 

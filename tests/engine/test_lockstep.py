@@ -1,9 +1,11 @@
 """Executions of a trial in one call: each trains as it would alone, and ends as it would alone."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -198,6 +200,8 @@ def test_one_that_diverges_fails_its_trial_and_says_which(file, tmp_path, stacks
     assert "the loss became nan in epoch 2" in str(error)
     said = [(args[0], args[1]) for args, _ in memory.of("execution")]
     assert said == [(1, "running"), (2, "running"), (3, "running"), (2, "failed")]
+    left = {named["execution"]: named["epoch"] for _, named in memory.of("checkpoint")}
+    assert left == {1: 2, 3: 2}, "the others go on from there when the trial is tried again"
 
 
 def test_folds_have_rows_of_their_own_and_train_one_by_one(file, tmp_path, stacks):
@@ -224,26 +228,112 @@ def test_what_acts_between_epochs_keeps_executions_apart(file, tmp_path, stacks,
     assert calls == []
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        ("workers.engine.trainer.Training", "done", property(lambda _: (0, 1))),  # in the middle of an epoch
+        ("workers.engine.loops.ProgramLoop", "way", "one"),
+        ("workers.engine.lockstep", "MOST_BYTES", 0),
+    ],
+)
+def test_what_cannot_be_one_call_is_trained_one_by_one(
+    file, tmp_path, stacks, monkeypatch, owner, name, value
+):
+    calls = stacks(0.5)
+    monkeypatch.setattr(f"{owner}.{name}", value)
+    results, _ = trained(task_of(file, tmp_path, fit={**FIT, "epochs": 2}))
+    assert calls == []
+    assert [result["epochs"] for result in results.values()] == [2, 2, 2]
+
+
+def test_executions_one_by_one_keep_no_rows_of_those_before(file, tmp_path, stacks, monkeypatch):
+    from workers.engine.loops import ProgramLoop
+
+    stacks(None)
+    alive: list[weakref.ref[ProgramLoop]] = []
+    begin = ProgramLoop.__init__
+
+    def noting(self, *args, **named):
+        gc.collect()
+        assert not any(loop() for loop in alive), "one that is done still holds its rows"
+        begin(self, *args, **named)
+        alive.append(weakref.ref(self))
+
+    monkeypatch.setattr(ProgramLoop, "__init__", noting)
+    trained(task_of(file, tmp_path, fit={**FIT, "epochs": 1}))
+    assert len(alive) == 3
+
+
+@pytest.fixture
+def program(file):
+    """A program that has trained for a minute, 0.01 s an epoch, and is known to be fast with many steps."""
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.setup import prepare
+
+    spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
+    data = load_dataset(file, spec.data)
+    made = prepare(spec, data, data.parts.train, name="t", seed=1).program
+    made._choice.way = "many"
+    made.trained, made.steps = 60.0, 60 * 100 * STEPS
+    return made
+
+
+def test_what_stacking_costs_is_asked_where_it_can_matter(program, monkeypatch):
+    hour = 3600 * 100 * STEPS
+    assert program.worth_stacking(3, STEPS, hour)
+    assert not program.worth_stacking(300, STEPS, hour), "a call of three seconds"
+    program.trained, program.steps = 10.0, 10 * 100 * STEPS
+    assert not program.worth_stacking(3, STEPS, 100 * STEPS), "a second is left"
+    assert not program.worth_stacking(3, STEPS, hour), "timing takes longer than was trained"
+    program.trained, program.steps = 60.0, 60 * 100 * STEPS
+    program._choice.way = None
+    assert not program.worth_stacking(3, STEPS, hour), "one step a call may be faster still"
+    program._choice.way = "many"
+    program._choice.set_price(3, 1.0)
+    assert not program.worth_stacking(3, STEPS, hour), "it is known"
+
+
+def test_the_price_is_what_a_call_takes_by_what_one_takes_alone(program, monkeypatch):
+    from workers.engine import stacked
+
+    now, took = [0.0], {1: 1.0, 4: 2.5}
+
+    def train(lanes, _):
+        now[0] += took[len(lanes)]
+        return [(None, {}, None)] * len(lanes)
+
+    monkeypatch.setattr(program.stacked, "train", train)
+    monkeypatch.setattr(stacked, "clock", lambda: lambda: now[0])
+    program.stacked.measure(stacked.Lane(None, None, None, None), 4, None, 0.01)
+    assert program._choice.price(4) == pytest.approx(2.5)
+    assert [program.stacked.pays(4, open_) for open_ in (2, 3, 4)] == [False, True, True]
+
+
+def test_what_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
+    import jax
+
+    from workers.engine import stacked
+
+    def train(*_):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    monkeypatch.setattr(program.stacked, "train", train)
+    program.stacked.measure(stacked.Lane(None, None, None, None), 4, None, 0.01)
+    assert program.stacked.is_known(4)
+    assert not program.stacked.pays(4, 4)
+
+
 def test_the_price_is_found_on_the_model_itself_and_remembered(file, tmp_path, cache, monkeypatch):
-    from workers.engine import program
+    from workers.engine import program, trial
     from workers.engine.choice import Choice
 
-    asked: list[Choice] = []
-    set_price = Choice.set_price
-
-    def noting(self, lanes, price):
-        asked.append(self)
-        set_price(self, lanes, price)
-
-    monkeypatch.setattr(Choice, "set_price", noting)
-    monkeypatch.setattr(program, "WORTH_ALL", 0.0)
-    monkeypatch.setattr(program.Program, "worth_measuring", lambda *_: False)
     task = task_of(file, tmp_path, args={"units": 7})
     trained(task)
-    assert asked == [], "in the first training nobody knows yet how many steps make a call"
+    (kept,) = (kept for kept in trial.STOCK._kept.values() if kept.prepared.spec.model.args["units"] == 7)
+    choice = kept.prepared.program._choice
+    choice.make("many")
+    monkeypatch.setattr(program, "WORTH_ALL", 0.0)
     trained(task)
-    trained(task)
-    (choice,) = asked
     price = choice.price(3)
     assert 0.2 < price < 12
     assert Choice(choice._key).price(3) == price

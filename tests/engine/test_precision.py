@@ -38,7 +38,8 @@ def trained(tmp_path):
         prepared = prepare(spec, dataset, dataset.parts.train, name="p", seed=0)
         report = Memory(tmp_path)
         plan = Plan(
-            model=prepared.model, batches=prepared.batches, epochs=2, best=Watch("val_loss", "min"),
+            model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=2), epochs=2,
+            best=Watch("val_loss", "min"),
             validation=prepared.held(dataset.parts.validation), stop=None, report=report,
             keeper=Keeper(tmp_path / "c", report, fence=1), pace=lambda done: None,
         )  # fmt: skip

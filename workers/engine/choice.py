@@ -19,7 +19,7 @@ CLEARLY = 0.9
 may have the core that its Python between the steps needs."""
 ROUNDS = 5
 TRIAL_SECONDS = 0.1
-"""Of a round, in the way that was trained so far."""
+"""How long a round of timing takes, in the way that was trained so far."""
 QUICK_FLOPS = 5e6
 """What a CPU computes in about the time that Python takes between two steps."""
 

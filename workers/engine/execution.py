@@ -1,6 +1,8 @@
 """One execution of a trial: a training with a seed of its own, from its beginning to what is said of it."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +46,7 @@ class Execution:
     """
 
     training: Training
+    _keeper: Keeper
     outcome: Outcome
     state: ExecutionState
 
@@ -67,19 +70,16 @@ class Execution:
             trial.spec, self.around.dataset, rows.train, name=name, seed=self.plan.seed
         )
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
-        keeper = Keeper(
+        self._keeper = Keeper(
             parent / f"execution-{self.plan.execution}",
             report,
             fence=task.fence,
             execution=self.plan.execution,
         )
-        self.training = Training(self._asked(prepared, rows.validation, keeper))
+        self.training = Training(self._asked(prepared, rows.validation))
         snapshot = self._newest()
-        try:
+        with self._telling_of_failure():
             self.training.begin(snapshot)
-        except EngineError:
-            self._fail()
-            raise
 
     @property
     def over(self) -> bool:
@@ -92,11 +92,25 @@ class Execution:
         Raises:
             EngineError, Yielding: see `Training.run`.
         """
-        try:
+        with self._telling_of_failure():
             self.training.next_epoch()
-        except EngineError:
-            self._fail()
-            raise
+
+    def save(self) -> None:
+        """Write a checkpoint of where it stands.
+
+        Raises:
+            DiskFull: there is no room for it.
+        """
+        with self._telling_of_failure():
+            self.training.save()
+
+    def keep_less_often(self, times: int) -> None:
+        """Write checkpoints so many times more seldom: as many others do at the same time."""
+        self._keeper.keep_less_often(times)
+
+    def let_go(self) -> None:
+        """Give back its rows, state and best weights: a trial may have a hundred executions."""
+        del self.training, self._keeper
 
     def end(self) -> None:
         """Say how it went.
@@ -106,13 +120,10 @@ class Execution:
         """
         task, report, execution = self.around.task, self.around.report, self.plan.execution
         metric = task.objective.metric
-        self.outcome = outcome = self.training.end()
-        self.state = self._state()
-        try:
+        with self._telling_of_failure():
+            self.outcome = outcome = self.training.end()
+            self.state = self._state()
             score = self._score()
-        except EngineError:
-            self._fail()
-            raise
         best = f"{metric} {score:.4g} at epoch {outcome.best_epoch} of {outcome.epochs}"
         report.log(f"execution {execution}: {best}")
         report.execution(
@@ -138,8 +149,13 @@ class Execution:
             "seconds": round(self.outcome.seconds, 3),
         }
 
-    def _fail(self) -> None:
-        self.around.report.execution(self.plan.execution, "failed")
+    @contextmanager
+    def _telling_of_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except EngineError:
+            self.around.report.execution(self.plan.execution, "failed")
+            raise
 
     def _fold(self) -> str:
         return "" if self.plan.fold is None else f" (fold {self.plan.fold})"
@@ -170,7 +186,7 @@ class Execution:
             )
         return score
 
-    def _asked(self, prepared: Prepared, held: Array, keeper: Keeper) -> Plan:
+    def _asked(self, prepared: Prepared, held: Array) -> Plan:
         objective, trial = self.around.task.objective, self.around.trial
         early, stop = trial.spec.fit.early_stopping, None
         if early is not None:
@@ -187,7 +203,7 @@ class Execution:
             epochs=trial.epochs,
             best=Watch(metric, objective.direction),
             stop=stop,
-            keeper=keeper,
+            keeper=self._keeper,
             report=self.around.report,
             pace=self.around.progress.of(self.plan.execution),
             execution=self.plan.execution,

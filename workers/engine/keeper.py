@@ -47,6 +47,10 @@ class Keeper:
         self._recorded: str | None = None
         self._unrecorded: list[str] = []
 
+    def keep_less_often(self, times: int) -> None:
+        """Let so many times as long pass between checkpoints."""
+        self._interval *= times
+
     def due(self, *, within_epoch: bool = False) -> bool:
         """Say whether it is time for another one."""
         interval = max(self._interval, WITHIN_AN_EPOCH) if within_epoch else self._interval

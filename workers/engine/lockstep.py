@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import jax
 
+from workers.engine.errors import EngineError
 from workers.engine.execution import Execution
 from workers.engine.loops import ProgramLoop
 from workers.engine.report import Yielding
@@ -16,32 +17,39 @@ MOST_BYTES = 512 << 20
 """What the rows and states of all lanes may take together."""
 
 
-def groups(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
-    """Begin executions and yield those that are to train together: all where that pays, else one by one.
+def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
+    """Train executions, all at once where that pays, else one by one; yield those that are done.
 
-    The next ones begin once the caller is done with those before.
-
-    Raises:
-        EngineError: one cannot begin.
-    """
-    for place, execution in enumerate(executions):
-        execution.begin()
-        others = executions[1:]
-        if place == 0 and others and _pays(execution, len(executions)):
-            for other in others:
-                other.begin()
-            yield executions
-            return
-        yield [execution]
-
-
-def train(together: Sequence[Execution]) -> None:
-    """Train executions to their ends, each of which is said when it comes.
+    The next ones begin once the caller asks for them.
 
     Raises:
-        EngineError: of the first one that fails; the others are left where they stand.
-        Yielding: asked to; the checkpoint of each that is not over stands.
+        EngineError: of the first one that fails; the checkpoint of each beside it stands.
+        Yielding: asked to; the checkpoint of each that has begun and is not over stands.
     """
+    waiting = list(executions)
+    while waiting:
+        together = _begun(waiting)
+        waiting = waiting[len(together) :]
+        _train_to_the_end(together)
+        for execution in together:
+            execution.let_go()
+        yield together
+
+
+def _begun(waiting: Sequence[Execution]) -> Sequence[Execution]:
+    """Begin the first of those that wait, and the others with it if that pays."""
+    first, *others = waiting
+    first.begin()
+    if not others or not _pays(first, len(waiting)):
+        return [first]
+    for other in others:
+        other.begin()
+    for execution in waiting:
+        execution.keep_less_often(len(waiting))
+    return waiting
+
+
+def _train_to_the_end(together: Sequence[Execution]) -> None:
     for execution in together:
         if execution.over:
             execution.end()  # it had ended before an earlier runner was lost
@@ -57,12 +65,11 @@ def _train_ahead(together: Sequence[Execution], open_: Sequence[Execution]) -> N
     Those that are over keep their lanes, which count for nothing: a program for each number of lanes would
     cost more to compile than they do.
     """
-    loops = [loop for execution in together if (loop := _loop_of(execution)) is not None]
+    loops = [loop for execution in together if (loop := _stackable(execution)) is not None]
+    if len(loops) < len(together) or any(execution.training.done[1] for execution in open_):
+        return  # one goes on as it began, or in the middle of an epoch
     shared, stacked = loops[0].shared(), loops[0].program.stacked
-    if shared is None or any(loop.way != loops[0].way for loop in loops):  # one goes on as it began
-        return
-    within_an_epoch = any(execution.training.done[1] for execution in open_)
-    if within_an_epoch or not stacked.pays(len(loops), len(open_)):
+    if shared is None or not stacked.pays(len(loops), len(open_)):
         return
     epochs = [execution.training.done[0] + 1 for execution in together]
     lanes = [loop.lane(epoch) for loop, epoch in zip(loops, epochs, strict=True)]
@@ -71,45 +78,51 @@ def _train_ahead(together: Sequence[Execution], open_: Sequence[Execution]) -> N
 
 
 def _one_epoch_each(executions: Sequence[Execution]) -> None:
-    """Let each do an epoch; when one is asked to leave, all leave with a checkpoint."""
+    """Let each do an epoch; where one fails or must leave, the others leave a checkpoint after theirs."""
+    failed: EngineError | None = None
     asked: Yielding | None = None
     standing: list[Execution] = []
     for execution in executions:
         try:
             execution.next_epoch()
+            if execution.over:
+                execution.end()
+            else:
+                standing.append(execution)
+        except EngineError as error:
+            failed = failed or error
         except Yielding as yielding:
             asked = yielding
-            continue
-        if execution.over:
-            execution.end()
-        else:
-            standing.append(execution)
-    if asked is not None:
+    if (leaving := failed or asked) is not None:
         for execution in standing:
-            execution.training.save()
-        raise asked
+            execution.save()
+        raise leaving
 
 
 def _pays(first: Execution, lanes: int) -> bool:
     """Say whether `lanes` executions are faster together: timed on this very model once that is worth it."""
-    loop = _loop_of(first)
-    if loop is None or first.plan.fold is not None:  # each fold has rows of its own
+    loop = _stackable(first)
+    shared = loop.shared() if loop is not None else None
+    if loop is None or shared is None or first.plan.fold is not None:  # each fold has rows of its own
         return False
-    shared, stacked = loop.shared(), loop.program.stacked
-    lane = loop.lane(first.training.done[0] + 1)
-    if shared is None or lanes * _bytes([lane, shared.x, shared.y]) > MOST_BYTES:
+    program, done = loop.program, first.training.done[0]
+    lane = loop.lane(done + 1)
+    if lanes * _bytes([lane, shared.x, shared.y]) > MOST_BYTES:
         return False
-    epoch = len(lane.rows)
-    left = lanes * epoch * (first.around.trial.epochs - first.training.done[0])
-    if loop.program.pace.steps >= epoch and loop.program.worth_stacking(lanes, left):
-        stacked.measure(lane, lanes, shared, epoch * loop.program.seconds_a_step)
-    return stacked.pays(lanes, lanes)
+    steps = len(lane.rows)
+    left = lanes * steps * (first.around.trial.epochs - done)
+    if program.worth_stacking(lanes, steps, left):
+        program.stacked.measure(lane, lanes, shared, steps * program.seconds_a_step)
+    return program.stacked.pays(lanes, lanes)
 
 
-def _loop_of(execution: Execution) -> ProgramLoop | None:
-    """Return the loop of an execution if nothing else acts on the model between its epochs."""
+def _stackable(execution: Execution) -> ProgramLoop | None:
+    """Return the loop of an execution that runs many steps a call, with nothing acting between its epochs."""
     training = execution.training
-    return training.loop if isinstance(training.loop, ProgramLoop) and not training.is_acted_upon else None
+    loop = training.loop
+    return (
+        loop if isinstance(loop, ProgramLoop) and loop.way == "many" and not training.is_acted_upon else None
+    )
 
 
 def _bytes(tree: object) -> int:

@@ -204,7 +204,7 @@ class ProgramLoop:
     def shared(self) -> Shared | None:
         """Return what loops of one program may train on together, None where not all is on the device."""
         rows = self._feed.resident
-        if rows is None or self._held_there is None or self.way != "many":
+        if rows is None or self._held_there is None:
             return None
         return Shared(*rows, self._held_there, self._program.clear_metrics())
 

@@ -47,6 +47,12 @@ def make_optimizer(fit: FitSpec, steps: int) -> Any:
     return made
 
 
+def ensure_built(model: Any) -> None:
+    """Let a model's optimizer make its variables, once: under loss scaling Keras would make some again."""
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+
+
 def _leave_the_weights(variables: Any) -> None:
     """Do nothing: training goes on from its own weights."""
 

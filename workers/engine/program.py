@@ -16,6 +16,7 @@ from workers.engine.ahead import Ahead
 from workers.engine.choice import CLEARLY, ROUNDS, TRIAL_SECONDS, WAYS, Choice, Way, clock, guess
 from workers.engine.data.table import Array
 from workers.engine.dials import dials_of, turned
+from workers.engine.optimizer import ensure_built
 from workers.engine.stacked import Stacked
 
 WORTH = 3.0
@@ -24,6 +25,8 @@ WORTH_ALL = 30.0
 """and always after this many, however little is left of the training that is at it."""
 COMPILING = 1.0
 """Seconds that compiling the other way takes at least, where the first one came out of the cache."""
+MOST_SECONDS = 2.0
+"""How long an epoch of all stacked trainings may take one by one: nobody is heard during a call."""
 CALL_SECONDS = 0.25
 """How long one call into a program may take: requests are heard and progress is said between calls."""
 
@@ -88,7 +91,7 @@ class Program:
 
     def _prepare_metrics(self, batch: tuple[Array, Array, Array]) -> None:
         """Let the model make the variables of its metrics, as `fit` does before its first step."""
-        self.model.optimizer.build(self.model.trainable_variables)
+        ensure_built(self.model)
         self.model._symbolic_build(data_batch=batch)
         self.model.reset_metrics()
         self._clear = [np.array(variable.value) for variable in self.model.metrics_variables]
@@ -192,14 +195,27 @@ class Program:
         """
         return self._choice.way is None and self._worth_timing(left)
 
-    def worth_stacking(self, lanes: int, left: int) -> bool:
-        """Say whether it pays to know what `lanes` trainings cost in one call; `left` is of all together."""
-        return not self.stacked.is_known(lanes) and self._worth_timing(left)
+    def worth_stacking(self, lanes: int, steps: int, left: int) -> bool:
+        """Say whether it pays to know what `lanes` trainings cost in one call.
 
-    def _worth_timing(self, left: int) -> bool:
+        It needs to be known that many steps a call are the faster way for one, and how long an epoch takes.
+
+        Args:
+            lanes: how many.
+            steps: of an epoch.
+            left: steps that all of them have before them.
+        """
+        if self._choice.way != "many" or self.stacked.is_known(lanes) or not self.steps:
+            return False
+        epoch = steps * self.seconds_a_step
+        rounds = (ROUNDS + 1) * self.stacked.seconds_a_round(lanes, epoch)
+        return lanes * epoch <= MOST_SECONDS and self._worth_timing(left, WORTH * rounds)
+
+    def _worth_timing(self, left: int, seconds: float = 0.0) -> bool:
+        """Say whether something is worth timing that takes so many seconds beside compiling it."""
         if not self.steps:
             return False
-        cost = max(self._compiling or 0.0, COMPILING)
+        cost = max(self._compiling or 0.0, COMPILING) + seconds
         ahead = left * self.seconds_a_step
         return (self.trained > WORTH * cost and ahead > cost) or self.trained > WORTH_ALL * cost
 

@@ -5,6 +5,8 @@ faster than one after another depends on model and device, so it is timed on the
 the price.
 """
 
+import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +19,8 @@ from workers.engine.data.table import Array
 
 if TYPE_CHECKING:
     from workers.engine.program import Leaves, State
+
+log = logging.getLogger(__name__)
 
 
 class Slice(NamedTuple):
@@ -102,26 +106,40 @@ class Stacked:
             for lane in range(len(lanes))
         ]
 
-    def measure(self, lane: Lane, lanes: int, shared: Shared, seconds: float) -> None:
+    def seconds_a_round(self, lanes: int, epoch: float) -> float:
+        """Return what a round of `measure` takes, about, if an epoch of one takes so many seconds."""
+        return epoch * (_epochs_a_round(epoch) + lanes * _epochs_a_round(lanes * epoch))
+
+    def measure(self, lane: Lane, lanes: int, shared: Shared, epoch: float) -> None:
         """Time a call of one and of `lanes` on copies of the very state, and keep the price.
+
+        Until it is known the price is infinite: whoever dies of finding it leaves that behind.
 
         Args:
             lane: consumed by nobody.
             lanes: how many.
             shared: see `train`.
-            seconds: what an epoch of one takes, about.
+            epoch: seconds that one of one training takes, about.
         """
-        now, epochs = clock(), max(1, int(TRIAL_SECONDS / seconds))
-        spent: dict[int, list[float]] = {1: [], lanes: []}
+        self._choice.set_price(lanes, math.inf)
+        try:
+            spent = {count: self._timed(lane, count, shared, count * epoch) for count in (1, lanes)}
+        except jax.errors.JaxRuntimeError:  # no memory for so many, say
+            log.warning("%s trainings cannot be stacked", lanes, exc_info=True)
+            return
+        self._choice.set_price(lanes, spent[lanes] / spent[1])
+
+    def _timed(self, lane: Lane, lanes: int, shared: Shared, seconds: float) -> float:
+        """Return the least that an epoch took, in rounds of about as many as fit."""
+        now, epochs, found = clock(), _epochs_a_round(seconds), math.inf
         for turn in range(ROUNDS + 1):  # the first compiles
-            for count, found in spent.items():
-                copies = [_copy(lane) for _ in range(count)]
-                began = now()
-                for _ in range(epochs):
-                    copies = [lane._replace(state=state) for state, _, _ in self.train(copies, shared)]
-                if turn:
-                    found.append(now() - began)
-        self._choice.set_price(lanes, min(spent[lanes]) / min(spent[1]))
+            copies = [_copy(lane) for _ in range(lanes)]
+            began = now()
+            for _ in range(epochs):
+                copies = [lane._replace(state=state) for state, _, _ in self.train(copies, shared)]
+            if turn:
+                found = min(found, (now() - began) / epochs)
+        return found
 
     def _side_by_side(
         self, stack: "State", dials: Any, x: Any, y: Any, rows: Any, weights: Any, held: Any, clear: "Leaves"
@@ -133,6 +151,10 @@ class Stacked:
 
         trained: tuple[State, dict[str, Any], Any] = jax.vmap(lane)(stack, dials, rows, weights)
         return trained
+
+
+def _epochs_a_round(seconds: float) -> int:
+    return max(1, int(TRIAL_SECONDS / seconds))
 
 
 def _stack(states: Sequence["State | Slice"]) -> "State":

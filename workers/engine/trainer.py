@@ -20,6 +20,7 @@ from workers.engine.keeper import Keeper
 from workers.engine.killpoint import kill_point
 from workers.engine.loops import FitLoop, Loop
 from workers.engine.losses import measure
+from workers.engine.optimizer import ensure_built
 from workers.engine.precision import moves, scaling_metrics
 from workers.engine.report import Report, Yielding
 from workers.engine.stopping import Watch
@@ -116,7 +117,7 @@ class Training:
         self._seconds_before = 0.0
         self._begun = time.monotonic()
         self._looked = self._begun
-        self._model.optimizer.build(self._model.trainable_variables)
+        ensure_built(self._model)
         self._loop: Loop = plan.loop or FitLoop(plan.model, plan.batches)
         self._optimizer_moves = moves(self._model.optimizer)
 

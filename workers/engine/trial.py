@@ -78,10 +78,10 @@ def _train(
     around = Surroundings(task, trial, dataset, STOCK, report, progress, others)
     done: list[Execution] = []
     verdict = None
-    for together in lockstep.groups([Execution(plan, around) for plan in trial.executions]):
-        lockstep.train(together)
-        done += together
-        if (verdict := done[-1].outcome.verdict) is not None:
+    for ended in lockstep.train([Execution(plan, around) for plan in trial.executions]):
+        done += ended
+        verdicts = (execution.outcome.verdict for execution in ended)
+        if (verdict := next(filter(None, verdicts), None)) is not None:
             break
     others.add([pruning.curve_of(trial, each.plan, each.outcome) for each in done])
     told = [execution.said() for execution in done]

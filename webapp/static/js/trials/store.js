@@ -40,15 +40,15 @@ class Store extends EventTarget {
     this.waiting = {};
     this.front = new Set(); // numbers of the trials that no other beats in all objectives
     this.answers = {}; // number → the trial whose scores it has
-    this.under_way = {}; // number of a running trial → the execution, its epoch, of how many
+    this.under_way = {}; // number of a running trial → execution → its epoch, of how many
   }
 
   /** How far running trials are stands in the points of their curves: nobody is asked for it. */
   hear(events) {
     let further = false;
     for (const { type, trial, execution, x, points } of events) {
-      const at = type === "metric" && x === "epoch" ? this.under_way[trial] : null;
-      if (!at || at.execution !== execution || !this.place.has(trial)) continue;
+      const at = type === "metric" && x === "epoch" ? this.under_way[trial]?.[execution] : null;
+      if (!at || !this.place.has(trial)) continue;
       const epoch = points.reduce((most, point) => Math.max(most, point[1]), at.epochs);
       this.epochs[this.place.get(trial)] += epoch - at.epochs;
       further ||= epoch > at.epochs;

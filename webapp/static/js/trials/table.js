@@ -229,12 +229,19 @@ class Line {
   }
 }
 
-/** How many executions are done, and how far the one is that runs. */
+/** How many executions are done, and how far those are that run. */
 function doneOf(store, index, trial) {
-  const at = store.under_way[trial];
-  const done = at && !store.executions[index] ? "" : `${store.executions[index]} done`;
-  const epoch = at ? `epoch ${grouped(at.epochs)}${at.of ? ` of ${grouped(at.of)}` : ""}` : "";
-  return [done, epoch].filter(Boolean).join(", ");
+  const running = Object.values(store.under_way[trial] ?? {});
+  const done = running.length && !store.executions[index] ? "" : `${store.executions[index]} done`;
+  return [done, reached(running)].filter(Boolean).join(", ");
+}
+
+function reached(running) {
+  if (!running.length) return "";
+  const epochs = running.map((each) => each.epochs).sort((a, b) => a - b);
+  const [least, most] = [epochs[0], epochs.at(-1)];
+  const of = running[0].of ? ` of ${grouped(running[0].of)}` : "";
+  return least === most ? `epoch ${grouped(most)}${of}` : `epochs ${grouped(least)} to ${grouped(most)}${of}`;
 }
 
 const isRight = (column) => column.numeric && column.key !== "number";
