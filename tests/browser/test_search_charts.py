@@ -109,3 +109,18 @@ def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_a
     told = {"execution": 1, "x": "epoch", "points": [["val_loss", 3, 0.2, 0.0]]}
     events.append(search.pk, [events.event("metric", search, trial=2, **told)])
     expect(row).to_contain_text("epoch 3 of 5")
+
+
+def test_executions_that_train_side_by_side_are_followed_each_for_itself(
+    people: People, open_as: Open
+) -> None:
+    search = seed_search(people.project, by=people.owner, trials=2, state="running")
+    trial = search.trials.get(number=2)
+    search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
+    trial.executions.update(state="running", epochs=0, score=None)
+    trial.series.update(last_x=2, attempt=trial.attempt)
+    row = charts_of(search, people, open_as).locator("tr[data-trial='2']")
+    expect(row).to_contain_text("epoch 2 of 5")
+    told = {"execution": 1, "x": "epoch", "points": [["val_loss", 4, 0.2, 0.0]]}
+    events.append(search.pk, [events.event("metric", search, trial=2, **told)])
+    expect(row).to_contain_text("epochs 2 to 4 of 5")
