@@ -250,11 +250,12 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     bench.yard.until(training, lambda job: (job["progress"] or {}).get("done", 0) > 20, "20 epochs")
     mine = [process for process in bench.yard.everything() if process.name() == "ty-runner"]
     trainer = busiest(process for process in mine if process.pid != bench.pid)
-    windows = [
-        window_of(bench, trainer, kind, f"beside{pair}-", share)
-        for pair in range(pairs)
-        for kind in ORDERS[pair % len(ORDERS)]
-    ]
+    windows: list[Window] = []
+    for pair in range(pairs):
+        for kind in ORDERS[pair % len(ORDERS)]:
+            if not trainer.is_running():
+                raise SystemExit(f"the training ended too early: {bench.yard.ada.get(f'/jobs/{training}')}")
+            windows.append(window_of(bench, trainer, kind, f"beside{pair}-", share))
     (series,) = bench.yard.ada.get(f"/jobs/{training}/metrics", names="loss", max_points=100_000)["series"]
     bench.yard.ada.post(f"/jobs/{training}/kill")
     moments = [point[4] for point in series["points"]]

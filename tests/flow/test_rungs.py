@@ -10,7 +10,7 @@ from tests.flow.yard import RunningYard
 pytestmark = pytest.mark.timeout(1800)
 
 Body = dict[str, Any]
-FIRST, LAST = 150, 900
+FIRST, LAST = 600, 3600
 """Where the rungs end: most trials are short, and the one that goes on can be caught at it."""
 SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-2, "sampling": "log"}]
 
@@ -34,7 +34,8 @@ def attempts(yard: RunningYard, job: int) -> list[Body]:
 def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, Body]:
     """Give the order while a promoted trial trains on; return the trials once the job is in that state."""
 
-    def climbs(_: Body) -> bool:
+    def climbs(found: Body) -> bool:
+        assert found["state"] != "completed", "it had ended before anything was seen"
         return any(t["state"] == "running" and t["score"] is not None for t in trials(yard, job).values())
 
     yard.until(job, climbs, "a promoted trial that trains", of="event_seq")
