@@ -71,6 +71,7 @@ def test_rows_picked_with_the_mouse_are_compared_by_key_and_rates_are_told_apart
     expect(rows.locator("td:nth-child(4)")).to_have_text(["0.0001234", "0.00013"])
     for number in (1, 2):
         page.get_by_label(f"Pick trial {number}", exact=True).click()
+    expect(page.get_by_role("button", name="Compare")).to_be_enabled()  # drawn a frame after the click
     page.keyboard.press("c")
     comparison = page.get_by_role("region", name="Comparison")
     expect(comparison.get_by_role("heading")).to_be_focused()
