@@ -287,10 +287,14 @@ def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, s
 
 
 def busiest(processes: Iterable[psutil.Process]) -> psutil.Process:
-    """Return the process that takes the most CPU for a second; others have taken more in their lives."""
-    before = {process: cpu_of(process) for process in processes}
-    time.sleep(1.0)
-    return max(before, key=lambda process: cpu_of(process) - before[process])
+    """Return the process that takes most of the CPU, once a standby that is being made no longer does."""
+    candidates = list(processes)
+    while True:
+        before = [cpu_of(process) for process in candidates]
+        time.sleep(1.0)
+        took = [cpu_of(process) - was for process, was in zip(candidates, before, strict=True)]
+        if max(took) > 0.9 * sum(took):
+            return candidates[took.index(max(took))]
 
 
 def cpu_of(process: psutil.Process) -> float:
