@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions import events
 from jobs.models import Job
@@ -97,30 +97,33 @@ def test_one_bad_trial_does_not_make_the_history_of_the_others_flat(
     look(page, "search-history-with-a-bad-trial")
 
 
-def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:
-    search = seed_search(people.project, by=people.owner, trials=2, state="running")
+def running_row(people: People, open_as: Open, *, executions: int) -> tuple[Job, Locator]:
+    """Return a search whose second trial has trained two of five epochs, and that trial's row."""
+    search = seed_search(people.project, by=people.owner, trials=2, executions=executions, state="running")
     trial = search.trials.get(number=2)
     search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
-    trial.executions.filter(number=2).delete()
     trial.executions.update(state="running", epochs=0, score=None)
     trial.series.update(last_x=2, attempt=trial.attempt)
     row = charts_of(search, people, open_as).locator("tr[data-trial='2']")
     expect(row).to_contain_text("epoch 2 of 5")
-    told = {"execution": 1, "x": "epoch", "points": [["val_loss", 3, 0.2, 0.0]]}
+    return search, row
+
+
+def tell_epoch(search: Job, epoch: int) -> None:
+    """Say that the first execution of that trial has come to an epoch."""
+    told = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
     events.append(search.pk, [events.event("metric", search, trial=2, **told)])
+
+
+def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:
+    search, row = running_row(people, open_as, executions=1)
+    tell_epoch(search, 3)
     expect(row).to_contain_text("epoch 3 of 5")
 
 
 def test_executions_that_train_side_by_side_are_followed_each_for_itself(
     people: People, open_as: Open
 ) -> None:
-    search = seed_search(people.project, by=people.owner, trials=2, state="running")
-    trial = search.trials.get(number=2)
-    search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
-    trial.executions.update(state="running", epochs=0, score=None)
-    trial.series.update(last_x=2, attempt=trial.attempt)
-    row = charts_of(search, people, open_as).locator("tr[data-trial='2']")
-    expect(row).to_contain_text("epoch 2 of 5")
-    told = {"execution": 1, "x": "epoch", "points": [["val_loss", 4, 0.2, 0.0]]}
-    events.append(search.pk, [events.event("metric", search, trial=2, **told)])
+    search, row = running_row(people, open_as, executions=2)
+    tell_epoch(search, 4)
     expect(row).to_contain_text("epochs 2 to 4 of 5")
