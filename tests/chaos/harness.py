@@ -33,6 +33,8 @@ TRAINING = spec(
     model={"kind": "template", "template": "mlp", "args": {"units": 16, "layers": 1, "dropout": 0.2}},
     fit={"epochs": 50, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
+LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 3000}}
+"""Can be caught at it on a fast machine too, where an epoch and its checkpoint take a millisecond."""
 SPECS = {"search": SEARCH, "training": TRAINING}
 PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
 

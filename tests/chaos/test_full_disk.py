@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from tests.chaos.harness import TRAINING, Round
+from tests.chaos.harness import LONG_TRAINING, Round
 from tests.flow.disk import MEBIBYTE, leave, leave_nothing
 from tests.flow.yard import RunningYard
 from tests.ops.conftest import wait_for
@@ -14,28 +14,27 @@ pytestmark = pytest.mark.timeout(3600)
 
 
 def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_room(
-    flow_yard: RunningYard,
+    chaos_yard: RunningYard,
 ) -> None:
-    if flow_yard.no_disk:
-        pytest.skip(flow_yard.no_disk)
-    seen, told_before = Round(flow_yard, seed=0), len(flow_yard.said())
+    if chaos_yard.no_disk:
+        pytest.skip(chaos_yard.no_disk)
+    seen, told_before = Round(chaos_yard, seed=0), len(chaos_yard.said())
 
-    ballast = leave(flow_yard.home, 32 * MEBIBYTE)  # less than new work needs
-    wait_for(lambda: _is_reported(flow_yard), "the worker to notice")
-    job_id = seen.submit_one("full disk", TRAINING | {"fit": {**TRAINING["fit"], "epochs": 600}})
-    job = flow_yard.until(job_id, lambda job: "nearly full" in job["why_waiting"], "its reason to wait")
-    assert job["state"] == "queued"
-    ballast.unlink()
+    with leave(chaos_yard.home, 32 * MEBIBYTE):  # less than new work needs
+        wait_for(lambda: _is_reported(chaos_yard), "the worker to notice")
+        job_id = seen.submit_one("full disk", LONG_TRAINING)
+        job = chaos_yard.until(job_id, lambda job: "nearly full" in job["why_waiting"], "its reason to wait")
+        assert job["state"] == "queued"
 
-    flow_yard.until(job_id, lambda job: job["progress"]["done"] >= 1, "its first epoch")
-    ballast = leave_nothing(flow_yard.home)
-    # Either a write fails and says so, or there was just room for the heartbeat that reports it.
-    wait_for(
-        lambda: _is_noticed(flow_yard, told_before) or _is_reported(flow_yard), "a full disk to be noticed"
-    )
-    assert flow_yard.job(job_id)["state"] != "completed", "it had ended before the disk was full"
-    ballast.unlink()
-    flow_yard.until_completed(job_id)
+    chaos_yard.until(job_id, lambda job: job["progress"]["done"] >= 1, "its first epoch")
+    with leave_nothing(chaos_yard.home):
+        # Either a write fails and says so, or there was just room for the heartbeat that reports it.
+        wait_for(
+            lambda: _is_noticed(chaos_yard, told_before) or _is_reported(chaos_yard),
+            "a full disk to be noticed",
+        )
+        assert chaos_yard.job(job_id)["state"] != "completed", "it had ended before the disk was full"
+    chaos_yard.until_completed(job_id)
     seen.look()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.chaos.harness import TRAINING, Round, find
+from tests.chaos.harness import LONG_TRAINING, Round, find
 from tests.flow.yard import RunningYard
 from tests.ops.conftest import wait_for
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(3600)
 
 def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_yard: RunningYard) -> None:
     stuck = Round(chaos_yard, seed=0)
-    job = stuck.submit_one("training", TRAINING | {"fit": {**TRAINING["fit"], "epochs": 200}})
+    job = stuck.submit_one("training", LONG_TRAINING)
     chaos_yard.until(job, lambda job: job["progress"]["done"] >= 1, "its first epoch")
     wait_for(lambda: find(chaos_yard, "runner"), "its runner")[0].suspend()
     chaos_yard.until_completed(job)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 MEBIBYTE = 2**20
@@ -25,21 +26,32 @@ def small_disk(folder: Path) -> Iterator[str]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def leave(disk: Path, spare: int) -> Path:
-    """Take all space but `spare` bytes with one file."""
-    ballast = disk / "ballast"
+@contextlib.contextmanager
+def leave(disk: Path, spare: int) -> Iterator[None]:
+    """Take all space but `spare` bytes with one file, until the block ends."""
     free = os.statvfs(disk)
-    with ballast.open("wb") as file:
+    with _ballast(disk) as file:
         os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - spare)
-    return ballast
+        yield
 
 
-def leave_nothing(disk: Path) -> Path:
-    """Write until no byte more fits, while others write too."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
+@contextlib.contextmanager
+def leave_nothing(disk: Path) -> Iterator[None]:
+    """Write until no byte more fits, while others write too; until the block ends."""
+    with _ballast(disk) as file:
         for size in (MEBIBYTE, 4096):
             with contextlib.suppress(OSError):
                 while file.write(bytes(size)):
                     pass
-    return ballast
+        yield
+
+
+@contextlib.contextmanager
+def _ballast(disk: Path) -> Iterator[FileIO]:
+    """Give a file to fill; it goes whatever happens, for a disk left full stops every test after this one."""
+    ballast = disk / "ballast"
+    try:
+        with ballast.open("wb", buffering=0) as file:
+            yield file
+    finally:
+        ballast.unlink()

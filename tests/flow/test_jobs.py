@@ -13,7 +13,7 @@ from tests.flow.yard import RunningYard
 
 pytestmark = pytest.mark.timeout(1800)
 
-LONG = {"epochs": 400, "batch_size": 16, "seed": 1}
+LONG = {"epochs": 3000, "batch_size": 16, "seed": 1}
 
 
 def is_running(job: dict[str, Any]) -> bool:
