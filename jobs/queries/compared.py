@@ -2,14 +2,14 @@
 
 from statistics import fmean
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from jobs.models import Attempt, Checkpoint, Execution, Trial
 
 Compared = list[tuple[str, float | None, float | None]]
 
 MOST_CHECKPOINTS = 50
-"""A training writes one a second, and the row of one that was removed stays."""
+"""Each execution keeps some, and a trial may have many executions."""
 
 
 def metrics(trial: Trial, best: Trial | None) -> Compared:
@@ -34,6 +34,6 @@ def attempts(trial: Trial) -> QuerySet[Attempt]:
 
 
 def checkpoints(trial: Trial) -> list[Checkpoint]:
-    """Return the newest checkpoints of a trial, by execution: those that stand before those removed."""
-    newest = trial.checkpoints.order_by(F("removed").desc(nulls_first=True), "-pk")[:MOST_CHECKPOINTS]
+    """Return the newest checkpoints of a trial that stand, by execution."""
+    newest = trial.checkpoints.filter(removed=None).order_by("-pk")[:MOST_CHECKPOINTS]
     return sorted(newest, key=lambda row: (row.execution or 0, -row.step))

@@ -1,4 +1,7 @@
-"""Why a search's queued trials wait, as a sentence: read from the rows, as the scheduler would find them."""
+"""Why a search's queued trials wait, as a sentence: read from the rows, as the scheduler would find them.
+
+A page says one sentence of all trials for which it is true, so each reads well of one and of many.
+"""
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -7,9 +10,9 @@ from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches, outcomes
 from jobs.states import WAITING, AttemptState, Desired, TrialState
 
-NEXT = "Its runner turns to it after the trials before it."
-AT_RUNG = "It stands at the end of its rung and waits for the others there; the best go on."
-OUTSIDE = "It goes to the next script that asks for a trial."
+NEXT = "The same runner comes to this after the trials before."
+AT_RUNG = "Done up to the end of a rung; once the others are there too, the best go on."
+OUTSIDE = "The next script that asks for a trial gets one."
 PAUSED = "Paused at the newest checkpoint; Resume goes on from there."
 
 LOOKED_AT = ("number", "state", "restarts", "rung", "rungs", "until")
@@ -38,7 +41,7 @@ def _of_one(trial: Trial, shared: str) -> str:
     if trial.state == TrialState.PAUSED:
         return PAUSED
     if trial.restarts and shared != OUTSIDE:
-        return f"Its runner was lost; it goes on from its newest checkpoint. {shared}"
+        return f"The runner was lost; this goes on from the newest checkpoint. {shared}"
     return shared
 
 
@@ -67,8 +70,8 @@ def _of_all(search: Job) -> str:
     free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
     if free < search.slots:
         total = sum(workers.values())
-        return f"It needs {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
-    return "A slot is free: it is placed in a moment."
+        return f"Needed: {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
+    return "A slot is free: this begins in a moment."
 
 
 def at_limit(limit: int) -> str:

@@ -126,4 +126,4 @@ def test_executions_that_train_side_by_side_are_followed_each_for_itself(
 ) -> None:
     search, row = running_row(people, open_as, executions=2)
     tell_epoch(search, 4)
-    expect(row).to_contain_text("epochs 2 to 4 of 5")
+    expect(row).to_contain_text("2 at epochs 2 to 4 of 5")

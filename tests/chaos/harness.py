@@ -33,7 +33,7 @@ TRAINING = spec(
     model={"kind": "template", "template": "mlp", "args": {"units": 16, "layers": 1, "dropout": 0.2}},
     fit={"epochs": 50, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
-LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 3000}}
+LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 1500}}
 """Can be caught at it on a fast machine too, where an epoch and its checkpoint take a millisecond."""
 SPECS = {"search": SEARCH, "training": TRAINING}
 PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
@@ -67,7 +67,8 @@ class Round:
                 self.kill_at(started + moment, kind, rng)
             self.finish(readers)
         for (name, job), facts in zip(self.jobs, self.look(), strict=True):
-            assert facts == undisturbed.facts[name], f"{name} (job {job}) did not end as an unbroken one"
+            unbroken = undisturbed.facts[name]
+            assert facts == unbroken, f"{name} (job {job}) ended with {facts}, an unbroken one with {unbroken}"
         assert not answers.wrong, answers.wrong
         assert answers.right
 

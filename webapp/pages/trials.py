@@ -60,6 +60,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "offers": ensemble_queries.offers(row) if may and ensemble_queries.may_join(row) else [],
         "checkpoints": compared.checkpoints(row),
         "most_checkpoints": compared.MOST_CHECKPOINTS,
+        "removed": row.checkpoints.exclude(removed=None).count(),
         "attempts": compared.attempts(row),
         "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
@@ -75,7 +76,8 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             f"Trial {row.number}",
         ),
     }
-    return render(request, "jobs/trial.html", context, partial=chosen(request.GET.get("part"), ("head",), ""))
+    part = chosen(request.GET.get("part"), ("head", "body"), "")
+    return render(request, "jobs/trial.html", context, partial=part)
 
 
 @action

@@ -9,7 +9,7 @@ import { refresh } from "../time.js";
 const QUIET = 600; // one refresh for a burst of events
 const STEADY = 5000; // time left moves even when nothing happens
 const TELLING = new Set(["state", "trial", "execution", "progress", "attempt", "artifact", "warning", "checkpoint"]);
-const LIVE_TABS = new Set(["overview", "artifacts", "attempts"]);
+const LIVE_TABS = new Set(["overview", "artifacts", "attempts", "trial"]);
 
 const head = document.getElementById("job-head");
 const body = document.getElementById("job-body");

@@ -241,7 +241,8 @@ function reached(running) {
   const epochs = running.map((each) => each.epochs).sort((a, b) => a - b);
   const [least, most] = [epochs[0], epochs.at(-1)];
   const of = running[0].of ? ` of ${grouped(running[0].of)}` : "";
-  return least === most ? `epoch ${grouped(most)}${of}` : `epochs ${grouped(least)} to ${grouped(most)}${of}`;
+  const many = running.length > 1 ? `${running.length} at ` : "";
+  return many + (least === most ? `epoch ${grouped(most)}${of}` : `epochs ${grouped(least)} to ${grouped(most)}${of}`);
 }
 
 const isRight = (column) => column.numeric && column.key !== "number";
