@@ -14,6 +14,7 @@ from django.db import connection
 from jobs.actions import audit
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
 from jobs.queries import events as event_log
+from jobs.queries import jobs as shown
 from jobs.queries import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, JobKind, Outcome
 from jobs.store import sha256_of, store
@@ -164,7 +165,7 @@ def facts_of(root: Job) -> dict[str, Any]:
     """Return what an unbroken run of the same spec has equal bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = JobArtifact.objects.filter(job=root, role="model")
+    models = shown.artifacts([root]).filter(role="model")  # a lost attempt may have left one, which nobody sees
     return {
         "state": root.state,
         "values": [trial.values for trial in root.trials.order_by("number")],
