@@ -68,7 +68,9 @@ class Round:
             self.finish(readers)
         for (name, job), facts in zip(self.jobs, self.look(), strict=True):
             unbroken = undisturbed.facts[name]
-            assert facts == unbroken, f"{name} (job {job}) ended with {facts}, an unbroken one with {unbroken}"
+            assert facts == unbroken, (
+                f"{name} (job {job}) ended with {facts}, an unbroken one with {unbroken}"
+            )
         assert not answers.wrong, answers.wrong
         assert answers.right
 

@@ -165,7 +165,9 @@ def facts_of(root: Job) -> dict[str, Any]:
     """Return what an unbroken run of the same spec has equal bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = shown.artifacts([root]).filter(role="model")  # a lost attempt may have left one, which nobody sees
+    models = shown.artifacts([root]).filter(
+        role="model"
+    )  # a lost attempt may have left one, which nobody sees
     return {
         "state": root.state,
         "values": [trial.values for trial in root.trials.order_by("number")],

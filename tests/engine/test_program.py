@@ -75,6 +75,33 @@ def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", MLPS)
+def test_rows_put_in_order_before_an_epoch_and_within_it_train_to_the_same_bits(
+    data, tmp_path, monkeypatch, name
+):
+    from workers.engine import choice
+    from workers.engine.setup import prepare
+
+    trained = {}
+    for most in (choice.LAID_OUT_BYTES, 0):
+        monkeypatch.setattr(choice, "LAID_OUT_BYTES", most)
+        monkeypatch.setenv("NPROC", "2")
+        prepared = prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
+        trained[most] = train(prepared, tmp_path / str(most), prepared.loop(epochs=3))
+    first, second = trained.values()
+    assert_equal(first, second)
+
+
+def test_rows_are_put_in_order_where_they_are_few_and_several_threads_would_pick_them(monkeypatch):
+    from workers.engine.choice import LAID_OUT_BYTES, is_laid_out
+
+    monkeypatch.setenv("NPROC", "2")
+    assert is_laid_out(LAID_OUT_BYTES)
+    assert not is_laid_out(LAID_OUT_BYTES + 1)
+    monkeypatch.setenv("NPROC", "1")
+    assert not is_laid_out(1)
+
+
+@pytest.mark.parametrize("name", MLPS)
 def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
     from workers.engine.setup import prepare
     from workers.engine.stock import Stock

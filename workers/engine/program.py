@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from workers.engine.ahead import Ahead
-from workers.engine.choice import CLEARLY, ROUNDS, TRIAL_SECONDS, WAYS, Choice, Way, clock, guess
+from workers.engine.choice import CLEARLY, ROUNDS, TRIAL_SECONDS, WAYS, Choice, Way, clock, guess, is_laid_out
 from workers.engine.data.table import Array
 from workers.engine.dials import dials_of, turned
 from workers.engine.optimizer import ensure_built
@@ -239,6 +239,7 @@ class Program:
         self._choice.make("one" if min(seconds["one"]) < CLEARLY * min(seconds["many"]) else "many")
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return what is trained on next: `rows` says where it lies in x and y, its weights are (batch,)."""
         return x[rows].astype("float32"), y[rows], weights
 
     def _step(self, state: State, batch: tuple[Any, Any, Any], dials: Any) -> State:
@@ -254,9 +255,13 @@ class Program:
         self, state: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any, first: Any, end: Any
     ) -> State:
         """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch)."""
+        laid_out = is_laid_out(rows.size * (_row_bytes(x) + _row_bytes(y)))
+        if laid_out:
+            x, y = x[rows], y[rows]
 
         def body(step: Any, state: State) -> State:
-            return self._step(state, self._batch(x, y, rows[step], weights[step]), dials)
+            batch = self._batch(x, y, step if laid_out else rows[step], weights[step])
+            return self._step(state, batch, dials)
 
         trained: State = jax.lax.fori_loop(first, end, body, state)
         return trained
@@ -285,3 +290,7 @@ class Program:
         with keras.StatelessScope(state_mapping=list(pairs)):
             results: dict[str, Any] = self.model.get_metrics_result()
         return results
+
+
+def _row_bytes(rows: Any) -> int:
+    return int(np.prod(rows.shape[1:])) * rows.dtype.itemsize
