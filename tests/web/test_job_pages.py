@@ -77,6 +77,12 @@ def test_a_trial_is_shown_beside_the_best(browser: Client, search: Job) -> None:
     assert [tuple(row) for row in page.context["rows"]] == [("units", 16, 32)]
 
 
+def test_a_trial_is_shown_before_any_trial_has_a_score(browser: Client, search: Job) -> None:
+    search.trials.update(state="running", score=None, finished=None)
+    page = browser.get(f"/jobs/{search.pk}/trials/1")
+    assert (page.status_code, page.context["best"]) == (200, None)
+
+
 def test_the_values_of_a_trial_are_queued_once_more(browser: Client, search: Job) -> None:
     answer = browser.post(f"/jobs/{search.pk}/trials/2/again")
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}/trials/3")

@@ -63,7 +63,7 @@ def person(user: Any, me: Any = None) -> dict[str, Any]:
 @register.simple_tag
 def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
     """Show a time relative to now, with the absolute one on hover; the page keeps it up to date."""
-    if moment is None:
+    if not moment:
         return none
     utc = moment.astimezone(dt.UTC)
     return format_html(
@@ -74,28 +74,33 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
     )
 
 
+def _given[T](value: T) -> T | None:
+    """Return None for the empty text that a filter is handed where a lookup failed: no best, no score."""
+    return None if value == "" else value
+
+
 @register.filter
 def byte_size(count: float | None) -> str:
     """Show a number of bytes, such as `1.4 MB`."""
-    return words.byte_size(count)
+    return words.byte_size(_given(count))
 
 
 @register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Show a length of time, such as `2 min 5 s`."""
-    return words.duration(seconds).replace(" ", "\u00a0")  # a number stays with its unit
+    return words.duration(_given(seconds)).replace(" ", "\u00a0")  # a number stays with its unit
 
 
 @register.filter
 def number(value: float | None, digits: int = 4) -> str:
     """Show a number with so many significant digits; a dash for none."""
-    return words.number(value, digits)
+    return words.number(_given(value), digits)
 
 
 @register.filter
 def counted(value: int | None) -> str:
     """Show a count with thin spaces between thousands."""
-    return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+    return "–" if _given(value) is None else f"{value:,}".replace(",", "\u202f")
 
 
 @register.filter
