@@ -82,6 +82,25 @@ def logs(
     return Slice(found, cursor)
 
 
+def newest_logs(
+    job: Job, *, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
+) -> Slice:
+    """Return the newest log lines of a job in their order; the arguments are those of `logs`.
+
+    A search says a thousand times as much in metrics: no number of events back from the head leads to them.
+    """
+    root_id = job.root_id_or_self
+    chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True).order_by("-last")
+    head = Job.objects.values_list("event_seq", flat=True).get(pk=root_id)
+    found: list[Event] = []
+    for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
+        wanted = [e for e in unpack_events(data) if _is_wanted(e, job, text.casefold(), level, trial)]
+        found += reversed(wanted)
+        if len(found) >= limit:
+            break
+    return Slice(found[:limit][::-1], head)
+
+
 def _is_wanted(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
     return (
         event["type"] == "log"

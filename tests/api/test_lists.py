@@ -7,7 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from jobs.models import Checkpoint
+from jobs.actions import events
+from jobs.models import Checkpoint, Job
 from tests.factories import SEARCH, make_experiment, make_job, make_job_artifact, make_trials
 from tests.people import People
 
@@ -144,6 +145,35 @@ def test_of_what_a_job_made_twice_the_newest_is_listed(people: People, call: Any
     found = call(people.member).get(f"/jobs/{job.pk}/artifacts").json()["items"]
     assert [row["digest"] for row in found] == [new.artifact_id, other.artifact_id]
     assert old.artifact_id not in {row["digest"] for row in found}
+
+
+def test_the_newest_lines_of_a_log_are_found_behind_any_number_of_metrics(people: People, call: Any) -> None:
+    job = make_job(project=people.project, by=people.member)
+
+    def say(number: int, trial: int) -> None:
+        line = events.event("log", job, trial=trial, level="info", source="runner", line=f"line {number}")
+        metric = events.event(
+            "metric", job, trial=trial, execution=1, x="epoch", points=[["loss", 1, 0.5, 0]]
+        )
+        events.append(job.pk, [line, line | {"line": f"more {number}"}, metric])
+
+    for number in range(5):
+        say(number, trial=1 + number % 2)
+    events.append(job.pk, [events.event("metric", job, x="epoch", points=[])] * 4000)
+
+    def lines(**asked: Any) -> list[str]:
+        found = call(people.member).get(f"/jobs/{job.pk}/logs", newest=True, **asked).json()
+        assert found["cursor"] == job_head(job)
+        return [event["line"] for event in found["items"]]
+
+    assert lines(limit=3) == ["more 3", "line 4", "more 4"]
+    assert lines(trial=2) == ["line 1", "more 1", "line 3", "more 3"]
+    assert lines(q="LINE", limit=2) == ["line 3", "line 4"]
+    assert lines(level="error") == []
+
+
+def job_head(job: Job) -> int:
+    return Job.objects.values_list("event_seq", flat=True).get(pk=job.pk)
 
 
 def test_the_document_names_the_words_of_a_filter(call: Any, people: People) -> None:

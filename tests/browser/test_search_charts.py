@@ -6,7 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions import events
-from jobs.models import Job
+from jobs.models import Job, MetricSeries
 from tests.browser.looking import Look, judge
 from tests.people import People
 from tests.seeded import seed_search
@@ -127,3 +127,17 @@ def test_executions_that_train_side_by_side_are_followed_each_for_itself(
     search, row = running_row(people, open_as, executions=2)
     tell_epoch(search, 4)
     expect(row).to_contain_text("2 at epochs 2 to 4 of 5")
+
+
+def test_the_curves_of_a_trial_come_to_its_page_with_its_first_epoch(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=2, state="running")
+    trial = search.trials.get(number=2)
+    search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
+    told = list(trial.series.all())
+    trial.series.all().delete()
+    page = open_as(people.owner, f"/jobs/{search.pk}/trials/2")
+    expect(page.get_by_text("No curves yet")).to_be_visible()
+    MetricSeries.objects.bulk_create(told)
+    events.append(search.pk, [events.event("execution", search, trial=2, execution=1, state="running")])
+    expect(page.locator("ty-curves").first).to_be_attached()
+    expect(page.get_by_text("No curves yet")).to_have_count(0)

@@ -27,7 +27,7 @@ Event = dict[str, Any]
 def problems_of(root: Job) -> Iterator[str]:
     """Yield what is wrong with a root job and its family."""
     family = [root, *root.family.all()]
-    events = event_log.read(root.pk, after=0, limit=EVERYTHING).items
+    events = list(_events(root))
     yield from _cursors(root, events)
     for job in family:
         yield from _ends_once(job, events)
@@ -37,6 +37,13 @@ def problems_of(root: Job) -> Iterator[str]:
         yield from _checkpoints(job)
         yield from _metrics(job, events)
     yield from _trials(root, events)
+
+
+def _events(root: Job) -> Iterator[Event]:
+    after = 0
+    while (found := event_log.read(root.pk, after=after, limit=EVERYTHING)).items:  # each has so many points
+        yield from found.items
+        after = found.cursor
 
 
 def _cursors(root: Job, events: list[Event]) -> Iterator[str]:

@@ -83,9 +83,10 @@ class EventsFilter(Schema):
 
 
 class LogsFilter(Schema):
-    """`?after=<cursor>&q=&level=&trial=&limit=`."""
+    """`?after=<cursor>&newest=&q=&level=&trial=&limit=`."""
 
     after: Id = 0
+    newest: bool = False
     q: str = Field("", max_length=500)
     level: Literal["", "debug", "info", "warning", "error"] = ""
     trial: Number | None = None
@@ -261,15 +262,13 @@ def _last_event_id(request: HttpRequest, default: int) -> int:
 
 @router.get("/jobs/{int:job_id}/logs", response=Json)
 def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Json:
-    """Return log lines after a cursor, searched and filtered."""
+    """Return log lines after a cursor or, with `newest`, the last ones; searched and filtered."""
     job = access.get_job(actor(request), job_id)
-    found = event_log.logs(
-        job,
-        after=filters.after,
-        text=filters.q,
-        level=filters.level,
-        trial=filters.trial,
-        limit=filters.limit,
+    asked: Json = {"text": filters.q, "level": filters.level, "trial": filters.trial, "limit": filters.limit}
+    found = (
+        event_log.newest_logs(job, **asked)
+        if filters.newest
+        else event_log.logs(job, after=filters.after, **asked)
     )
     return {"items": found.items, "cursor": found.cursor}
 

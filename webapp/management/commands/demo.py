@@ -36,6 +36,7 @@ class Command(BaseCommand):
         serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
         urls_file = Path(settings.TRAINYARD_HOME) / "run" / "urls.json"
         up = _start(host, port, serving_port)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends all of it
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
             self._show(urls, ends=ends)

@@ -3,7 +3,6 @@ import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
 const KEPT = 5000;
-const BACK = 3000;
 
 class Log extends HTMLElement {
   connectedCallback() {
@@ -35,8 +34,7 @@ class Log extends HTMLElement {
 
   async load() {
     const { q, level } = Object.fromEntries(new FormData(this.form));
-    const after = q || level ? 0 : Math.max(0, this.head - BACK);
-    const query = new URLSearchParams({ after, q, level, limit: 2000 });
+    const query = new URLSearchParams({ newest: true, q, level, limit: 2000 });
     if (this.trial) query.set("trial", this.trial);
     const answer = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
     if (!answer.ok) return;
