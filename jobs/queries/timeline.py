@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import TextField
-from django.db.models.functions import Cast
 
 from jobs.models import Attempt, Job, Worker
+from jobs.queries.columns import as_text
 
 Span = tuple[int, float, float]
 """Whose it is, and from when to when, in seconds."""
@@ -68,13 +67,9 @@ def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
 
 def _attempts(search: Job) -> list[_Row]:
     facts = ("pk", "number", "worker_id", "outcome", "resumed_from")
-    moments = map(_as_text, ("assigned", "claimed", "ended"))
+    moments = map(as_text, ("assigned", "claimed", "ended"))
     rows = search.attempts.order_by("assigned", "pk").values_list(*facts, *moments)
     return [_Row(*row) for row in _with_seconds(rows, len(facts))]
-
-
-def _as_text(name: str) -> Cast:
-    return Cast(name, TextField())
 
 
 def _with_seconds(rows: Iterable[tuple[Any, ...]], first: int) -> Iterator[tuple[Any, ...]]:
@@ -111,7 +106,7 @@ class _Held(NamedTuple):
 def _trials(search: Job) -> dict[int, list[_Held]]:
     held: dict[int, list[_Held]] = defaultdict(list)
     facts = ("attempt_id", "trial__number", "trial__attempt", "trial__state")
-    moments = map(_as_text, ("trial__started", "trial__finished"))
+    moments = map(as_text, ("trial__started", "trial__finished"))
     rows = Attempt.trials.through.objects.filter(attempt__job=search).order_by("trial__number")
     for attempt, *told in _with_seconds(rows.values_list(*facts, *moments), len(facts)):
         held[attempt].append(_Held(*told))

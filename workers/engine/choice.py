@@ -21,7 +21,7 @@ ROUNDS = 5
 TRIAL_SECONDS = 0.1
 """How long a round of timing takes, in the way that was trained so far."""
 LAID_OUT_BYTES = 8 << 20
-"""Up to this size rows in order were never slower, on networks of 32 to 256 units and 16 to 784 features."""
+"""Up to this size rows in order were never slower, on dense networks of 32 to 256 units."""
 QUICK_FLOPS = 5e6
 """What a CPU computes in about the time that Python takes between two steps."""
 
