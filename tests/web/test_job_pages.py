@@ -81,6 +81,7 @@ def test_a_trial_is_shown_before_any_trial_has_a_score(browser: Client, search: 
     search.trials.update(state="running", score=None, finished=None)
     page = browser.get(f"/jobs/{search.pk}/trials/1")
     assert (page.status_code, page.context["best"]) == (200, None)
+    assert "inactive" not in page.content.decode(), "nothing is said of a best trial that is not there"
 
 
 def test_the_values_of_a_trial_are_queued_once_more(browser: Client, search: Job) -> None:

@@ -60,7 +60,7 @@ class Log extends HTMLElement {
     this.lines.append(...wanted.map(row));
     this.shown += wanted.length;
     while (this.lines.childElementCount > KEPT) this.lines.firstElementChild.remove();
-    this.querySelector("[data-count]").textContent = `${grouped(this.shown)} lines`;
+    this.querySelector("[data-count]").textContent = `${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`;
     if (this.form.tail.checked) this.lines.scrollTop = this.lines.scrollHeight;
   }
 }
