@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jobs.spec.events import Metric
-from jobs.spec.task import Task
+from jobs.contracts.events import Metric
+from jobs.contracts.task import Task
 from workers.runner import serve
 from workers.runner.__main__ import main
+from workers.runner.event_reporter import Speaker
 from workers.runner.registry import RunTask, load
-from workers.runner.speaker import Speaker
 
 SEED = 70_001
 Order = dict[str, Any]

@@ -34,11 +34,11 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import numpy as np
 
 from benchmarks.peers.bare_jax import trains
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.profile import Profile
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.profile import Profile
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.split import Parts
-from workers.engine.setup import Prepared, prepare
+from workers.engine.training.prepare import Prepared, prepare
 
 ROOT = Path(__file__).parents[1]
 STEPS_PER_EXECUTION = (1, 8, 32)

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import psutil
 
-from jobs.spec.control import Start
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.search import Objective
-from jobs.spec.task import DatasetFile, ProfileTask, TrainTask
+from jobs.contracts.control import Start
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.search import Objective
+from jobs.contracts.task import DatasetFile, ProfileTask, TrainTask
 from workers.runner.environment import Environment
+from workers.supervise.fork_servers import Nursery
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import Nursery
 from workers.supervise.pool import Key, RunnerPool
 from workers.supervise.process import RunnerProcess
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.stacked_executions [--pairs 15] [--lanes 2 8]
 
-A round is an epoch of every execution by each side, one side after another, by what trials train with
-(`workers.engine.stacked`): the same model, rows and optimizer, each execution with its own state and its own
-order of rows, both sides compiled before. What is compared is CPU time. The last column is what the engine
-would take: it times both ways on each model, and takes the second where it is clearly faster.
+In a round, each side trains every execution for one epoch with the programs that trials use
+(`workers.engine.compiled.vmapped`): the same model, rows and optimizer, each execution with its own state and
+order of rows. Both sides are compiled first. CPU time is compared. The last column is the engine's own
+choice: it times both ways on each model, and takes the second where it is clearly faster.
 """
 
 import argparse
@@ -20,9 +20,9 @@ import jax
 import numpy as np
 
 from benchmarks.fused_training import Case, prepared, said
-from workers.engine.choice import CLEARLY
-from workers.engine.program import Program
-from workers.engine.stacked import Lane, Shared, Stacked
+from workers.engine.compiled.autotune import CLEARLY
+from workers.engine.compiled.program import Program
+from workers.engine.compiled.vmapped import Lane, Shared, Stacked
 
 REGULARIZED = {"units": 64, "dropout": 0.3, "batch_norm": True}
 CASES = [

@@ -20,9 +20,9 @@ import keras_tuner
 import optuna
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from jobs.spec.search import RUNGS, SearchSpec
-from jobs.spec.search_space import Values, sample
-from jobs.spec.suggest import SuggestRequest, TrialRow
+from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.search_space import Values, sample
+from jobs.contracts.suggest import SuggestRequest, TrialRow
 from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.keras_tuner_bayesian import to_config, to_oracle
 from workers.engine.search.suggest import suggest

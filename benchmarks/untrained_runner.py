@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jobs.spec.task import TrialTask
+from jobs.contracts.task import TrialTask
 from workers.engine.report import Report
 from workers.runner import registry
 from workers.runner.__main__ import main
@@ -18,7 +18,7 @@ NAMES = ("loss", "accuracy", "val_loss", "val_accuracy", "lr")
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
-    """Say of each trial what `workers.engine.trial` says of one that trains for one epoch."""
+    """Say of each trial what `workers.engine.tasks.trial` says of one that trains for one epoch."""
     for trial in task.trials:
         words = report.of_trial(trial.number)
         words.trial_begins()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from jobs.spec.problems import Problem
+from jobs.contracts.problems import Problem
 
 
 class TrainyardError(Exception):

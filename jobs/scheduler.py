@@ -16,7 +16,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.db.models import Q
 
 from jobs import clock, hints
-from jobs.actions import datasets, endings, pipeline, promotions, retention, schedule
+from jobs.actions import attempt_end, datasets, pipeline, promotions, retention, schedule
 from jobs.models import Lease
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def tick() -> None:
 def sweep() -> None:
     """Find the dead: workers and attempts whose leases ran out, requests that nobody decided."""
     schedule.sweep_workers()
-    endings.reap()
+    attempt_end.reap()
     promotions.expire_due()
 
 

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from django.conf import settings
 
+from jobs.contracts.release import Release, SignedRelease
 from jobs.files import create_once
-from jobs.spec.release import Release, SignedRelease
 
 
 def private_key_file() -> Path:

@@ -4,8 +4,8 @@ import codecs
 from pathlib import Path
 from typing import Literal
 
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from jobs.spec.problems import Problem
 
 Source = Literal["csv", "npz", "parquet"]
 SUFFIXES: dict[str, Source] = {".csv": "csv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}

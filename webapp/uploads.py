@@ -10,8 +10,8 @@ from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.http import HttpRequest
 
 from jobs.actions.datasets import Upload
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from jobs.spec.problems import Problem
 from webapp.api.problems import TooLarge
 
 

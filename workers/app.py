@@ -5,7 +5,7 @@ import os
 from jobs.queue import app
 from workers import tasks
 from workers.node.hints import NODE_PID_VARIABLE
-from workers.runner.leash import tie_to_parent
+from workers.runner.parent_death import tie_to_parent
 
 if node := os.environ.get(NODE_PID_VARIABLE):
     tie_to_parent(int(node))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from workers.engine.choice import is_laid_out
+from workers.engine.compiled.autotune import is_laid_out
 
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-7
 

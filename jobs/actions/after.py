@@ -8,11 +8,11 @@ from typing import Any
 
 from jobs import clock
 from jobs.actions import registration
+from jobs.contracts.chosen_trials import ChosenTrial
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import Job
 from jobs.queries import outcomes
 from jobs.queries.steps import has_after
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.pooled import ChosenTrial
 from jobs.states import JobKind
 
 

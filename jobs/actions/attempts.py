@@ -6,10 +6,10 @@ from typing import Any
 from django.db import transaction
 
 from jobs import clock, store
-from jobs.actions import events, fence, words
+from jobs.actions import events, fence, runner_events
+from jobs.contracts.events import RunnerEvent
 from jobs.models import Attempt
 from jobs.queries.outcomes import FAILING
-from jobs.spec.events import RunnerEvent
 from jobs.states import AttemptState, Desired
 
 LEASE_SECONDS = 15.0
@@ -69,4 +69,4 @@ def record(
     with transaction.atomic():
         attempt = fence.acknowledge(attempt_id, spool_position)
         if attempt is not None:  # else an earlier call has written it, whose answer was lost
-            events.append(attempt.job.root_id_or_self, words.take_in(attempt, batch, stored))
+            events.append(attempt.job.root_id_or_self, runner_events.take_in(attempt, batch, stored))

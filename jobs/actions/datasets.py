@@ -13,11 +13,11 @@ from django.db.models import Max
 
 from jobs import access, sniff
 from jobs.actions import audit, submit
+from jobs.contracts.data import Task
+from jobs.contracts.problems import Problem
+from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
 from jobs.models import Artifact, Dataset, DatasetVersion, Job, Project, User
-from jobs.spec.data import Task
-from jobs.spec.problems import Problem
-from jobs.spec.profile import Profile
 from jobs.states import FINAL, JobKind
 from jobs.store import sha256_of, store
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from jobs import access
 from jobs.actions import submit
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job, Trial, User
 from jobs.queries import ensembles as queries
-from jobs.spec.problems import Problem
 from jobs.states import JobKind
 
 LEAST, MOST = 2, 100

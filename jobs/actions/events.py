@@ -8,7 +8,7 @@ from django.db import connection
 
 from jobs import hints
 from jobs.models import Job
-from jobs.queries.chunks import Event, pack_events
+from jobs.queries.codec import Event, pack_events
 
 # In SQL for the reason that jobs.actions.fence gives.
 _NUMBER = "UPDATE jobs_job SET event_seq = event_seq + %s WHERE id = %s RETURNING event_seq"

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.actions import audit
 from jobs.actions import submit as submitting
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Experiment, Job, ModelVersion, Project, Revision, User
 from jobs.queries import plan
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.problems import Problem
 from jobs.states import FINAL
 
 MAX_TAGS, MAX_TAG = 20, 50

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from jobs.contracts.problems import first
 from jobs.errors import GatesOpen
 from jobs.queries.gates import Gate, must_accept
-from jobs.spec.problems import first
 
 
 def from_result(result: Mapping[str, Any]) -> list[Gate]:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from django.db import connection
 
+from jobs.contracts.events import LONGEST_NAME, Metric, Points, Warned
 from jobs.models import Attempt, MetricSeries, Trial
-from jobs.queries.chunks import Columns, pack_columns, unpack_columns
-from jobs.spec.events import LONGEST_NAME, Metric, Points, Warned
+from jobs.queries.codec import Columns, pack_columns, unpack_columns
 
 POINTS_PER_CHUNK = 4000
 LOOSE = 32

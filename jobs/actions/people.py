@@ -12,9 +12,9 @@ from django.utils import timezone
 from jobs import access, hints
 from jobs.access import Action
 from jobs.actions import audit
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, User
-from jobs.spec.problems import Problem
 from jobs.states import OPEN
 
 LINK_LIFE = timedelta(hours=24)

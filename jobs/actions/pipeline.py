@@ -11,14 +11,14 @@ from typing import Any
 from django.db import transaction
 
 from jobs import queue
-from jobs.actions import after, outside, results, suggest
-from jobs.actions.each import each
+from jobs.actions import after, external_search, results, suggest
+from jobs.actions.isolation import each
 from jobs.actions.transition import move, move_trials
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries import batches, outcomes, steps
 from jobs.queries.outcomes import EXHAUSTED, FAILING
-from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def _go_on_outside(root: Job) -> None:
     elif root.trials.exclude(state__in=TRIAL_FINAL).exists() or (
         made < search.planned() and not root.payload.get(EXHAUSTED)
     ):
-        outside.rest_without_chief(root)
+        external_search.rest_without_chief(root)
     elif not outcomes.best_trials(root, limit=1):
         _fail(root, NO_TRIAL_COMPLETED)
     else:

@@ -10,13 +10,13 @@ from django.utils import timezone
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, gates, releases, submit
-from jobs.actions.each import each
+from jobs.actions.isolation import each
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries import promotions as may
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
-from jobs.spec.problems import Problem
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State

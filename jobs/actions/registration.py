@@ -10,12 +10,12 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, submit
 from jobs.actions.registry import create_model, model_for
+from jobs.contracts.after import Registered
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
-from jobs.spec.after import Registered
-from jobs.spec.problems import Problem
 from jobs.states import JobKind
 from jobs.store import store
 

@@ -7,9 +7,9 @@ from django.db import IntegrityError, transaction
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
-from jobs.spec.problems import Problem
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})

@@ -10,11 +10,11 @@ from django.utils import timezone
 from jobs import access, hints, signing
 from jobs.access import Action
 from jobs.actions import audit
+from jobs.contracts.problems import Problem
+from jobs.contracts.release import Release, ReleasedVersion, ReplicaReport
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, Replica, User
 from jobs.queries import history, registry
-from jobs.spec.problems import Problem
-from jobs.spec.release import Release, ReleasedVersion, ReplicaReport
 
 
 @dataclass(frozen=True)

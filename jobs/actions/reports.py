@@ -10,19 +10,19 @@ from typing import Any
 from django.db import transaction
 from pydantic import ValidationError
 
-from jobs.actions import endings, events, outside, suggest, words
+from jobs.actions import attempt_end, events, external_search, runner_events, suggest
+from jobs.contracts import events as said
+from jobs.contracts.events import LONGEST_NAME
+from jobs.contracts.external_search import OutsideSearch, completed
+from jobs.contracts.formats import keras_tuner
+from jobs.contracts.formats.reading import Item, Refused, refusal
+from jobs.contracts.problems import first
+from jobs.contracts.search_space import Value, check_values
 from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.models import Attempt, Job, Trial
 from jobs.queries import outcomes
 from jobs.queries.outcomes import EXHAUSTED, OUTSIDE
 from jobs.queries.reported import Name, best_of, find, reported
-from jobs.spec import events as said
-from jobs.spec.events import LONGEST_NAME
-from jobs.spec.formats import keras_tuner
-from jobs.spec.formats.reading import Item, Refused, refusal
-from jobs.spec.outside import OutsideSearch, completed
-from jobs.spec.problems import first
-from jobs.spec.search_space import Value, check_values
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MOST_METRICS = 200
@@ -47,7 +47,7 @@ def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> 
             for metric, value in metrics.items()
         )
         event = said.Metric(time=now, trial=name.trial, execution=1, points=points)
-        events.append(job_id, words.take_in(attempt, [event], {}))
+        events.append(job_id, runner_events.take_in(attempt, [event], {}))
 
 
 def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
@@ -64,7 +64,7 @@ def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
             "stopped. What it reports now is not taken; it gets another trial when it asks."
         )
     attempt.job = root
-    Attempt.objects.filter(pk=attempt.pk).update(lease_until=outside.lease_end(root))
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=external_search.lease_end(root))
     return root, attempt
 
 
@@ -108,11 +108,11 @@ def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: M
         if refused is None:
             _take_values(trial, outcomes.outside_of(root), values)
         last = _verdict(root, name, done=done, refused=refused)
-        events.append(job_id, words.take_in(attempt, last, {}))
+        events.append(job_id, runner_events.take_in(attempt, last, {}))
         if done and not outcomes.outside_of(root).space and refused is None:
             root.payload = root.payload | {EXHAUSTED: True}  # it has no hyperparameter to vary
             root.save(update_fields=["payload"])
-        endings.finish(attempt.pk, Outcome.COMPLETED)
+        attempt_end.finish(attempt.pk, Outcome.COMPLETED)
     if refused is not None:
         raise refused
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from jobs import clock
-from jobs.actions.each import each
+from jobs.actions.isolation import each
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState

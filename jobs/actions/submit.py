@@ -7,6 +7,9 @@ from django.db import transaction
 
 from jobs import access, clock, hints
 from jobs.actions import audit, events
+from jobs.contracts.chosen_trials import ChosenTrial, Pooled
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem
 from jobs.errors import BadSpec, Conflict
 from jobs.models import (
     DatasetVersion,
@@ -20,9 +23,6 @@ from jobs.models import (
     User,
 )
 from jobs.queries import outcomes
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.pooled import ChosenTrial, Pooled
-from jobs.spec.problems import Problem
 from jobs.states import JobKind, JobState
 
 NAMED = 8

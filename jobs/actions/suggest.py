@@ -9,15 +9,15 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Q
 
 from jobs import clock, hints, queue
-from jobs.actions import events, rungs
+from jobs.actions import events, rung_promotion
+from jobs.contracts.narrowing import holds
+from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.search_space import Values, check_values
+from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.queries import batches, earlier, outcomes
+from jobs.queries import batches, outcomes, warm_start
 from jobs.queries.outcomes import EXHAUSTED
-from jobs.spec.narrowing import holds
-from jobs.spec.search import RUNGS, SearchSpec
-from jobs.spec.search_space import Values, check_values
-from jobs.spec.suggest import Answer, Suggestion
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Desired, JobKind, TrialState
 
 LEASE_SECONDS = 60.0
@@ -163,7 +163,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
         "count": wanted,
-        "trials": [*earlier.trials(root, search), *(_without_key(trial) for trial in trials)],
+        "trials": [*warm_start.trials(root, search), *(_without_key(trial) for trial in trials)],
     }
 
 
@@ -189,9 +189,9 @@ def add(ticket: Ticket, answer: Answer) -> None:
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
-                rungs.promote(root, suggestion)
+                rung_promotion.promote(root, suggestion)
         for dropped in answer.dropped:
-            rungs.drop(root, dropped)
+            rung_promotion.drop(root, dropped)
         hints.send("schedule", job=root.pk)
 
 

@@ -8,6 +8,10 @@ from typing import Any
 from django.db.models import Prefetch
 
 from jobs.actions.submit import dataset_version
+from jobs.contracts import task as tasks
+from jobs.contracts.after import Ensemble, Quantize
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.values import apply_values
 from jobs.errors import Conflict
 from jobs.models import (
     Attempt,
@@ -20,10 +24,6 @@ from jobs.models import (
     PromotionRequest,
 )
 from jobs.queries import curves, outcomes, steps
-from jobs.spec import task as tasks
-from jobs.spec.after import Ensemble, Quantize
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.values import apply_values
 from jobs.states import TRIAL_FINAL, JobKind, TrialState
 from jobs.store import store
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from jobs import hints
 from jobs.actions import audit
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
-from jobs.spec.problems import Problem
 
 PREFIX = "ty_"
 SECRET_BYTES = 32

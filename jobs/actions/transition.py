@@ -9,7 +9,7 @@ from jobs import clock, hints
 from jobs.actions import events
 from jobs.errors import StaleState
 from jobs.models import Job, Trial
-from jobs.queries.chunks import Event
+from jobs.queries.codec import Event
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, trial_may_follow
 
 

@@ -9,15 +9,15 @@ from pydantic import ValidationError
 from jobs import access, hints
 from jobs.actions import audit, experiments, suggest
 from jobs.actions.transition import move_trial
+from jobs.contracts.after import AfterSpec, Retrain
+from jobs.contracts.problems import Problem, escaped, first
+from jobs.contracts.search import RUNGS
+from jobs.contracts.search_space import Values, value_faults
+from jobs.contracts.values import apply_values
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
 from jobs.queries import jobs as queries
 from jobs.queries import outcomes
-from jobs.spec.after import AfterSpec, Retrain
-from jobs.spec.problems import Problem, escaped, first
-from jobs.spec.search import RUNGS
-from jobs.spec.search_space import Values, value_faults
-from jobs.spec.values import apply_values
 from jobs.states import FINAL, JobKind, JobState, TrialState
 
 ANEW: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}

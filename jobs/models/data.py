@@ -1,8 +1,8 @@
 from django.db import models
 
+from jobs.contracts.profile import Profile
 from jobs.models.artifact import Artifact
 from jobs.models.people import Project, User
-from jobs.spec.profile import Profile
 
 
 class Dataset(models.Model):

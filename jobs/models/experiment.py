@@ -2,8 +2,8 @@ from functools import cached_property
 
 from django.db import models
 
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.models.people import Project, User
-from jobs.spec.experiment import ExperimentSpec
 
 
 class Experiment(models.Model):

@@ -13,9 +13,9 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
+from jobs.contracts.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.models import Execution, Job
-from jobs.queries import events, outcomes, underway, waiting
-from jobs.spec.search_space import FloatParameter, IntParameter, Parameter, Space, Value
+from jobs.queries import events, outcomes, running_executions, waiting
 from jobs.states import TRIAL_FINAL, TrialState
 
 Column = list[Any] | NDArray[np.float32]
@@ -67,7 +67,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
     number, state, score, std, source, restarts, started, finished, keys, texts = columns
     values = _loaded(texts)
-    running = underway.of_search(search)
+    running = running_executions.of_search(search)
     return {
         "cursor": head,
         "whole": numbers is None,
@@ -92,7 +92,9 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     }
 
 
-def _under_way(running: Mapping[underway.Key, underway.UnderWay]) -> dict[str, dict[str, Any]]:
+def _under_way(
+    running: Mapping[running_executions.Key, running_executions.UnderWay],
+) -> dict[str, dict[str, Any]]:
     told: dict[str, dict[str, Any]] = defaultdict(dict)
     for (_, execution), one in sorted(running.items()):
         told[str(one.trial)][str(execution)] = {"epochs": one.epochs, "of": one.of}
@@ -161,7 +163,9 @@ def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
 
 
 def _of_executions(
-    trials: Sequence[int], executions: Any, running: Mapping[underway.Key, underway.UnderWay]
+    trials: Sequence[int],
+    executions: Any,
+    running: Mapping[running_executions.Key, running_executions.UnderWay],
 ) -> dict[str, Any]:
     """Return how many executions of each trial are done, their epochs, and the mean of each metric."""
     place = {pk: index for index, pk in enumerate(trials)}

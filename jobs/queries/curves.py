@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from itertools import chain
 
+from jobs.contracts.pruning import Curve
 from jobs.models import Execution, Job, Trial
 from jobs.queries import outcomes
-from jobs.spec.pruning import Curve
 from jobs.states import TrialState
 
 MOST = 256

@@ -6,10 +6,10 @@ from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.fields.json import KT
 
 from jobs import access
+from jobs.contracts.data import Split
+from jobs.contracts.profile import Profile
 from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
 from jobs.queries.outcomes import dataset_in
-from jobs.spec.data import Split
-from jobs.spec.profile import Profile
 from jobs.states import JobKind
 
 READY = DatasetVersion.State.READY

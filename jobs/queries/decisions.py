@@ -3,9 +3,9 @@
 import datetime as dt
 from typing import Any, NamedTuple
 
+from jobs.contracts.search import RUNGS
 from jobs.models import Trial, TrialDecision
 from jobs.queries import outcomes
-from jobs.spec.search import RUNGS
 
 
 class Decision(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobs.models import EventChunk, Job
-from jobs.queries.chunks import Event, unpack_events, weight
+from jobs.queries.codec import Event, unpack_events, weight
 
 POINTS_A_SLICE = 20_000
 """A slice ends after about as many metric points: what is read at once must fit into an answer."""

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
+from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceRequest
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
 from jobs.queries.columns import unit_interval
-from jobs.spec.analysis import FEWEST_TRIALS, ImportanceRequest
 from jobs.states import FINAL, TrialState
 
 SOURCE = (

@@ -16,7 +16,7 @@ from jobs.models import (
     ModelVersion,
     Trial,
 )
-from jobs.queries import decisions, outcomes, progress, underway
+from jobs.queries import decisions, outcomes, progress, running_executions
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
 
@@ -183,7 +183,7 @@ def trial(
     *,
     best: int | None,
     standing: outcomes.Standing | None = None,
-    running: Mapping[underway.Key, underway.UnderWay] | None = None,
+    running: Mapping[running_executions.Key, running_executions.UnderWay] | None = None,
 ) -> Shown:
     """Return a trial as the API shows it.
 
@@ -197,7 +197,7 @@ def trial(
     several = standing if standing is not None else outcomes.standing(row.job)
     scores = several.scores.get(row.pk)
     if running is None:
-        running = underway.read(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+        running = running_executions.read(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
     newest: Checkpoint | None = next(iter(getattr(row, STANDING)), None)
     return {
         "number": row.number,
@@ -226,7 +226,7 @@ def _checkpoint(row: Checkpoint) -> Shown:
     return {"execution": row.execution, "step": row.step, "epoch": row.epoch, "bytes": row.bytes}
 
 
-def _execution(row: Execution, running: underway.UnderWay | None) -> Shown:
+def _execution(row: Execution, running: running_executions.UnderWay | None) -> Shown:
     """Return an execution; `of_epochs` says of a running one where it ends at the latest."""
     return {
         "execution": row.number,

@@ -10,7 +10,7 @@ from django.db.models import Q
 from numpy.typing import NDArray
 
 from jobs.models import Job, MetricChunk, MetricSeries
-from jobs.queries.chunks import Columns, unpack_columns
+from jobs.queries.codec import Columns, unpack_columns
 
 Floats = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
+from jobs.contracts.chosen_trials import Pooled
+from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.pareto import fronts
+from jobs.contracts.search import RUNGS, Objective, SearchSpec
+from jobs.contracts.search_space import Space
 from jobs.errors import Conflict
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
-from jobs.spec.outside import OutsideSearch
-from jobs.spec.pareto import fronts
-from jobs.spec.pooled import Pooled
-from jobs.spec.search import RUNGS, Objective, SearchSpec
-from jobs.spec.search_space import Space
 from jobs.states import JobKind, JobState, TrialState
 
 FAILING = "failing"

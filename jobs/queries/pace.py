@@ -12,9 +12,9 @@ from django.db.models import Avg, F, Max, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, MetricSeries, Trial
-from jobs.queries import outcomes, underway
-from jobs.spec.search import RUNGS
+from jobs.queries import outcomes, running_executions
 from jobs.states import TrialState
 
 LATEST = 3
@@ -70,7 +70,7 @@ def _of_the_first(job: Job) -> Pace | None:
     search = outcomes.search_of(job)
     if job.revision is None or search.pruner is not None or job.revision.spec.fit.early_stopping is not None:
         return None
-    begun = underway.begun(job)
+    begun = running_executions.begun(job)
     epochs = _told_epochs(begun)
     if not epochs:
         return None

@@ -6,15 +6,15 @@ from django.db.models import Max, Sum
 from pydantic import ValidationError
 
 from jobs import clock
+from jobs.contracts import checks
+from jobs.contracts import plan as planning
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.plan import Plan, Situation
+from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadSpec
 from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
-from jobs.queries import datasets, earlier, past
+from jobs.queries import datasets, duration_history, warm_start
 from jobs.queries.outcomes import dataset_in
-from jobs.spec import checks
-from jobs.spec import plan as planning
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan import Plan, Situation
-from jobs.spec.problems import Problem, problems
 from jobs.states import AttemptState
 
 PREFIX = "/spec"
@@ -45,7 +45,7 @@ def judge(
     except ValidationError as error:
         return Verdict(None, problems(error, body, PREFIX))
     version, found = _data(project, spec)
-    found += earlier.problems(project, spec.search)
+    found += warm_start.problems(project, spec.search)
     profile = version.profile if version is not None else None
     if profile is not None:
         found += checks.problems(spec, profile)
@@ -89,5 +89,5 @@ def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | N
     held = Attempt.objects.filter(worker__in=workers).exclude(state=AttemptState.ENDED)
     taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
     total = slots["total"] or 0
-    history = past.history(project, spec, experiment)
+    history = duration_history.history(project, spec, experiment)
     return Situation(max(total - taken, 0), total, slots["largest"] or 0, history)

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, Worker
-from jobs.queries import outcomes, steps, underway
+from jobs.queries import outcomes, running_executions, steps
 from jobs.queries import pace as paces
 from jobs.queries.pace import Pace
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.search import RUNGS
 from jobs.states import FINAL, JobKind, JobState, TrialState
 
 USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 0.5}
@@ -35,7 +35,7 @@ MORE_EPOCHS = 1.2
 """How much later than a trial's the best epoch of a training comes that may wait longer for it."""
 
 
-type Running = Mapping[underway.Key, underway.UnderWay]
+type Running = Mapping[running_executions.Key, running_executions.UnderWay]
 
 
 class Progress(NamedTuple):
@@ -56,7 +56,7 @@ def of(job: Job) -> Progress:
     done, total, unit = _counted(job)
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, done / total if total else 0.0, None)
-    running = underway.of_search(job) if job.kind == JobKind.SEARCH else {}
+    running = running_executions.of_search(job) if job.kind == JobKind.SEARCH else {}
     left = _seconds_left(job, total - done, running)
     if _counts_epochs(job):
         done = min(done + sum(each.epochs - each.before for each in running.values()), total)
@@ -162,7 +162,7 @@ def _begun(job: Job, pace: Pace, running: Running) -> float:
     over = Count("executions", filter=Q(executions__state__in=(TrialState.COMPLETED, TrialState.PRUNED)))
     done = dict(job.trials.filter(state=TrialState.RUNNING).annotate(over=over).values_list("pk", "over"))
     executions, units = outcomes.search_of(job).trainings(), 0.0
-    for trial, since in underway.begun(job).items():
+    for trial, since in running_executions.begun(job).items():
         open_ = executions - done.get(trial, 0)
         passed = (timezone.now() - since).total_seconds() / max(pace.seconds_per_unit, 1e-6)
         units += max(min(passed - (executions - open_), open_ * NEVER_ALL), shares[trial], 0.0)

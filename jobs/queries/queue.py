@@ -7,7 +7,7 @@ from django.db.models import QuerySet, Sum
 from jobs import access
 from jobs.models import Attempt, Job, User
 from jobs.queries.jobs import why_waiting
-from jobs.queries.sight import in_sight
+from jobs.queries.visibility import in_sight
 from jobs.states import ACTIVE, WAITING, AttemptState
 
 LIMIT = 500

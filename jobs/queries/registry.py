@@ -7,9 +7,9 @@ from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from jobs import access
+from jobs.contracts.release import ReplicaReport
 from jobs.models import Endpoint, ModelVersion, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import history
-from jobs.spec.release import ReplicaReport
 
 Shown = dict[str, Any]
 LIVE = timedelta(seconds=15)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from jobs.contracts.external_search import OutsideSearch
 from jobs.errors import NotFound
 from jobs.models import Job, MetricChunk, Trial
 from jobs.queries import outcomes
-from jobs.queries.chunks import unpack_columns
-from jobs.spec.outside import OutsideSearch
+from jobs.queries.codec import unpack_columns
 
 Reported = Mapping[str, Mapping[int, Sequence[float]]]
 """Metric → step → the values reported there; steps count from 0, as KerasTuner's do."""

@@ -1,10 +1,10 @@
 """Which jobs an experiment leads to, known before they exist."""
 
+from jobs.contracts.after import AfterSpec, Ensemble, Retrain
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict
 from jobs.models import Job
 from jobs.queries import outcomes
-from jobs.spec.after import AfterSpec, Ensemble, Retrain
-from jobs.spec.experiment import ExperimentSpec
 from jobs.states import JobKind
 
 

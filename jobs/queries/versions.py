@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jobs import access
+from jobs.contracts.profile import Profile
 from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
 from jobs.queries import evaluations
-from jobs.spec.profile import Profile
 from jobs.states import JobKind
 
 MAX_COLUMNS = 4

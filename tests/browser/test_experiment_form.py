@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import DatasetVersion, Job
-from jobs.spec.experiment import ExperimentSpec
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.datasets.making import bundle

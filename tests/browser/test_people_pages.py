@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from jobs.actions import audit, tokens
 from jobs.actions import people as actions
+from jobs.contracts.warm_start import Warm
 from jobs.models import Worker
-from jobs.spec.warm import Warm
 from jobs.states import JobState
 from tests import factories
 from tests.browser.conftest import Watch

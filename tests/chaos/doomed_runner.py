@@ -9,7 +9,8 @@ import os
 import signal
 from pathlib import Path
 
-from workers.engine import keeper, killpoint
+from workers.engine import killpoint
+from workers.engine.training import checkpointing
 from workers.runner.__main__ import main
 
 DOOM = "doom"
@@ -40,7 +41,7 @@ def run() -> None:
     """Be the runner, which asks for orders at every kill point."""
     killpoint.decide = die_if_ordered
     if (home_of_the_yard() / DOOM).is_dir():
-        os.environ[keeper.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
+        os.environ[checkpointing.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
     main()
 
 

@@ -18,7 +18,7 @@ from jobs.queries import jobs as shown
 from jobs.queries import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, JobKind, Outcome
 from jobs.store import sha256_of, store
-from workers.engine.checkpoint import is_whole
+from workers.engine.training.checkpoint import is_whole
 
 EVERYTHING = 10**9
 Event = dict[str, Any]

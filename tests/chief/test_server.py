@@ -12,9 +12,9 @@ import grpc
 import pytest
 from django.db import connection
 
-from jobs.actions import control, outside
+from jobs.actions import control, external_search
+from jobs.contracts.external_search import OutsideSearch
 from jobs.models import Job, Trial, Worker
-from jobs.spec.outside import OutsideSearch
 from tests.people import People, make_people
 from workers.chief import presence, translate, wire
 from workers.chief.presence import Presence, address_of, connections
@@ -31,7 +31,7 @@ def people(transactional_db: None) -> People:
 
 @pytest.fixture
 def search(people: People) -> Job:
-    return outside.open_search(people.project, "mine", OutsideSearch(), by=people.member)[0]
+    return external_search.open_search(people.project, "mine", OutsideSearch(), by=people.member)[0]
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.spec.formats import keras_tuner
-from jobs.spec.formats.reading import Item
-from jobs.spec.outside import OutsideSearch
+from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.formats import keras_tuner
+from jobs.contracts.formats.reading import Item
 from workers.chief import translate, wire
 
 THEIRS = """

@@ -21,9 +21,9 @@ def cache(tmp_path):
     """Return the folder of compiled programs that this process uses meanwhile."""
     import jax
 
-    from workers.engine import compilecache
+    from workers.engine.compiled import cache as programs
 
     before = jax.config.jax_compilation_cache_dir
-    compilecache.use(str(tmp_path / "cache"))
+    programs.use(str(tmp_path / "cache"))
     yield tmp_path / "cache"
-    compilecache.use(before)
+    programs.use(before)

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from jobs import clock
-from jobs.actions import endings, tasks
+from jobs.actions import attempt_end, tasks
+from jobs.contracts import events as said
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import TrialTask
 from jobs.models import Attempt
-from jobs.spec import events as said
-from jobs.spec.pruning import Curve
-from jobs.spec.task import TrialTask
 from jobs.states import Outcome
 from jobs.store import store
 from tests.jobs.yard import PretendWorker
 from workers.engine.report import Yielding, finite
-from workers.runner.gathering import Call
-from workers.runner.speaker import Speaker
+from workers.runner.event_reporter import Speaker
+from workers.runner.metric_batching import Call
 
 
 class Outlet:
@@ -66,7 +66,7 @@ class EngineWorker(PretendWorker):
         self.tasks: list[TrialTask] = []
 
     def run(self, attempt: Attempt, **_: Any) -> None:
-        from workers.engine import trial
+        from workers.engine.tasks import trial
 
         folder = self.folder / f"attempt-{attempt.number}"
         folder.mkdir(parents=True)
@@ -81,4 +81,4 @@ class EngineWorker(PretendWorker):
         except Yielding:
             outcome = Outcome.PAUSED
         self.say(attempt, *outlet.sent)
-        endings.finish(attempt.pk, outcome)
+        attempt_end.finish(attempt.pk, outcome)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.task import DatasetFile, ProfileTask
-from workers.engine.profile import run as run_profile
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.task import DatasetFile, ProfileTask
+from workers.engine.tasks.profile import run as run_profile
 
 
 class Memory:

@@ -8,10 +8,10 @@ from typing import Any
 
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
-from jobs.spec.task import TrialTask
+from jobs.contracts.task import TrialTask
 from tests.engine.helpers import Memory
-from workers.engine import trial
-from workers.engine.choice import Choice
+from workers.engine.compiled.autotune import Choice
+from workers.engine.tasks import trial
 
 
 class Printed(Memory):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.task import DatasetFile, Member, ProfileTask
-from workers.engine import profile
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.task import DatasetFile, Member, ProfileTask
 from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.tasks import profile
 
 if TYPE_CHECKING:  # it imports Keras
-    from workers.engine.build import Scaling
+    from workers.engine.models.build import Scaling
 
 Array = npt.NDArray[Any]
 Weights = tuple[Array, Array]  # kernel [inputs, outputs], bias [outputs]
@@ -68,7 +68,7 @@ def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFil
     Its hidden layer is random, its last one fitted by least squares (Huang, Zhu and Siew 2006, Extreme
     learning machine): as good as some epochs of Adam, and nothing is compiled.
     """
-    from workers.engine.build import measure_scaling
+    from workers.engine.models.build import measure_scaling
 
     data = load_dataset(file, spec.data)
     train, validation = data.parts.train, data.parts.validation

@@ -10,10 +10,10 @@ Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 
 from tests.engine.helpers import Memory, profiled, spec_of  # noqa: E402  the environment comes first
 from workers.engine.data.dataset import load_dataset  # noqa: E402
-from workers.engine.keeper import Keeper  # noqa: E402
-from workers.engine.setup import prepare  # noqa: E402
-from workers.engine.stopping import Watch  # noqa: E402
-from workers.engine.trainer import Plan, Training  # noqa: E402
+from workers.engine.training.checkpointing import Keeper  # noqa: E402
+from workers.engine.training.early_stopping import Watch  # noqa: E402
+from workers.engine.training.prepare import prepare  # noqa: E402
+from workers.engine.training.training import Plan, Training  # noqa: E402
 
 RULES = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
 MESHES = {

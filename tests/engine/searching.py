@@ -3,8 +3,8 @@
 import math
 import random
 
-from jobs.spec.search import RUNGS, SearchSpec
-from jobs.spec.suggest import FINAL, SuggestRequest, TrialRow
+from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.suggest import FINAL, SuggestRequest, TrialRow
 from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.suggest import suggest
 

@@ -20,7 +20,7 @@ def digits(tmp_path_factory):
 
 
 def prepared_for(dataset, **augmentation):
-    from workers.engine.setup import prepare
+    from workers.engine.training.prepare import prepare
 
     fit = {"epochs": 1, "batch_size": 64, "augmentation": augmentation}
     spec = spec_of("digits", args={"units": 4, "dropout": 0.5}, fit=fit)
@@ -28,8 +28,8 @@ def prepared_for(dataset, **augmentation):
 
 
 def test_a_model_varies_its_images_only_while_it_trains_and_is_saved_without(digits, tmp_path):
-    from workers.engine.export import export
-    from workers.engine.loops import predict
+    from workers.engine.tasks.export import export
+    from workers.engine.training.loops import predict
 
     prepared = prepared_for(digits, flip="horizontal", rotation=0.1, contrast=0.2, brightness=0.2)
     assert prepared.model.jit_compile
@@ -64,8 +64,8 @@ def test_all_that_can_be_asked_for_is_one_layer_that_compiles(digits):
 
 
 def test_a_kept_model_draws_anew_from_another_seed(digits):
-    from workers.engine.augment import start_anew
-    from workers.engine.templates import Site
+    from workers.engine.models.augment import start_anew
+    from workers.engine.models.templates import Site
 
     prepared = prepared_for(digits, flip="both", zoom=0.1)
     layer = prepared.model.get_layer("augmentation")
@@ -77,7 +77,7 @@ def test_a_kept_model_draws_anew_from_another_seed(digits):
 
 
 def test_nothing_asked_for_adds_no_layer_and_vectors_are_refused(digits, tmp_path):
-    from workers.engine.build import build
+    from workers.engine.models.build import build
 
     names = {layer.name for layer in prepared_for(digits).model.layers}
     assert "augmentation" not in names

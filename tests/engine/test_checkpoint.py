@@ -7,11 +7,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jobs.spec.task import CheckpointFolder
+from jobs.contracts.task import CheckpointFolder
 from tests.engine.helpers import Memory
-from workers.engine import checkpoint
-from workers.engine.checkpoint import DiskFull, Snapshot
-from workers.engine.keeper import UNRECORDED, Keeper
+from workers.engine.training import checkpoint
+from workers.engine.training.checkpoint import DiskFull, Snapshot
+from workers.engine.training.checkpointing import UNRECORDED, Keeper
 
 
 def snapshot(value=1.0):
@@ -129,7 +129,7 @@ def test_while_nothing_is_recorded_all_stand_and_after_some_no_more_are_written(
 
 def test_several_that_train_at_once_write_as_often_as_one(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("workers.engine.keeper.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.engine.training.checkpointing.time.monotonic", lambda: now[0])
     keeper = Keeper(tmp_path / "c", Memory(tmp_path), fence=1, interval=1.0)
     keeper.keep_less_often(3)
     due = []

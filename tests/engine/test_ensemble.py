@@ -5,14 +5,14 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.spec.after import Ensemble
-from jobs.spec.task import EnsembleTask, Member
+from jobs.contracts.after import Ensemble
+from jobs.contracts.task import EnsembleTask, Member
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
-from workers.engine import ensemble
 from workers.engine.data.dataset import load_dataset
-from workers.engine.members import BadMembers, read_pool, warnings
-from workers.engine.modelfile import load_model
+from workers.engine.evaluation.members import BadMembers, read_pool, warnings
+from workers.engine.models.files import load_model
 from workers.engine.report import Yielding
+from workers.engine.tasks import ensemble
 
 
 @pytest.fixture(scope="module", params=["wine", "breast_cancer", "diabetes"])

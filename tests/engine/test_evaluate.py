@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as reference
 
-from workers.engine.evaluate import evaluate, loss_of, primary_metric, scores, write_predictions
-from workers.engine.intervals import bootstrap, wilson
+from workers.engine.evaluation.evaluate import evaluate, loss_of, primary_metric, scores, write_predictions
+from workers.engine.evaluation.intervals import bootstrap, wilson
 
 
 def softmax(x):

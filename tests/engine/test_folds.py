@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.spec.data import Split
-from jobs.spec.evaluation import Turn
+from jobs.contracts.data import Split
+from jobs.contracts.evaluation import Turn
 from tests.engine.helpers import Memory, spec_of
 from tests.engine.training import blobs_file
 from workers.engine.data.dataset import Dataset
@@ -79,9 +79,9 @@ def test_executions_count_through_the_folds_of_each_repeat():
 
 
 def test_a_trial_trains_once_a_fold_and_its_score_is_their_mean(tmp_path):
-    from jobs.spec.task import ExecutionPlan, TrialPlan, TrialTask
-    from workers.engine import trial
+    from jobs.contracts.task import ExecutionPlan, TrialPlan, TrialTask
     from workers.engine.data.dataset import load_dataset
+    from workers.engine.tasks import trial
 
     file = blobs_file(tmp_path)
     spec = spec_of(

@@ -5,12 +5,12 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.spec.signature import Signature
-from jobs.spec.task import GateTask
+from jobs.contracts.signature import Signature
+from jobs.contracts.task import GateTask
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
-from workers.engine import gate
 from workers.engine.data.store import file_digest
-from workers.engine.gates import baseline_gate, finite_gate, metric_gate, signature_gate
+from workers.engine.evaluation.gates import baseline_gate, finite_gate, metric_gate, signature_gate
+from workers.engine.tasks import gate
 
 NAMES = [
     "loads", "digest", "signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency",

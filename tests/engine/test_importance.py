@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from jobs.spec.analysis import ImportanceRequest
+from jobs.contracts.analysis import ImportanceRequest
 from workers.engine.analysis.fanova import alone, leaves
 from workers.engine.analysis.importance import MOST_TRIALS, importance
 

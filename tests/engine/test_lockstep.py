@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec.task import CheckpointFolder, ExecutionPlan, TrialPlan, TrialTask
+from jobs.contracts.task import CheckpointFolder, ExecutionPlan, TrialPlan, TrialTask
 from tests.engine.helpers import Memory, spec_of
 from tests.engine.training import blobs_file
-from workers.engine.keeper import INTERVAL
 from workers.engine.killpoint import VARIABLE
+from workers.engine.training.checkpointing import INTERVAL
 
 FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}
 STEPS = 4
@@ -39,8 +39,8 @@ def file(tmp_path_factory):
 @pytest.fixture
 def stacks(monkeypatch):
     """Let the price of a stacked epoch be what a test says; return how many lanes each call had."""
-    from workers.engine.choice import Choice
-    from workers.engine.stacked import Stacked
+    from workers.engine.compiled.autotune import Choice
+    from workers.engine.compiled.vmapped import Stacked
 
     calls: list[int] = []
     train = Stacked.train
@@ -74,7 +74,7 @@ def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts)
 
 def trained(task, memory=None):
     """Run a task; return each execution's result, and the points of its curves."""
-    from workers.engine import trial
+    from workers.engine.tasks import trial
 
     memory = memory or Memory(task.folder)
     (result,) = trial.run(task, memory)["trials"]
@@ -121,8 +121,8 @@ def test_each_stops_at_its_own_epoch_and_the_last_go_on_alone(file, tmp_path, st
 
 
 def test_a_pause_leaves_a_checkpoint_of_each_and_all_go_on_from_theirs(file, tmp_path, stacks):
-    from workers.engine import trial
     from workers.engine.report import Yielding
+    from workers.engine.tasks import trial
 
     stacks(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
@@ -182,8 +182,8 @@ def test_executions_that_are_killed_together_go_on_each_from_its_checkpoint(file
 
 
 def test_one_that_diverges_fails_its_trial_and_says_which(file, tmp_path, stacks, monkeypatch):
-    from workers.engine import trial
-    from workers.engine.stacked import Stacked
+    from workers.engine.compiled.vmapped import Stacked
+    from workers.engine.tasks import trial
 
     calls = stacks(0.5)
     train = Stacked.train
@@ -231,9 +231,13 @@ def test_what_acts_between_epochs_keeps_executions_apart(file, tmp_path, stacks,
 @pytest.mark.parametrize(
     ("owner", "name", "value"),
     [
-        ("workers.engine.trainer.Training", "done", property(lambda _: (0, 1))),  # in the middle of an epoch
-        ("workers.engine.loops.ProgramLoop", "way", "one"),
-        ("workers.engine.lockstep", "MOST_BYTES", 0),
+        (
+            "workers.engine.training.training.Training",
+            "done",
+            property(lambda _: (0, 1)),
+        ),  # in the middle of an epoch
+        ("workers.engine.training.loops.ProgramLoop", "way", "one"),
+        ("workers.engine.training.lockstep", "MOST_BYTES", 0),
     ],
 )
 def test_what_cannot_be_one_call_is_trained_one_by_one(
@@ -247,7 +251,7 @@ def test_what_cannot_be_one_call_is_trained_one_by_one(
 
 
 def test_executions_one_by_one_keep_no_rows_of_those_before(file, tmp_path, stacks, monkeypatch):
-    from workers.engine.loops import ProgramLoop
+    from workers.engine.training.loops import ProgramLoop
 
     stacks(None)
     alive: list[weakref.ref[ProgramLoop]] = []
@@ -268,7 +272,7 @@ def test_executions_one_by_one_keep_no_rows_of_those_before(file, tmp_path, stac
 def program(file):
     """A program that has trained for a minute, 0.01 s an epoch, and is known to be fast with many steps."""
     from workers.engine.data.dataset import load_dataset
-    from workers.engine.setup import prepare
+    from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
     data = load_dataset(file, spec.data)
@@ -294,7 +298,7 @@ def test_what_stacking_costs_is_asked_where_it_can_matter(program, monkeypatch):
 
 
 def test_the_price_is_what_a_call_takes_by_what_one_takes_alone(program, monkeypatch):
-    from workers.engine import stacked
+    from workers.engine.compiled import vmapped
 
     now, took = [0.0], {1: 1.0, 4: 2.5}
 
@@ -303,8 +307,8 @@ def test_the_price_is_what_a_call_takes_by_what_one_takes_alone(program, monkeyp
         return [(None, {}, None)] * len(lanes)
 
     monkeypatch.setattr(program.stacked, "train", train)
-    monkeypatch.setattr(stacked, "clock", lambda: lambda: now[0])
-    program.stacked.measure(stacked.Lane(None, None, None, None), 4, None, 0.01)
+    monkeypatch.setattr(vmapped, "clock", lambda: lambda: now[0])
+    program.stacked.measure(vmapped.Lane(None, None, None, None), 4, None, 0.01)
     assert program._choice.price(4) == pytest.approx(2.5)
     assert [program.stacked.pays(4, open_) for open_ in (2, 3, 4)] == [False, True, True]
 
@@ -312,20 +316,21 @@ def test_the_price_is_what_a_call_takes_by_what_one_takes_alone(program, monkeyp
 def test_what_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
     import jax
 
-    from workers.engine import stacked
+    from workers.engine.compiled import vmapped
 
     def train(*_):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
     monkeypatch.setattr(program.stacked, "train", train)
-    program.stacked.measure(stacked.Lane(None, None, None, None), 4, None, 0.01)
+    program.stacked.measure(vmapped.Lane(None, None, None, None), 4, None, 0.01)
     assert program.stacked.is_known(4)
     assert not program.stacked.pays(4, 4)
 
 
 def test_the_price_is_found_on_the_model_itself_and_remembered(file, tmp_path, cache, monkeypatch):
-    from workers.engine import program, trial
-    from workers.engine.choice import Choice
+    from workers.engine.compiled import program
+    from workers.engine.compiled.autotune import Choice
+    from workers.engine.tasks import trial
 
     task = task_of(file, tmp_path, args={"units": 7})
     trained(task)

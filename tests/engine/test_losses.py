@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jobs.spec.fit import FitSpec
+from jobs.contracts.fit import FitSpec
 from workers.engine.errors import BadSpec
-from workers.engine.losses import LOSSES, direction, loss_name, measure, metric_names
+from workers.engine.models.losses import LOSSES, direction, loss_name, measure, metric_names
 
 RNG = np.random.default_rng(0)
 CLASSES = RNG.integers(0, 4, 200)

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from jobs.spec.mesh import MeshSpec
-from jobs.spec.variables import Variable
+from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.variables import Variable
 from tests.engine.helpers import spec_of
 from workers.engine.errors import BadLayout
 
@@ -38,7 +38,7 @@ def test_each_device_holds_its_share_of_a_kernel(trained):
 
 
 def test_a_bad_layout_is_refused_before_a_device_is_touched():
-    from workers.engine.mesh import use_mesh
+    from workers.engine.models.mesh import use_mesh
 
     mesh = MeshSpec.model_validate(
         {"shape": [4], "axis_names": ["model"], "batch_axis": None,
@@ -50,7 +50,7 @@ def test_a_bad_layout_is_refused_before_a_device_is_touched():
 
 def test_a_mesh_of_devices_that_are_not_there_is_refused():
     from workers.engine.errors import BadSpec
-    from workers.engine.mesh import use_mesh
+    from workers.engine.models.mesh import use_mesh
 
     mesh = spec_of(mesh={"shape": [64], "axis_names": ["data"]}).mesh
     with pytest.raises(BadSpec, match="takes 64 cpu devices, this process sees"):

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from jobs.spec.fit import FitSpec
-from jobs.spec.optimizers import ARGUMENTS
+from jobs.contracts.fit import FitSpec
+from jobs.contracts.optimizers import ARGUMENTS
 
 EPOCHS, STEPS, RATE = 10, 4, 0.5
 
@@ -15,7 +15,7 @@ def rates_at(steps, **schedule):
     import jax
     import numpy as np
 
-    from workers.engine.optimizer import learning_rate
+    from workers.engine.models.optimizer import learning_rate
 
     fit = FitSpec.model_validate({"epochs": EPOCHS, "learning_rate": RATE, "schedule": schedule})
     return jax.jit(jax.vmap(learning_rate(fit, STEPS)))(np.asarray(steps)).tolist()
@@ -52,7 +52,7 @@ def test_a_schedule_follows_its_formula_over_the_steps(schedule, expected):
 
 @pytest.mark.parametrize("schedule", [None, {"kind": "constant"}, {"kind": "reduce_on_plateau"}])
 def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule):
-    from workers.engine.optimizer import make_optimizer
+    from workers.engine.models.optimizer import make_optimizer
 
     made = make_optimizer(FitSpec.model_validate({"learning_rate": RATE, "schedule": schedule}), STEPS)
     made.learning_rate = 0.25
@@ -63,7 +63,7 @@ def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule):
 def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name):
     import keras
 
-    from workers.engine.optimizer import OPTIMIZERS
+    from workers.engine.models.optimizer import OPTIMIZERS
 
     taken = inspect.signature(getattr(keras.optimizers, OPTIMIZERS[name]).__init__).parameters
     elsewhere = {"self", "kwargs", "name", "learning_rate", "loss_scale_factor", "use_ema", "ema_momentum"}
@@ -73,7 +73,7 @@ def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name)
 
 
 def test_an_optimizer_gets_its_arguments_clipping_and_averages():
-    from workers.engine.optimizer import make_optimizer
+    from workers.engine.models.optimizer import make_optimizer
 
     made = make_optimizer(
         FitSpec.model_validate(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobs.spec.precision import PrecisionSpec
+from jobs.contracts.precision import PrecisionSpec
 from tests.engine.helpers import Memory, profiled, spec_of
-from workers.engine.precision import policy_of
+from workers.engine.models.precision import policy_of
 
 
 def test_input_scaling_and_output_stay_in_float32_unless_overridden():
@@ -25,10 +25,10 @@ def test_the_last_override_that_matches_a_layers_name_wins():
 @pytest.fixture
 def trained(tmp_path):
     from workers.engine.data.dataset import load_dataset
-    from workers.engine.keeper import Keeper
-    from workers.engine.setup import prepare
-    from workers.engine.stopping import Watch
-    from workers.engine.trainer import Plan, Training
+    from workers.engine.training.checkpointing import Keeper
+    from workers.engine.training.early_stopping import Watch
+    from workers.engine.training.prepare import prepare
+    from workers.engine.training.training import Plan, Training
 
     file = profiled(tmp_path / "iris", bundled="iris")
 

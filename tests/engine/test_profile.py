@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jobs.spec.profile import Profile
+from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
 from workers.engine.errors import BadData, BadSpec

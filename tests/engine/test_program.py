@@ -19,7 +19,7 @@ MLPS = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    from jobs.spec.data import DataSpec
+    from jobs.contracts.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     folder = tmp_path_factory.mktemp("program")
@@ -36,9 +36,9 @@ def spec(template, args, fit):
 
 def train(prepared, tmp_path, loop):
     """Train; return the last epoch's figures and every variable."""
-    from workers.engine.keeper import Keeper
-    from workers.engine.trainer import Plan, Training
-    from workers.engine.variables import values
+    from workers.engine.models.variables import values
+    from workers.engine.training.checkpointing import Keeper
+    from workers.engine.training.training import Plan, Training
 
     report = Memory(tmp_path)
     plan = Plan(
@@ -58,8 +58,8 @@ def assert_equal(first, second, rtol=0.0):
 
 @pytest.mark.parametrize("name", MLPS)
 def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
-    from workers.engine.loops import FitLoop, ProgramLoop
-    from workers.engine.setup import prepare
+    from workers.engine.training.loops import FitLoop, ProgramLoop
+    from workers.engine.training.prepare import prepare
 
     def fresh():
         return prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
@@ -78,12 +78,12 @@ def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
 def test_rows_put_in_order_before_an_epoch_and_within_it_train_to_the_same_bits(
     data, tmp_path, monkeypatch, name
 ):
-    from workers.engine import choice
-    from workers.engine.setup import prepare
+    from workers.engine.compiled import autotune
+    from workers.engine.training.prepare import prepare
 
     trained = {}
-    for most in (choice.LAID_OUT_BYTES, 0):
-        monkeypatch.setattr(choice, "LAID_OUT_BYTES", most)
+    for most in (autotune.LAID_OUT_BYTES, 0):
+        monkeypatch.setattr(autotune, "LAID_OUT_BYTES", most)
         monkeypatch.setenv("NPROC", "2")
         prepared = prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
         trained[most] = train(prepared, tmp_path / str(most), prepared.loop(epochs=3))
@@ -92,7 +92,7 @@ def test_rows_put_in_order_before_an_epoch_and_within_it_train_to_the_same_bits(
 
 
 def test_rows_are_put_in_order_where_they_are_few_and_several_threads_would_pick_them(monkeypatch):
-    from workers.engine.choice import LAID_OUT_BYTES, is_laid_out
+    from workers.engine.compiled.autotune import LAID_OUT_BYTES, is_laid_out
 
     monkeypatch.setenv("NPROC", "2")
     assert is_laid_out(LAID_OUT_BYTES)
@@ -103,18 +103,18 @@ def test_rows_are_put_in_order_where_they_are_few_and_several_threads_would_pick
 
 @pytest.mark.parametrize("name", MLPS)
 def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
-    from workers.engine.setup import prepare
-    from workers.engine.stock import Stock
+    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.prepare import prepare
 
     template, args, fit = MLPS[name]
     turned = {key: value / 2 for key, value in args.items() if key in ("dropout", "l2")}
     extra = {key: value / 2 for key, value in fit.get("optimizer_args", {}).items()}
     other = spec(template, {**args, **turned}, {**fit, "learning_rate": 0.03, "optimizer_args": extra})
 
-    stock = Stock()
-    first = stock.prepare(spec(template, args, fit), data, data.parts.train, name="a", seed=1)
+    models = Stock()
+    first = models.prepare(spec(template, args, fit), data, data.parts.train, name="a", seed=1)
     train(first, tmp_path / "first", first.loop(epochs=3))
-    kept = stock.prepare(other, data, data.parts.train, name="b", seed=2)
+    kept = models.prepare(other, data, data.parts.train, name="b", seed=2)
     assert kept.program is first.program
     built = prepare(other, data, data.parts.train, name="b", seed=2)
     assert_equal(
@@ -124,7 +124,7 @@ def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
 
 
 def test_another_shape_gets_a_program_of_its_own(data):
-    from workers.engine.sharing import program_key
+    from workers.engine.compiled.cache_key import program_key
 
     def key(**args):
         return program_key(spec("mlp", {"units": 8, **args}, {}), data, data.parts.train)
@@ -135,14 +135,14 @@ def test_another_shape_gets_a_program_of_its_own(data):
 
 
 def test_every_part_of_a_spec_is_known_to_matter_to_a_program_or_not():
-    from jobs.spec.experiment import ExperimentSpec
-    from workers.engine.sharing import OF_JOBS
+    from jobs.contracts.experiment import ExperimentSpec
+    from workers.engine.compiled.cache_key import OF_JOBS
 
     assert set(ExperimentSpec.model_fields) - OF_JOBS == {"data", "model", "fit", "precision"}
 
 
 def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
-    from workers.engine.sharing import program_key
+    from workers.engine.compiled.cache_key import program_key
 
     def key(momentum):
         fit = {"optimizer": "sgd", "optimizer_args": {"momentum": momentum}}
@@ -154,7 +154,7 @@ def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
 
 
 def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
-    from workers.engine.sharing import program_key
+    from workers.engine.compiled.cache_key import program_key
 
     def key(**fit):
         return program_key(spec("mlp", {"units": 8}, fit), data, data.parts.train)
@@ -167,10 +167,10 @@ def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
 
 
 def test_the_longest_unused_model_leaves_the_stock_first(data, monkeypatch):
-    from workers.engine import stock
+    from workers.engine.training import model_cache
 
-    monkeypatch.setattr(stock, "MOST", 2)
-    kept = stock.Stock()
+    monkeypatch.setattr(model_cache, "MOST", 2)
+    kept = model_cache.Stock()
 
     def program(units):
         asked = spec("mlp", {"units": units}, {})
@@ -196,15 +196,15 @@ WIDE = {
 
 @pytest.mark.parametrize("name", WIDE)
 def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
-    from workers.engine.setup import prepare
-    from workers.engine.stock import Stock
-    from workers.engine.variables import values
+    from workers.engine.models.variables import values
+    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.prepare import prepare
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
     args = {"units": 6, "layers": 2, "activation": "gelu", "batch_norm": "norm" in name}
     asked = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
-    stock = Stock()
-    wide = stock.prepare(asked, data, data.parts.train, name="t", seed=3)
+    models = Stock()
+    wide = models.prepare(asked, data, data.parts.train, name="t", seed=3)
     exact = prepare(asked, data, data.parts.train, name="t", seed=3)
     assert wide.model.get_layer("dense_2").units == 12
     trained, wanted = (
@@ -223,7 +223,7 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
 
 
 def test_a_width_that_is_to_train_for_long_gets_a_program_of_its_own(data):
-    from workers.engine.widths import widened
+    from workers.engine.models.width_padding import widened
 
     def width(**fit):
         search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
@@ -234,14 +234,14 @@ def test_a_width_that_is_to_train_for_long_gets_a_program_of_its_own(data):
 
 
 def test_which_program_a_training_takes_does_not_depend_on_what_was_trained_before(data):
-    from workers.engine.stock import Stock
+    from workers.engine.training.model_cache import Stock
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
-    stock = Stock()
+    models = Stock()
 
     def program(units):
         asked = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
-        return stock.prepare(asked, data, data.parts.train, name="t", seed=0).program
+        return models.prepare(asked, data, data.parts.train, name="t", seed=0).program
 
     shared = program(6)
     shared.trained = 1e6
@@ -250,20 +250,20 @@ def test_which_program_a_training_takes_does_not_depend_on_what_was_trained_befo
 
 
 def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monkeypatch):
-    from workers.engine import feed
-    from workers.engine.setup import prepare
+    from workers.engine.compiled import device_feed
+    from workers.engine.training.prepare import prepare
 
     def trained(folder):
         prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
         return train(prepared, tmp_path / folder, prepared.loop(epochs=3))
 
     whole = trained("whole")
-    monkeypatch.setattr(feed, "RESIDENT_BYTES", 2500)  # two batches a block, the last one shorter
+    monkeypatch.setattr(device_feed, "RESIDENT_BYTES", 2500)  # two batches a block, the last one shorter
     assert_equal(trained("blocks"), whole)
 
 
 def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
-    from workers.engine.setup import prepare
+    from workers.engine.training.prepare import prepare
 
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
     program = prepared.program
@@ -280,8 +280,8 @@ def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
 
 @pytest.mark.parametrize(("seconds", "way"), [(0.85, "one"), (0.95, "many"), (1.2, "many")])
 def test_one_step_a_call_is_taken_where_it_is_clearly_faster(data, monkeypatch, seconds, way):
-    from workers.engine import program as module
-    from workers.engine.setup import prepare
+    from workers.engine.compiled import program as module
+    from workers.engine.training.prepare import prepare
 
     program = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
     now, took = [0.0], {"many": 1.0, "one": seconds}
@@ -307,7 +307,7 @@ def test_one_step_a_call_is_taken_where_it_is_clearly_faster(data, monkeypatch, 
 def test_a_model_that_convolves_for_long_begins_with_one_step_a_call(rows, layers, way):
     import keras
 
-    from workers.engine.choice import guess
+    from workers.engine.compiled.autotune import guess
 
     made = [getattr(keras.layers, name)(*args) for name, *args in layers]
     inner = keras.Sequential([keras.Input((28, 28, 1)), *made])
@@ -316,7 +316,7 @@ def test_a_model_that_convolves_for_long_begins_with_one_step_a_call(rows, layer
 
 
 def test_timing_both_ways_is_not_worth_it_for_what_soon_ends(data):
-    from workers.engine.setup import prepare
+    from workers.engine.training.prepare import prepare
 
     program = prepare(spec("mlp", {"units": 5}, {}), data, data.parts.train, name="t", seed=3).program
     program.trained, program.steps = 5.0, 5000
@@ -335,11 +335,11 @@ def spin(seconds):
 
 
 def test_kept_models_share_the_rows_that_they_train_on(data):
-    from workers.engine.stock import Stock
+    from workers.engine.training.model_cache import Stock
 
-    stock = Stock()
+    models = Stock()
     models = [
-        stock.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
+        models.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
         for units in (2, 3)
     ]
     assert models[0].batches.x is models[1].batches.x

@@ -4,14 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.spec.after import Ensemble, Quantize
-from jobs.spec.task import EnsembleTask, QuantizeTask
+from jobs.contracts.after import Ensemble, Quantize
+from jobs.contracts.task import EnsembleTask, QuantizeTask
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
-from workers.engine import ensemble, quantize
-from workers.engine.int8 import NotQuantizable, compare_layers, quantize_file
-from workers.engine.modelfile import load_model
-from workers.engine.predict import Predictor
-from workers.engine.quantize import agreement, warnings
+from workers.engine.models.files import load_model
+from workers.engine.models.int8 import NotQuantizable, compare_layers, quantize_file
+from workers.engine.models.predict import Predictor
+from workers.engine.tasks import ensemble, quantize
+from workers.engine.tasks.quantize import agreement, warnings
 
 X = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.contracts.pruning import Verdict
+from jobs.contracts.task import TrialTask
 from jobs.models import DatasetVersion
 from jobs.queries import metrics
-from jobs.spec.pruning import Verdict
-from jobs.spec.task import TrialTask
 from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker
 from tests.engine.helpers import Memory, profiled
 from tests.engine.training import blobs_file, train_on
 from tests.jobs.test_rungs import CLIMB, FIT, climb
 from tests.jobs.yard import Yard, make_yard
-from workers.engine.checkpoint import read
+from workers.engine.training.checkpoint import read
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_promoted_trials_go_on_from_their_checkpoints_as_if_they_had_never_stopp
 def test_executions_that_climb_in_one_call_are_recorded_each_for_itself(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.choice import Choice
+    from workers.engine.compiled.autotune import Choice
 
     search = CLIMB | {"max_trials": 4, "executions_per_trial": 2}
     worker, found = EngineWorker(tmp_path / "work"), []
@@ -84,7 +84,7 @@ def test_executions_that_climb_in_one_call_are_recorded_each_for_itself(
 
 def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
     """Train the same trial to the end at once; return its last checkpoint."""
-    from workers.engine import trial
+    from workers.engine.tasks import trial
 
     alone = plan.model_copy(update={"until": None, "waits": False})
     task = worker.tasks[0].model_copy(
@@ -100,9 +100,9 @@ def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
 def test_a_trial_whose_objective_is_never_a_number_fails_alone(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine import trainer
+    from workers.engine.training import training
 
-    monkeypatch.setattr(trainer, "measure", lambda *_: {"loss": float("nan")})
+    monkeypatch.setattr(training, "measure", lambda *_: {"loss": float("nan")})
     worker = EngineWorker(tmp_path / "work")
     job = iris.submit(search=CLIMB | {"max_consecutive_failures": 1}, fit=FIT)
     climb(worker, job)
@@ -139,11 +139,11 @@ def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, t
 def test_a_pruner_stops_what_is_no_number_and_judges_no_trial_that_was_completed_before(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine import pruning, trainer
+    from workers.engine.training import pruning, training
 
-    measure, calls = trainer.measure, count()
+    measure, calls = training.measure, count()
     monkeypatch.setattr(
-        trainer, "measure", lambda *of: measure(*of) if next(calls) < 10 else {"loss": float("nan")}
+        training, "measure", lambda *of: measure(*of) if next(calls) < 10 else {"loss": float("nan")}
     )
     worker = EngineWorker(tmp_path / "work")
     search = {**CLIMB, "algorithm": "random", "max_trials": 6, "pruner": {"kind": "median"}}

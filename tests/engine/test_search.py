@@ -11,9 +11,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from jobs.spec.search import RUNGS, Algorithm
-from jobs.spec.search_space import check_values, grid, grid_size
-from jobs.spec.suggest import SuggestRequest, TrialRow
+from jobs.contracts.search import RUNGS, Algorithm
+from jobs.contracts.search_space import check_values, grid
+from jobs.contracts.space_size import grid_size
+from jobs.contracts.suggest import SuggestRequest, TrialRow
 from tests.engine.searching import ask, finished, items, play, search, values_of
 from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.bayesian import tamed
@@ -257,7 +258,7 @@ def test_parzen_estimators_weigh_several_objectives():
 def test_cheap_algorithms_import_nothing_large():
     code = (
         "import sys; from workers.engine.search.suggest import CHEAP, suggest;"
-        "from jobs.spec.suggest import SuggestRequest as R;"
+        "from jobs.contracts.suggest import SuggestRequest as R;"
         f"s = {{'space': {SMALL!r}}};"
         "[suggest(R.model_validate({'search': {**s, 'algorithm': a}})) for a in CHEAP];"
         "sys.exit(bool({'keras', 'jax', 'keras_tuner', 'optuna', 'sklearn', 'numpy'} & set(sys.modules)))"

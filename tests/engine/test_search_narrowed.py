@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from jobs.spec.narrowing import holds, narrowed
-from jobs.spec.search import RUNGS, Algorithm
-from jobs.spec.search_space import check_values, grid
-from jobs.spec.suggest import TrialRow
+from jobs.contracts.narrowing import holds, narrowed
+from jobs.contracts.search import RUNGS, Algorithm
+from jobs.contracts.search_space import check_values, grid
+from jobs.contracts.suggest import TrialRow
 from tests.engine.searching import ask, items, search, values_of
 
 WIDE = search(

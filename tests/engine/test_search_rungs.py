@@ -7,8 +7,8 @@ from collections import Counter
 import optuna
 import pytest
 
-from jobs.spec.rungs import RungOptions, brackets, epochs_of, ladder
-from jobs.spec.suggest import SuggestRequest
+from jobs.contracts.rungs import RungOptions, brackets, epochs_of, ladder
+from jobs.contracts.suggest import SuggestRequest
 from tests.engine.searching import finished, play, row, search
 from workers.engine.search.suggest import suggest
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from jobs.spec.mesh import LayoutRule, MeshSpec
-from jobs.spec.profile import Profile
-from jobs.spec.variables import (
+from jobs.contracts.mesh import LayoutRule, MeshSpec
+from jobs.contracts.profile import Profile
+from jobs.contracts.variables import (
     Variable,
     check_layout,
     memory_per_device,
@@ -39,7 +39,7 @@ def image_profile(**changes):
 def built(template, args, profile, **parts):
     import numpy as np
 
-    from workers.engine.build import Scaling, build
+    from workers.engine.models.build import Scaling, build
 
     spec = spec_of("d", template, args=args, **parts)
     last = profile.input_shape[-1]
@@ -61,7 +61,7 @@ def test_the_list_is_what_keras_builds(template, args, task):
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion"])
 def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
-    from workers.engine.optimizer import make_optimizer
+    from workers.engine.models.optimizer import make_optimizer
 
     spec, model = built("mlp", {"units": 4}, image_profile(), fit={"optimizer": optimizer})
     made = make_optimizer(spec.fit, 1)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.spec.task import DatasetFile
+from jobs.contracts.task import DatasetFile
 from tests.engine.helpers import Memory, blobs, profiled, spec_of
 
 BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}
@@ -28,11 +28,11 @@ def train_on(
     file: DatasetFile, folder: Path, *, wants=(), resume=None, patience=None, prune=None, **parts
 ) -> Trained:
     """Train on `file`; checkpoints go to `folder`."""
-    from workers.engine import trainer
     from workers.engine.data.dataset import load_dataset
-    from workers.engine.keeper import Keeper
-    from workers.engine.setup import prepare
-    from workers.engine.stopping import Watch
+    from workers.engine.training import training
+    from workers.engine.training.checkpointing import Keeper
+    from workers.engine.training.early_stopping import Watch
+    from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
     dataset = load_dataset(file, spec.data)
@@ -40,7 +40,7 @@ def train_on(
     report = Memory(folder.parent)
     report.wants = list(wants)
     stop = Watch("val_loss", "min", patience) if patience is not None else None
-    plan = trainer.Plan(
+    plan = training.Plan(
         model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=spec.fit.epochs),
         validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
         best=Watch("val_loss", "min"), stop=stop,
@@ -48,5 +48,5 @@ def train_on(
         report=report, pace=lambda done: report.progress(done), hook=prepared.hook(),
         prune=prune,
     )  # fmt: skip
-    training = trainer.Training(plan)
-    return Trained(training, training.run(resume), report)
+    run = training.Training(plan)
+    return Trained(run, run.run(resume), report)

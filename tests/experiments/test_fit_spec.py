@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.spec import checks, plan
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan import Situation
-from jobs.spec.problems import problems
-from jobs.spec.profile import Profile
-from jobs.spec.search_space import Value
-from jobs.spec.values import apply_values
+from jobs.contracts import checks, plan
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.plan import Situation
+from jobs.contracts.problems import problems
+from jobs.contracts.profile import Profile
+from jobs.contracts.search_space import Value
+from jobs.contracts.values import apply_values
 from tests.datasets.making import DIABETES, DIGITS
 
 DIGITS_PROFILE, DIABETES_PROFILE = Profile.model_validate(DIGITS), Profile.model_validate(DIABETES)

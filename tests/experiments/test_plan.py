@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from jobs.contracts import measures, space_size
+from jobs.contracts.search_space import FloatParameter
 from jobs.queries import plan
-from jobs.spec import extent, measures
-from jobs.spec.search_space import FloatParameter
 from tests.experiments.conftest import World
 from tests.factories import make_experiment, make_job, make_trials
 
@@ -77,7 +77,7 @@ def test_the_size_of_a_space_is_told_once(
 def test_many_continuous_hyperparameters_are_counted() -> None:
     space = tuple(FloatParameter(**{**FREE, "name": name}) for name in "abcd")
     told = "continuous in 4 hyperparameters; a grid over it would use 10\u202f000 points"
-    assert str(extent.of(space)) == told
+    assert str(space_size.of(space)) == told
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
@@ -288,7 +288,7 @@ def test_warnings_say_what_may_surprise(world: World, spec: dict[str, Any]) -> N
 
 
 def test_names_agree_with_the_engine() -> None:
-    losses = pytest.importorskip("workers.engine.losses")
+    losses = pytest.importorskip("workers.engine.models.losses")
     assert {name: tasks for name, (tasks, _, _) in losses.LOSSES.items()} == measures.LOSSES
     assert {name: (tasks, way) for name, (tasks, _, way) in losses.METRICS.items()} == measures.METRICS
     assert measures.DEFAULT_METRICS == losses.DEFAULT_METRICS

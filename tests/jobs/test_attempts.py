@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from jobs import clock
-from jobs.actions import attempts, control, endings, pipeline, schedule
+from jobs.actions import attempt_end, attempts, control, pipeline, schedule
+from jobs.contracts import events as said
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries, Worker
 from jobs.queries import jobs as shown
-from jobs.queries.chunks import unpack_events
-from jobs.spec import events as said
+from jobs.queries.codec import unpack_events
 from jobs.states import Outcome
 from jobs.store import StoredFile
 from tests.jobs.yard import PretendWorker, Yard
@@ -53,7 +53,7 @@ def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "running"}
     control.kill(job, by=yard.owner)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "killed"}
-    endings.finish(attempt.pk, Outcome.KILLED)
+    attempt_end.finish(attempt.pk, Outcome.KILLED)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
     job.refresh_from_db()
     assert job.state == "stopped"
@@ -62,7 +62,7 @@ def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
 def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     worker.say(attempt, said.Started(time=1.0), said.Log(time=2.0, line="hello"))
-    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     found = all_events(job)
     assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
     assert [e["type"] for e in found] == ["state", "state", "state", "attempt", "log", "state"]
@@ -82,7 +82,7 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     first = placed(worker)
     worker.say(first, said.Started(time=1.0))
     expire(first)
-    assert endings.reap() == 1
+    assert attempt_end.reap() == 1
     job.refresh_from_db()
     assert (job.state, job.restarts) == ("retrying", 1)
 
@@ -91,14 +91,14 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     with pytest.raises(StaleFence):
         worker.say(first, said.Log(time=3.0, line="I am still here"))
     with pytest.raises(StaleFence):
-        endings.finish(first.pk, Outcome.COMPLETED, result={})
+        attempt_end.finish(first.pk, Outcome.COMPLETED, result={})
     assert "I am still here" not in str(all_events(job))
 
 
 def buried(worker: PretendWorker, **differs: Any) -> Worker:
     """Somebody finds what the worker's dead node has left."""
     row = Worker.objects.get(pk=worker.row.pk)
-    endings.bury(row.pk, **{"name": row.name, "pid": row.pid} | differs)
+    attempt_end.bury(row.pk, **{"name": row.name, "pid": row.pid} | differs)
     row.refresh_from_db()
     return row
 
@@ -125,7 +125,7 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_successor_of_its_worker_from_s
         raise RuntimeError("a bug")
 
     placed(worker)
-    monkeypatch.setattr(endings, "_lost_job", refuse)
+    monkeypatch.setattr(attempt_end, "_lost_job", refuse)
     assert buried(worker).state == "lost"
 
 
@@ -143,7 +143,7 @@ def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: Preten
     Job.objects.filter(pk=job.pk).update(max_restarts=1)
     for _ in range(2):
         expire(placed(worker))
-        endings.reap()
+        attempt_end.reap()
     job.refresh_from_db()
     assert job.state == "failed"
     assert job.error["code"] == "too_many_restarts"
@@ -157,8 +157,8 @@ def test_an_end_that_cannot_be_taken_in_still_frees_the_slots(
 
     attempt = placed(worker)
     expire(attempt)
-    monkeypatch.setattr(endings, "_lost_job", refuse)
-    endings.reap()
+    monkeypatch.setattr(attempt_end, "_lost_job", refuse)
+    attempt_end.reap()
     attempt.refresh_from_db()
     job.refresh_from_db()
     assert (attempt.state, job.state, job.error["code"]) == ("ended", "failed", "internal")
@@ -166,7 +166,7 @@ def test_an_end_that_cannot_be_taken_in_still_frees_the_slots(
 
 def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    endings.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
     job.refresh_from_db()
     assert (job.state, job.restarts) == ("retrying", 0)
 
@@ -179,7 +179,7 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     job.refresh_from_db()
     control.pause(job, by=yard.owner)
     expire(attempt)
-    endings.reap()
+    attempt_end.reap()
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"
@@ -214,10 +214,10 @@ def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorke
 
 def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
-    endings.finish(attempt.pk, Outcome.COMPLETED, result={})
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     with pytest.raises(StaleFence):
-        endings.finish(attempt.pk, Outcome.FAILED, error={})
+        attempt_end.finish(attempt.pk, Outcome.FAILED, error={})
 
 
 def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
@@ -228,6 +228,6 @@ def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
     job.refresh_from_db()
     control.stop(job, by=yard.owner)
     assert job.state == "stopping"
-    endings.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
     job.refresh_from_db()
     assert (job.state, job.results["best_epoch"]) == ("stopped", 3)

@@ -9,17 +9,17 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempts, control, endings, pipeline, schedule, tasks, trials
+from jobs.actions import attempt_end, attempts, control, pipeline, schedule, tasks, trials
+from jobs.contracts import events as said
+from jobs.contracts.task import TrialTask
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries import batches
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
-from jobs.spec import events as said
-from jobs.spec.task import TrialTask
 from jobs.states import Outcome
 from jobs.store import LocalStore
-from tests.jobs.test_trial_goes_on import keep
+from tests.jobs.test_trial_continues import keep
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, suggest_from_grid
 
 WIDE: dict[str, Any] = SEARCH | {
@@ -39,7 +39,7 @@ def batch_of(yard: Yard, worker: PretendWorker, *, seconds: float = 0.5, **searc
     job, (first,) = placed_search(yard, worker, **(WIDE | search))
     (trial,) = first.trials.all()
     worker.say(first, said.Started(time=time.time()), begun(trial, ago=seconds), ended(trial))
-    endings.finish(first.pk, Outcome.COMPLETED)
+    attempt_end.finish(first.pk, Outcome.COMPLETED)
     return next_batch(job, worker)
 
 
@@ -77,7 +77,7 @@ def test_trials_given_back_while_others_are_being_placed_are_not_overtaken(
     look = schedule._pools
 
     def lost_meanwhile() -> dict[str, schedule.Pool]:
-        endings.finish(attempt.pk, Outcome.LOST)
+        attempt_end.finish(attempt.pk, Outcome.LOST)
         return look()
 
     monkeypatch.setattr(schedule, "_pools", lost_meanwhile)
@@ -149,7 +149,7 @@ def test_a_lost_runner_costs_a_restart_of_the_trial_it_was_at_and_nothing_else(
     done, at, *_ = attempt.trials.order_by("number")
     solo.run_trial(attempt, done)
     solo.say(attempt, begun(at))
-    endings.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
     assert set(states(attempt)) == {"completed", "queued"}
     assert {t.number: t.restarts for t in attempt.trials.all() if t.restarts} == {at.number: 1}
 
@@ -163,7 +163,7 @@ def test_a_stale_attempt_changes_no_trial(yard: Yard, solo: PretendWorker) -> No
     at = stale.trials.order_by("number")[0]
     solo.say(stale, begun(at))
     Attempt.objects.filter(pk=stale.pk).update(lease_until=clock.seconds_from_now(-1))
-    endings.reap()
+    attempt_end.reap()
     newer = next_batch(stale.job, solo)
     solo.say(newer, begun(at))
     with pytest.raises(StaleFence):
@@ -204,7 +204,7 @@ def test_a_task_that_fails_for_itself_takes_the_trial_it_was_at_along(
 ) -> None:
     attempt = batch_of(yard, solo)
     solo.say(attempt, begun(attempt.trials.order_by("number")[0]))
-    endings.finish(attempt.pk, Outcome.FAILED, error={"code": "out_of_memory", "message": "too large"})
+    attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "out_of_memory", "message": "too large"})
     assert sorted(states(attempt), key="failed".__ne__) == ["failed"] + ["queued"] * (
         len(states(attempt)) - 1
     )
@@ -214,7 +214,7 @@ def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_it_ends_some_day
     yard: Yard, solo: PretendWorker
 ) -> None:
     attempt = batch_of(yard, solo)
-    endings.finish(attempt.pk, Outcome.FAILED, error={"code": "bad_data", "message": "no such column"})
+    attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "bad_data", "message": "no such column"})
     assert states(attempt)[0] == "failed"
     assert set(states(attempt)[1:]) == {"queued"}
 
@@ -227,7 +227,7 @@ def test_what_had_not_begun_pauses_and_stops_with_the_rest(
     solo.say(attempt, begun(attempt.trials.order_by("number")[0]))
     getattr(control, wish)(attempt.job, by=yard.owner)
     assert set(states(attempt)) == {"running", "queued"}, "its runner still has them"
-    endings.finish(attempt.pk, outcome)
+    attempt_end.finish(attempt.pk, outcome)
     pipeline.advance_all()
     assert set(states(attempt)) == {str(outcome)}
     assert Job.objects.get(pk=attempt.job_id).state == outcome
@@ -241,7 +241,7 @@ def test_failures_in_a_row_end_the_search_and_stop_the_rest_of_the_batch(
         solo.say(attempt, begun(trial), ended(trial, "out of luck"))
     pipeline.advance_all()
     assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "stopped"}
-    endings.finish(attempt.pk, Outcome.STOPPED)
+    attempt_end.finish(attempt.pk, Outcome.STOPPED)
     pipeline.advance_all()
     job = Job.objects.get(pk=attempt.job_id)
     assert (job.state, job.error["code"]) == ("failed", "trials_keep_failing")
@@ -318,7 +318,7 @@ def test_a_trial_queued_again_is_no_longer_the_attempts_that_has_brought_it_to_i
     assert first.executions.get().state == "queued", "what it says now is not believed"
     for trial in rest:
         solo.run_trial(attempt, trial)
-    endings.finish(attempt.pk, Outcome.COMPLETED)
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED)
     first.refresh_from_db()
     assert (first.state, first.error, first.started) == ("queued", None, None)
     again = next_batch(attempt.job, solo)

@@ -8,13 +8,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs.actions import attempts, endings, metrics, schedule
+from jobs.actions import attempt_end, attempts, metrics, schedule
+from jobs.contracts import events as said
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, MetricChunk
 from jobs.queries import events as event_log
 from jobs.queries import metrics as curves
-from jobs.queries.chunks import pack_columns, unpack_columns
-from jobs.spec import events as said
+from jobs.queries.codec import pack_columns, unpack_columns
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard
 
@@ -116,7 +116,7 @@ def test_a_commit_costs_as_many_statements_however_long_its_series_are(
 def test_a_fenced_runner_writes_no_point(job: Job, attempt: Attempt, worker: PretendWorker) -> None:
     worker.say(attempt, table(1, 1, "loss"))
     head = event_log.head([job.pk])
-    endings.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test says so"})
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test says so"})
     after = event_log.head([job.pk])
     with pytest.raises(StaleFence):
         worker.say(attempt, table(2, 1, "loss"))

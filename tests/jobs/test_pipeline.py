@@ -1,10 +1,10 @@
 import pytest
 
-from jobs.actions import after, control, endings, pipeline, schedule, trials
+from jobs.actions import after, attempt_end, control, pipeline, schedule, trials
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import BadInput, StaleState
 from jobs.models import Job
 from jobs.queries import steps
-from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, spec, turn, until_final
 
@@ -63,7 +63,7 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
         turn(worker, job)
     schedule.place()
     first, second = worker.claim_all()
-    endings.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
+    attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
     worker.run(second)
     for _ in range(4):
         turn(worker, job)
@@ -80,11 +80,11 @@ def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, (first, second) = placed_search(yard, worker, max_consecutive_failures=2)
-    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "starting"
-    endings.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    attempt_end.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "failed"
@@ -112,7 +112,7 @@ def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, (first, second) = placed_search(yard, worker, max_consecutive_failures=1)
-    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     for _ in range(3):
         pipeline.advance_all()
     assert job.trials.count() == 2
@@ -128,7 +128,7 @@ def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial
 
 def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
     _, (first, _) = placed_search(yard, worker)
-    endings.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
     trials.retry(seen_by_one, by=yard.owner)
     schedule.place()
@@ -162,7 +162,7 @@ def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worke
     control.pause(job, by=yard.owner)
     assert (job.state, job.desired) == ("starting", "paused")
     for attempt in held:
-        endings.finish(attempt.pk, Outcome.PAUSED)
+        attempt_end.finish(attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"

@@ -13,12 +13,12 @@ import pytest
 from django.db import connections, transaction
 
 from jobs import clock, scheduler
-from jobs.actions import attempts, endings, events, schedule
+from jobs.actions import attempt_end, attempts, events, schedule
+from jobs.contracts import events as said
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow
 from jobs.queries import events as event_log
 from jobs.queries import metrics as metric_log
-from jobs.spec import events as said
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, make_yard
 
@@ -76,7 +76,7 @@ def test_of_many_claims_of_one_attempt_one_wins(yard: Yard, worker: PretendWorke
         ends = at_once(*[lambda pk=attempt.pk: attempts.claim(pk, worker_id=worker.row.pk)] * THREADS)
         assert sum(isinstance(end, Attempt) for end in ends) == 1, ends
         assert ends.count(None) == THREADS - 1
-        endings.finish(attempt.pk, Outcome.COMPLETED, result={})
+        attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
 
 
 def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
@@ -134,7 +134,7 @@ def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker:
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.now() - timedelta(milliseconds=1))
         renewed, reaped = at_once(
-            lambda pk=attempt.pk: attempts.renew(worker.row.pk, [pk]), lambda: endings.reap()
+            lambda pk=attempt.pk: attempts.renew(worker.row.pk, [pk]), lambda: attempt_end.reap()
         )
         attempt.refresh_from_db()
         if reaped == 1:
@@ -143,7 +143,7 @@ def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker:
         else:
             assert attempt.state == "running"
             assert attempt.pk in renewed
-            endings.finish(attempt.pk, Outcome.COMPLETED, result={})
+            attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
         Job.objects.all().update(state="stopped")
 
 
@@ -153,8 +153,8 @@ def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWork
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         worker.say(attempt, said.Started(time=1.0))
         ends = at_once(
-            lambda pk=attempt.pk: endings.finish(pk, Outcome.COMPLETED, result={}),
-            lambda pk=attempt.pk: endings.finish(pk, Outcome.LOST),
+            lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.COMPLETED, result={}),
+            lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.LOST),
         )
         assert sum(end is None for end in ends) == 1, ends
         finals = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "state"]

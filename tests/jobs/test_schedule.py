@@ -1,7 +1,7 @@
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import endings, pipeline, schedule, workers
+from jobs.actions import attempt_end, pipeline, schedule, workers
 from jobs.models import Attempt, Job, Project, Worker
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
@@ -87,7 +87,7 @@ def test_a_silent_worker_is_declared_lost_and_its_work_goes_back(yard: Yard) -> 
     Worker.objects.update(lease_until=past)
     Attempt.objects.update(lease_until=past)
     schedule.sweep_workers()
-    endings.reap()
+    attempt_end.reap()
     job.refresh_from_db()
     assert (job.state, Worker.objects.get().state) == ("retrying", "lost")
     assert not workers.heartbeat(worker.row.pk, devices=[], info={})

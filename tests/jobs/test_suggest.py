@@ -6,9 +6,9 @@ import pytest
 
 from jobs.actions import control, pipeline, suggest
 from jobs.actions.transition import move_trial
+from jobs.contracts.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
-from jobs.spec.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.states import TrialState
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final
 

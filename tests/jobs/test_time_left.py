@@ -8,10 +8,10 @@ from typing import Any, Self
 import pytest
 from django.utils import timezone
 
-from jobs.actions import control, endings, pipeline, schedule
+from jobs.actions import attempt_end, control, pipeline, schedule
+from jobs.contracts import events as said
 from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries import progress
-from jobs.spec import events as said
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 
@@ -254,7 +254,7 @@ def test_before_a_trial_has_ended_its_epochs_tell_how_long_the_rest_takes(at_wor
 def test_a_first_trial_that_goes_on_after_a_pause_is_timed_from_there(yard: Yard, at_work: Underway) -> None:
     at_work.tell(at_work.attempt, 1)
     control.pause(at_work.attempt.job, by=yard.owner)
-    endings.finish(at_work.attempt.pk, Outcome.PAUSED)
+    attempt_end.finish(at_work.attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     Trial.objects.filter(pk=at_work.trial.pk).update(started=timezone.now() - dt.timedelta(hours=5))
     control.resume(Job.objects.get(pk=at_work.job.pk), by=yard.owner)

@@ -4,7 +4,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.actions import attempts, endings, pipeline, schedule, submit, suggest, workers
+from jobs.actions import attempt_end, attempts, pipeline, schedule, submit, suggest, workers
+from jobs.contracts import events as said
+from jobs.contracts.events import RunnerEvent
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.search_space import grid
+from jobs.contracts.suggest import Answer, Suggestion
 from jobs.models import (
     Artifact,
     Attempt,
@@ -19,11 +24,6 @@ from jobs.models import (
     User,
 )
 from jobs.models import Worker as WorkerRow
-from jobs.spec import events as said
-from jobs.spec.events import RunnerEvent
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.search_space import grid
-from jobs.spec.suggest import Answer, Suggestion
 from jobs.states import Outcome
 from jobs.store import StoredFile
 
@@ -120,7 +120,9 @@ class PretendWorker:
         self.say(attempt, said.Started(time=time.time()))
         for trial in attempt.trials.order_by("number"):
             self.run_trial(attempt, trial, score=score)
-        endings.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": {"validation": {"accuracy": score}}})
+        attempt_end.finish(
+            attempt.pk, Outcome.COMPLETED, result={"metrics": {"validation": {"accuracy": score}}}
+        )
 
     def run_trial(self, attempt: Attempt, trial: Trial, *, score: float = 0.9) -> None:
         """Let one trial of an attempt begin and complete."""

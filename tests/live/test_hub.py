@@ -1,6 +1,6 @@
 """What a web process keeps in memory for the readers of a job."""
 
-from jobs.queries.chunks import Event
+from jobs.queries.codec import Event
 from webapp.live.hub import RING_EVENTS, RING_POINTS, Watch
 
 

@@ -13,7 +13,7 @@ from tests.people import browser_of
 from tests.registry.conftest import Yard
 from workers.engine.data.encode import encode
 from workers.engine.data.table import Table
-from workers.engine.profile import make_profile
+from workers.engine.tasks.profile import make_profile
 
 ROOMS = profile(
     target="kind",

@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 
 from jobs.actions import audit, promotions, registration, releases
+from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
-from jobs.spec.release import ReplicaReport, SignedRelease
 from jobs.store import store
 from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard, judge
 

@@ -13,9 +13,9 @@ import pytest
 from django.db import connections, transaction
 
 from jobs.actions import audit, promotions, releases
+from jobs.contracts.release import SignedRelease
 from jobs.errors import Conflict, StaleState
 from jobs.models import Decision, PromotionRequest, ReleaseRecord
-from jobs.spec.release import SignedRelease
 from tests.registry.conftest import Yard, make_yard
 
 ROUNDS = 50

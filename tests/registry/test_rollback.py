@@ -5,9 +5,9 @@ from django.conf import settings
 
 from jobs import signing
 from jobs.actions import promotions, releases
+from jobs.contracts.release import SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden
 from jobs.models import AuditEvent, ReleaseRecord
-from jobs.spec.release import SignedRelease
 from tests.registry.conftest import Yard
 
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jobs.spec.control import Checkpoint, Control, Recorded, Start, Yield
-from jobs.spec.events import FINAL, RUNNER_EVENT, RunnerEvent
-from jobs.spec.task import Task
+from jobs.contracts.control import Checkpoint, Control, Recorded, Start, Yield
+from jobs.contracts.events import FINAL, RUNNER_EVENT, RunnerEvent
+from jobs.contracts.task import Task
 from tests.runner.forks import ROOT, Forked, ForkServer
 
 PATIENCE = 120.0

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from jobs.spec.task import ExecutionPlan, TrainTask, TrialPlan, TrialTask
+from jobs.contracts.task import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from tests.engine.helpers import profiled, spec_of
 
 FAST = {"epochs": 6, "batch_size": 64, "learning_rate": 0.01}

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec.task import CheckpointFolder
+from jobs.contracts.task import CheckpointFolder
 from tests.runner.forks import fork_server
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, train_task
-from workers.engine import checkpoint
 from workers.engine.data.store import file_digest
-from workers.engine.keeper import INTERVAL
 from workers.engine.killpoint import VARIABLE
+from workers.engine.training import checkpoint
+from workers.engine.training.checkpointing import INTERVAL
 
 SPEC = {
     "args": {"units": 8, "dropout": 0.3, "batch_norm": True},

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.spec.control import Compare
-from jobs.spec.pruning import Curve
-from jobs.spec.task import ProfileTask
+from jobs.contracts.control import Compare
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import ProfileTask
 from tests.runner.harness import ROOT, profile_of, runner
 from tests.runner.tasks import FAST, profiled, train_task, trial_task
 
@@ -180,7 +180,7 @@ def test_a_task_for_another_environment_is_refused(warm, base, iris):
 
 
 def test_a_file_that_is_no_task_is_a_failure_not_a_crash(warm, base):
-    from jobs.spec.control import Start
+    from jobs.contracts.control import Start
 
     (base / "odd.json").write_text('{"kind": "nonsense"}')
     before = len(warm.events)

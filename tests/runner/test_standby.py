@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.spec.control import Start
-from jobs.spec.events import RUNNER_EVENT, Failed, Result
+from jobs.contracts.control import Start
+from jobs.contracts.events import RUNNER_EVENT, Failed, Result
 from tests.runner.tasks import profiled, trial_task
 from workers.runner.environment import Environment
+from workers.supervise.fork_servers import Nursery
 from workers.supervise.launch import RUNNER
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import Nursery
 from workers.supervise.pool import Key, RunnerPool
 from workers.supervise.process import RunnerProcess
 

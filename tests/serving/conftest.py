@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from jobs.spec.release import Release, ReleasedVersion
+from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running
 

@@ -21,7 +21,7 @@ import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from jobs.spec.release import Release, ReleasedVersion, SignedRelease
+from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
 
 OWN_TOKEN = "ty_own"
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jobs.spec.signature import TensorSpec
+from jobs.contracts.signature import TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
 

@@ -7,7 +7,7 @@ import httpx
 import psutil
 import pytest
 
-from jobs.spec.release import Release, ReleasedVersion
+from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running, until
 from .load import Load

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.oip import encode_infer, encode_metadata, model_route, parse_infer
 from workers.serving.protocols.target import Target

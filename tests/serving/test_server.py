@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from jobs.spec.release import Release, ReleasedVersion
+from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running, until
 

@@ -5,7 +5,7 @@ import time
 
 import httpx
 
-from jobs.spec.release import Release, ReleasedVersion
+from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, until
 from .load import Load

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from jobs.spec.events import Log, Metric, Points, RunnerEvent
-from jobs.spec.pruning import Curve
-from jobs.spec.task import ProfileTask, Task
+from jobs.contracts.events import Log, Metric, Points, RunnerEvent
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import ProfileTask, Task
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker

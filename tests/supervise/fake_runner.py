@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.runner.leash import tie_to_parent
+from workers.runner.parent_death import tie_to_parent
 
 EPOCH = 0.02
 LONG_EPOCH = 0.25

@@ -8,8 +8,8 @@ import signal
 import psutil
 import pytest
 
+from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Metric, Progress, Started
 from jobs.errors import StaleFence, StaleState
-from jobs.spec.events import ArtifactWritten, CheckpointCommitted, Metric, Progress, Started
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import SECRET, Bench, until
 from workers.supervise.endings import Ending

@@ -50,7 +50,7 @@ def test_a_project_has_a_cache_of_its_own_and_a_job_without_one_too() -> None:
 
 
 def test_a_program_that_could_not_be_read_is_replaced_whole(tmp_path: Path) -> None:
-    from workers.engine.compilecache import FileCache
+    from workers.engine.compiled.cache import FileCache
 
     cache = FileCache(tmp_path)
     assert cache.get("key") is None
@@ -61,7 +61,7 @@ def test_a_program_that_could_not_be_read_is_replaced_whole(tmp_path: Path) -> N
 
 
 def test_reading_a_program_marks_it_as_used(tmp_path: Path) -> None:
-    from workers.engine.compilecache import FileCache
+    from workers.engine.compiled.cache import FileCache
 
     path = program(tmp_path, "key", age=DAY)
     FileCache(tmp_path).get("key")

@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.spec.control import Start
+from jobs.contracts.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.runner.environment import Environment
 from workers.supervise import forkserver
+from workers.supervise.fork_servers import Nursery
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import Nursery
 from workers.supervise.pool import Key, RunnerPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")

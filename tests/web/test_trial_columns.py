@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from jobs.actions import analyses, events, trials
 from jobs.actions.transition import move_trial
+from jobs.contracts.analysis import ImportanceRequest
+from jobs.contracts.search_space import ChoiceParameter, FloatParameter, IntParameter
 from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial
 from jobs.queries import columns, exports, importance, timeline
-from jobs.queries.chunks import pack_columns
-from jobs.spec.analysis import ImportanceRequest
-from jobs.spec.search_space import ChoiceParameter, FloatParameter, IntParameter
+from jobs.queries.codec import pack_columns
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of
 from webapp import analysis

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from jobs.contracts.warm_start import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
-from jobs.spec.warm import Warm
 from tests import factories
 from tests.people import People, browser_of
 

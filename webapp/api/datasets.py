@@ -9,11 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 from jobs import access
 from jobs.actions import datasets as actions
 from jobs.actions.datasets import Roles
+from jobs.contracts.data import Slug as DataSlug
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
-from jobs.spec.data import Slug as DataSlug
-from jobs.spec.problems import Problem
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.media import form_text, is_multipart, read_json

@@ -9,10 +9,10 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
+from jobs.contracts.problems import Problem
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries import plan
-from jobs.spec.problems import Problem
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor

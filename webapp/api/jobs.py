@@ -9,14 +9,14 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit, trials
+from jobs.contracts.problems import Problem
+from jobs.contracts.search_space import Value
 from jobs.errors import BadInput
 from jobs.models import Checkpoint, Job, Trial
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics as metric_log
-from jobs.queries import outcomes, underway
-from jobs.spec.problems import Problem
-from jobs.spec.search_space import Value
+from jobs.queries import outcomes, running_executions
 from jobs.states import JobKind, JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller
@@ -165,7 +165,11 @@ def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Pa
 def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
     """List a search's trials."""
     job = access.get_job(actor(request), job_id)
-    best, standing, running = shown.best_number(job), outcomes.standing(job), underway.of_search(job)
+    best, standing, running = (
+        shown.best_number(job),
+        outcomes.standing(job),
+        running_executions.of_search(job),
+    )
 
     def show(row: Trial) -> Json:
         return shown.trial(row, best=best, standing=standing, running=running)

@@ -10,8 +10,8 @@ from ninja.parser import Parser
 from ninja.renderers import JSONRenderer
 from ninja.types import DictStrAny
 
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from jobs.spec.problems import Problem
 from webapp.api.problems import Malformed, UnsupportedMediaType
 
 JSON = "application/json; charset=utf-8"

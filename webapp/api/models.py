@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import registration, registry, releases
+from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, NotFound
 from jobs.models import ModelVersion
 from jobs.queries import history
 from jobs.queries import registry as queries
-from jobs.spec.problems import Problem, problems
 from webapp.api import media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent

@@ -8,8 +8,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
-from jobs.spec.problems import Problem
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "/api/v1/"

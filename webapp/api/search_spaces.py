@@ -6,14 +6,14 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field, TypeAdapter, ValidationError
 
+from jobs.contracts.formats import importing, keras_tuner
+from jobs.contracts.formats.made import MOST, Format
+from jobs.contracts.formats.reading import Refused
+from jobs.contracts.formats.text import LONGEST
+from jobs.contracts.problems import Problem, problems
+from jobs.contracts.search_space import Space, faults
+from jobs.contracts.summary import Line
 from jobs.errors import BadInput
-from jobs.spec.formats import importing, keras_tuner
-from jobs.spec.formats.made import MOST, Format
-from jobs.spec.formats.reading import Refused
-from jobs.spec.formats.text import LONGEST
-from jobs.spec.problems import Problem, problems
-from jobs.spec.search_space import Space, faults
-from jobs.spec.summary import Line
 from webapp.api.shapes import In, Json
 
 router = Router()

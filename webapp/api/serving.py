@@ -12,9 +12,9 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import releases
+from jobs.contracts.release import ReplicaReport
 from jobs.models import ReleaseRecord, User
 from jobs.queries import history
-from jobs.spec.release import ReplicaReport
 from webapp.api.auth import actor, needs
 from webapp.api.shapes import Json
 

@@ -13,8 +13,8 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 
+from jobs.contracts.problems import Problem, from_items
 from jobs.errors import TrainyardError
-from jobs.spec.problems import Problem, from_items
 from webapp.api import openapi
 from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser
@@ -23,13 +23,13 @@ from webapp.api.problems import SENTENCES, TooLarge, Unavailable, UnsupportedMed
 # One module a resource; each has a `router`. Keep the order of contract.md.
 RESOURCES = (
     "me",
-    "users",
+    "people",
     "projects",
     "datasets",
     "experiments",
     "search_spaces",
     "trials",  # these two before jobs, whose last addresses would match
-    "steering",
+    "search_changes",
     "jobs",
     "artifacts",
     "models",

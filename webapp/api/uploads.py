@@ -10,8 +10,8 @@ from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.http import HttpRequest
 from pydantic import BaseModel
 
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from jobs.spec.problems import Problem
 
 
 @contextmanager

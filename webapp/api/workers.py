@@ -9,10 +9,10 @@ from ninja.responses import Status
 
 from jobs import access
 from jobs.actions import workers
+from jobs.contracts.warm_start import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Worker
 from jobs.queries.workers import kept_warm
-from jobs.spec.warm import Warm
 from jobs.states import AttemptState
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut

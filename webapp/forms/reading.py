@@ -5,8 +5,8 @@ from typing import Any, Self
 from django import forms
 from django.http import QueryDict
 
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
-from jobs.spec.problems import Problem
 
 
 class ReadForm(forms.Form):

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from jobs import hints
 from jobs.queries import events
-from jobs.queries.chunks import Event, weight
+from jobs.queries.codec import Event, weight
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from webapp.ops import leftovers, ports
+from webapp.ops import orphans, ports
 from webapp.ops.background import cancel, in_daemon
 from webapp.ops.broker import Broker
 from webapp.ops.console import Console
@@ -128,7 +128,7 @@ class Supervisor:
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
             "TRAINYARD_ALLOWED_HOSTS": ",".join(sorted(hosts - set(ports.WILDCARDS))),
-            leftovers.MARK: name,
+            orphans.MARK: name,
             "PYTHONUNBUFFERED": "1",
         }
 
@@ -174,5 +174,5 @@ class Supervisor:
         for name in order:
             stage = [service for service in self._services if service.part.name.split("-")[0] == name]
             await asyncio.gather(*(service.stop() for service in stage))
-        leftovers.sweep(self.home)
+        orphans.sweep(self.home)
         self.console.say("Stopped.")

@@ -11,13 +11,13 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import datasets as actions
 from jobs.actions.datasets import Roles
+from jobs.contracts.data import Split, Task
+from jobs.contracts.problems import Problem
+from jobs.contracts.profile import Column, Profile
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
 from jobs.queries.paging import page_of
-from jobs.spec.data import Split, Task
-from jobs.spec.problems import Problem
-from jobs.spec.profile import Column, Profile
 from webapp.api.datasets import check_slug
 from webapp.pages.pictures import Bar, histogram_bars, png_uri
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, is_partial, page, render, say, url

@@ -9,10 +9,10 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
+from jobs.contracts.formats.importing import READERS
+from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import Experiment, Project
-from jobs.spec.formats.importing import READERS
-from jobs.spec.problems import Problem
 from webapp.api.media import read_json
 from webapp.api.problems import Malformed
 from webapp.forms.experiment import advice, rows, start

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
+from jobs.contracts.summary import Line, summary
 from jobs.errors import NotFound
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries.paging import page_of
-from jobs.spec.summary import Line, summary
 from jobs.states import JobState
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, go_back, page, render, say, url
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.templatetags.static import static
 
+from jobs.contracts.search_space import Parameter
 from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import evaluations, outcomes, outside, versions
+from jobs.queries import evaluations, external_search, outcomes, versions
 from jobs.queries import jobs as shown
-from jobs.spec.search_space import Parameter
 from jobs.states import JobKind, TrialState
 from webapp.forms.trials import TrialForm
 from webapp.pages.shortcuts import Request
@@ -86,7 +86,7 @@ def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
     return {
         "candidates": candidates,
-        "outside_lines": outside.environment_of(row),
+        "outside_lines": external_search.environment_of(row),
         "pooled": outcomes.pooled_of(row),
     }
 

@@ -8,13 +8,13 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit
+from jobs.contracts.search import LEARNS_FROM_EARLIER
 from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes, paging, waiting
-from jobs.spec.search import LEARNS_FROM_EARLIER
 from jobs.states import FINAL, Desired, JobKind, JobState
-from webapp.forms.revise import ReviseForm
+from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
 

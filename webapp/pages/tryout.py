@@ -6,12 +6,12 @@ from typing import Any
 
 from django.http import QueryDict
 
+from jobs.contracts.problems import Problem
+from jobs.contracts.profile import Profile
+from jobs.contracts.signature import Signature, TensorSpec
 from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
 from jobs.queries import inputs, versions
-from jobs.spec.problems import Problem
-from jobs.spec.profile import Profile
-from jobs.spec.signature import Signature, TensorSpec
 from webapp import prediction
 
 MAX_FIELDS = 40

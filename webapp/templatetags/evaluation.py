@@ -20,7 +20,7 @@ def plain(value: Any, missing: str = "–") -> str:
 
 @register.inclusion_tag("components/evaluation.html")
 def evaluation(report: dict[str, Any]) -> dict[str, Any]:
-    """Show a report of `workers.engine.evaluate` (as JSON)."""
+    """Show a report of `workers.engine.evaluation.evaluate` (as JSON)."""
     return {
         "report": report,
         "metrics": [{"name": name, **values} for name, values in report.get("metrics", {}).items()],

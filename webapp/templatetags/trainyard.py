@@ -221,7 +221,7 @@ def kpi(
 def problems(source: Any) -> dict[str, Any]:
     """List what is wrong with an input; each line jumps to its field.
 
-    Takes a Django form, or a list of `jobs.spec.problems.Problem`. A form that has fields of one label
+    Takes a Django form, or a list of `jobs.contracts.problems.Problem`. A form that has fields of one label
     says in `wrong` how they are told apart.
     """
     if hasattr(source, "wrong"):

@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     django.setup()
     from django.conf import settings as django_settings
 
+    from jobs.contracts.formats.reading import Refused
     from jobs.errors import TrainyardError
-    from jobs.queries.outside import environment
-    from jobs.spec.formats.reading import Refused
+    from jobs.queries.external_search import environment
     from workers.chief.opening import open_for
     from workers.chief.server import PortTaken, serve
     from workers.chief.settings import LOOPBACK, read_settings

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from jobs.actions import outside, pipeline, reports
+from jobs.actions import external_search, pipeline, reports
 from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
 from jobs.queries import outcomes, reported
@@ -15,8 +15,8 @@ from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import translate, wire
 from workers.chief.presence import Address, Presence, connections
 from workers.chief.suggestions import choose
-from workers.node.lanes import Lane
-from workers.node.oracle import Oracle, SuggestionFailed
+from workers.node.db_threads import Lane
+from workers.node.suggestion_process import Oracle, SuggestionFailed
 from workers.supervise.ledger import LedgerAway
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Chief:
         there = self._presence.there(connected) if connected is not None else []
         for attempt in gone:
             log.warning("the script of attempt %s hung up; its trial goes to the next one that asks", attempt)
-            await self.db(partial(outside.give_back, self.job_id, attempt, HUNG_UP))
+            await self.db(partial(external_search.give_back, self.job_id, attempt, HUNG_UP))
         root = await self.db(lambda: _step(self.job_id, there))
         self._changed.set()
         self._changed.clear()
@@ -92,14 +92,14 @@ class Chief:
         answered = wire.message("CreateTrialResponse")
         until = time.monotonic() + HELD_SECONDS
         while True:
-            found = await self.db(lambda: outside.hand_out(self.job_id, request.tuner_id, host=peer))
-            if isinstance(found, outside.Held):
+            found = await self.db(lambda: external_search.hand_out(self.job_id, request.tuner_id, host=peer))
+            if isinstance(found, external_search.Held):
                 self._presence.called(found.attempt.number, peer)
                 name = reported.Name(found.trial.number, found.attempt.number)
                 return answered(trial=await self._trial(found.trial, name))
-            if found is outside.Answer.OVER:
+            if found is external_search.Answer.OVER:
                 return answered(trial=translate.trial("", "STOPPED"))
-            if found is outside.Answer.SUGGEST and await self._suggest():
+            if found is external_search.Answer.SUGGEST and await self._suggest():
                 continue
             if self._closing or time.monotonic() > until:
                 return answered(trial=translate.trial("", "IDLE"))
@@ -115,12 +115,12 @@ class Chief:
     async def _suggest(self) -> bool:
         """Let one trial be made; False when it could not be chosen."""
         async with self._choosing:
-            asked = await self.db(lambda: outside.question(self.job_id))
+            asked = await self.db(lambda: external_search.question(self.job_id))
             if asked is None:
                 return True  # somebody else had one made meanwhile
             try:
                 values = await choose(self._oracle, asked.request)
-                await self.db(lambda: outside.suggested(self.job_id, asked, values))
+                await self.db(lambda: external_search.suggested(self.job_id, asked, values))
             except StaleState as error:
                 log.info("%s", error)
             except (SuggestionFailed, ValueError) as error:
@@ -192,7 +192,7 @@ _STATUS = {"completed": "COMPLETED", "stopped": "STOPPED"}
 
 def _step(job_id: int, there: list[int]) -> Job:
     """Let the search go on. Its scheduler does the same; either may be dead."""
-    root = outside.beat(job_id, connected=there)
+    root = external_search.beat(job_id, connected=there)
     if root.state not in FINAL:
         pipeline.advance_one(root)
         root.refresh_from_db()

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs import access
-from jobs.actions import outside, people, tokens
+from jobs.actions import external_search, people, tokens
+from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.formats import importing
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import User
-from jobs.spec.formats import importing
-from jobs.spec.outside import OutsideSearch
 from workers.chief.settings import TOKEN_VARIABLE, Settings
 
 
@@ -31,7 +31,7 @@ def open_for(settings: Settings) -> Opened:
     project = access.projects_of(by).filter(slug=settings.project).first()
     if project is None:
         raise NotFound(f"there is no project {settings.project!r}, or {by.username} is not a member of it")
-    job, is_new = outside.open_search(project, settings.name, _with_space(settings), by=by)
+    job, is_new = external_search.open_search(project, settings.name, _with_space(settings), by=by)
     return Opened(job.pk, int(job.payload.get("address", {}).get("port", 0)), is_new)
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import grpc
 
-from jobs.actions import outside
+from jobs.actions import external_search
+from jobs.contracts.formats.reading import Refused
 from jobs.errors import BadInput, Forbidden, NotFound, TrainyardError
 from jobs.models import Job
-from jobs.spec.formats.reading import Refused
 from jobs.states import FINAL
 from workers.chief import wire
 from workers.chief.chief import Call, Chief, calls
-from workers.node.oracle import Oracle
+from workers.node.suggestion_process import Oracle
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ async def serve(
         loop.add_signal_handler(number, told.set)
     await server.start()
     try:
-        await chief.db(lambda: outside.listens(job_id, host=host, port=bound))
+        await chief.db(lambda: external_search.listens(job_id, host=host, port=bound))
         await chief.tend(bound)
         ready(bound)
         return await _until_over(chief, bound, told)

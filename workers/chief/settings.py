@@ -7,9 +7,9 @@ from typing import NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from jobs.spec.outside import OutsideSearch
-from jobs.spec.problems import said
-from jobs.spec.search import RUNGS, Algorithm
+from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.problems import said
+from jobs.contracts.search import RUNGS, Algorithm
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.spec.search_space import Values
-from workers.node.oracle import Oracle, SuggestionFailed, think
+from jobs.contracts.search_space import Values
+from workers.node.suggestion_process import Oracle, SuggestionFailed, think
 
 
 async def choose(oracle: Oracle, body: dict[str, Any]) -> Values | None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jobs.contracts.formats import keras_tuner
+from jobs.contracts.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
+from jobs.contracts.search_space import Space
 from jobs.queries.reported import Best, Reported
-from jobs.spec.formats import keras_tuner
-from jobs.spec.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
-from jobs.spec.search_space import Space
 from workers.chief import wire
 
 KINDS = ("Fixed", "Float", "Int", "Choice", "Boolean")

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from jobs.spec.events import Axis, ExecutionState, Level, Role, TrialEnd
-from jobs.spec.pruning import Curve, Verdict
+from jobs.contracts.events import Axis, ExecutionState, Level, Role, TrialEnd
+from jobs.contracts.pruning import Curve, Verdict
 
 Why = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]

@@ -5,15 +5,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempts, endings, tasks
+from jobs.actions import attempt_end, attempts, tasks
+from jobs.contracts.events import RunnerEvent
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import Task
 from jobs.models import Attempt
 from jobs.queries import curves
-from jobs.spec.events import RunnerEvent
-from jobs.spec.pruning import Curve
-from jobs.spec.task import Task
 from jobs.states import Desired
 from jobs.store import StoredFile, store
-from workers.node.lanes import Lane
+from workers.node.db_threads import Lane
 from workers.supervise.endings import Ending
 from workers.supervise.ledger import Assignment, Stored
 
@@ -78,7 +78,7 @@ class DatabaseLedger:
     async def finish(self, attempt: int, ending: Ending) -> None:
         """See `Ledger.finish`."""
         await self._writes.call(
-            lambda: endings.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
+            lambda: attempt_end.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
             patience=PATIENCE,
         )
 

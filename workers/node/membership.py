@@ -17,16 +17,16 @@ from jobs import queue
 from jobs.actions import workers
 from jobs.store import store
 from workers.node.consumer import Consumer, consumer_argv
+from workers.node.db_threads import Lane
 from workers.node.disk import shortage
 from workers.node.folders import NodeFolder
+from workers.node.held_attempts import Roster
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.kept import kept_warm, measured
-from workers.node.lanes import Lane
 from workers.node.ledger import DatabaseLedger
-from workers.node.oracle import Oracle
-from workers.node.roster import Roster
 from workers.node.settings import NodeSettings
+from workers.node.suggestion_process import Oracle
 from workers.node.suggestions import Suggestions
 from workers.node.warmth import Habits, Warmth
 from workers.runner.environment import Environment

@@ -5,7 +5,7 @@ import logging
 import signal
 from functools import partial
 
-from jobs.actions import endings
+from jobs.actions import attempt_end
 from workers.node import compilecache, hints
 from workers.node.folders import NodeFolder, sweep_dead
 from workers.node.inventory import Inventory, cores, memory_per_slot
@@ -13,9 +13,9 @@ from workers.node.membership import Fixtures, Membership
 from workers.node.settings import NodeSettings
 from workers.supervise.backoff import Backoff
 from workers.supervise.endings import Ending
+from workers.supervise.fork_servers import Nursery
 from workers.supervise.ledger import LedgerAway
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import Nursery
 from workers.supervise.pool import RunnerPool
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,9 @@ class Node:
         """End what dead nodes left; give their attempts back now instead of when their leases run out."""
         for dead in await asyncio.to_thread(sweep_dead, self._folder):
             try:
-                await self._fixtures.lane.call(partial(endings.bury, dead.id, name=dead.name, pid=dead.pid))
+                await self._fixtures.lane.call(
+                    partial(attempt_end.bury, dead.id, name=dead.name, pid=dead.pid)
+                )
             except LedgerAway as error:
                 log.warning("what worker %s held is left to the reaper: %s", dead.id, error)
 

@@ -5,8 +5,8 @@ import logging
 
 from jobs.actions import suggest
 from jobs.errors import StaleFence
-from workers.node.lanes import Lane
-from workers.node.oracle import Oracle, SuggestionFailed, think
+from workers.node.db_threads import Lane
+from workers.node.suggestion_process import Oracle, SuggestionFailed, think
 from workers.supervise.ledger import LedgerAway
 
 log = logging.getLogger(__name__)

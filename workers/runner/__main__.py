@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 
-from workers.runner.inbox import Inbox
-from workers.runner.leash import name_process, tie_to_parent
-from workers.runner.outlet import Outlet
+from workers.runner.control_reader import Inbox
+from workers.runner.event_writer import Outlet
+from workers.runner.parent_death import name_process, tie_to_parent
 from workers.runner.serve import Runner
 
 

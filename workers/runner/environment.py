@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from jobs.spec.task import TASK, Task
+from jobs.contracts.task import TASK, Task
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 

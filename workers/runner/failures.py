@@ -3,7 +3,7 @@
 import errno
 import traceback
 
-from jobs.spec.events import Failed
+from jobs.contracts.events import Failed
 from workers.engine.errors import EngineError, is_out_of_memory
 
 

@@ -2,7 +2,7 @@
 
 The imports take 2 to 3 seconds of CPU; a fork takes some 20 ms and shares their memory. What is imported here
 reads the process environment once, so there is one fork server for each `Environment`. It never starts a JAX
-backend, whose threads no fork would inherit, and never runs a task. `jobs.spec.fork` is its language.
+backend, whose threads no fork would inherit, and never runs a task. `jobs.contracts.fork` is its language.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from jobs.spec.fork import LARGEST, STREAMS, ForkRequest
+from jobs.contracts.fork import LARGEST, STREAMS, ForkRequest
 from workers.runner.environment import Environment
-from workers.runner.leash import name_process, tie_to_parent
+from workers.runner.parent_death import name_process, tie_to_parent
 from workers.runner.record import cpu_model, versions
 from workers.runner.registry import ENGINE, WITHOUT_JAX
 
@@ -156,9 +156,9 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for kind in ENGINE.keys() - WITHOUT_JAX:
         importlib.import_module(ENGINE[kind])
-    for module in ("workers.runner.standby", "workers.engine.rehearsal"):
+    for module in ("workers.runner.standby", "workers.engine.tasks.warmup"):
         importlib.import_module(module)
-    importlib.import_module("workers.engine.ahead").constants()
+    importlib.import_module("workers.engine.compiled.aot").constants()
     versions()
     cpu_model()
     from jax._src.xla_bridge import backends_are_initialized

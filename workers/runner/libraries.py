@@ -9,9 +9,9 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
 
     jax.config.update("jax_default_matmul_precision", None if matmul == "default" else matmul)
     if compile_cache is not None:
-        from workers.engine import compilecache
+        from workers.engine.compiled import cache
 
-        compilecache.use(compile_cache)
+        cache.use(compile_cache)
 
 
 def import_keras() -> None:

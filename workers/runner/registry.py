@@ -4,19 +4,19 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from jobs.spec.task import Task
+from jobs.contracts.task import Task
 from workers.engine.report import Report
 
 RunTask = Callable[[Any, Report], dict[str, Any]]
 
 ENGINE: dict[str, str] = {
-    "profile": "workers.engine.profile",
-    "trial": "workers.engine.trial",
-    "train": "workers.engine.train",
-    "ensemble": "workers.engine.ensemble",
-    "quantize": "workers.engine.quantize",
-    "register": "workers.engine.inspect",
-    "gate": "workers.engine.gate",
+    "profile": "workers.engine.tasks.profile",
+    "trial": "workers.engine.tasks.trial",
+    "train": "workers.engine.tasks.train",
+    "ensemble": "workers.engine.tasks.ensemble",
+    "quantize": "workers.engine.tasks.quantize",
+    "register": "workers.engine.tasks.register",
+    "gate": "workers.engine.tasks.gate",
 }
 """Task kind → module with `run(task, report) -> result`."""
 

@@ -1,7 +1,7 @@
 """Which checkpoint a task will go on from, known before Keras is imported."""
 
-from jobs.spec.task import Task, TrainTask, TrialTask
-from workers.engine.checkpoint import newest_whole
+from jobs.contracts.task import Task, TrainTask, TrialTask
+from workers.engine.training.checkpoint import newest_whole
 
 
 def newest_step(task: Task) -> int | None:

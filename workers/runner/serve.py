@@ -4,20 +4,20 @@ import gc
 import os
 import time
 
-from jobs.spec.control import Rehearse, Start
-from jobs.spec.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
-from jobs.spec.task import Task
+from jobs.contracts.control import Rehearse, Start
+from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
+from jobs.contracts.task import Task
 from workers.engine.report import Yielding
+from workers.runner.control_reader import Inbox
 from workers.runner.environment import Environment, read_task
+from workers.runner.event_reporter import Speaker
+from workers.runner.event_writer import Outlet
 from workers.runner.failures import describe
-from workers.runner.inbox import Inbox
-from workers.runner.leash import name_process
 from workers.runner.libraries import configure_jax, import_keras
-from workers.runner.outlet import Outlet
+from workers.runner.parent_death import name_process
 from workers.runner.record import make_record
 from workers.runner.registry import WITHOUT_JAX, load
 from workers.runner.resume import newest_step
-from workers.runner.speaker import Speaker
 
 
 class Runner:

@@ -4,10 +4,10 @@ import os
 import shutil
 from pathlib import Path
 
-from jobs.spec.control import Rehearse
+from jobs.contracts.control import Rehearse
 from workers.runner.environment import PREALLOCATE, Environment
-from workers.runner.leash import name_process
 from workers.runner.libraries import configure_jax, import_keras
+from workers.runner.parent_death import name_process
 
 
 def environment_of(order: Rehearse) -> Environment:
@@ -30,7 +30,7 @@ def rehearse(order: Rehearse) -> None:
         raise RuntimeError(f"{PREALLOCATE} is not false: a standby would take a whole GPU ahead of need")
     configure_jax(order.compile_cache, "default")
     import_keras()
-    from workers.engine import rehearsal
+    from workers.engine.tasks import warmup
 
-    rehearsal.rehearse(Path(order.folder), threads=order.threads)
+    warmup.rehearse(Path(order.folder), threads=order.threads)
     shutil.rmtree(order.folder, ignore_errors=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from jobs.spec.release import ReleasedVersion
+from jobs.contracts.release import ReleasedVersion
 from workers.serving.app import ServingApp
 from workers.serving.auth import TokenGate
 from workers.serving.metrics import Labels, Metrics
@@ -25,7 +25,7 @@ from workers.serving.releases.state import StateFile
 from workers.serving.releases.trust import Trust
 from workers.serving.settings import Settings
 from workers.serving.versions.link import ChildCommand
-from workers.serving.versions.nursery import Nursery
+from workers.serving.versions.spare_child import Nursery
 from workers.serving.versions.version import LoadedVersion, Means
 
 _SHUTDOWN_SECONDS = 10

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.contracts.control import Start
+from jobs.contracts.task import Task
 from jobs.errors import StaleFence, StaleState
-from jobs.spec.control import Start
-from jobs.spec.task import Task
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
 from workers.runner.registry import WITHOUT_JAX
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.endings import GIB, Ending
+from workers.supervise.event_validation import Vetting
 from workers.supervise.ledger import Assignment, Ledger, LedgerAway
-from workers.supervise.news import News
 from workers.supervise.orders import Orders
 from workers.supervise.pool import Key, RunnerPool
 from workers.supervise.recorder import Recorder
+from workers.supervise.rival_scores import News
 from workers.supervise.session import Session
 from workers.supervise.spool import Spool
 from workers.supervise.timing import Timing
-from workers.supervise.vetting import Vetting
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Self
 
+from jobs.contracts.events import Failed, Result, Yielded
 from jobs.errors import StaleFence, TrainyardError
-from jobs.spec.events import Failed, Result, Yielded
 from jobs.states import Outcome
 
 WHY_TO_OUTCOME = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from jobs.spec.fork import LARGEST, ForkRequest
+from jobs.contracts.fork import LARGEST, ForkRequest
 from workers.runner.environment import Environment
 from workers.supervise.launch import Child, Ends
 from workers.supervise.notes import forget, remember

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jobs.spec.events import RunnerEvent
-from jobs.spec.pruning import Curve
-from jobs.spec.task import Task
+from jobs.contracts.events import RunnerEvent
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import Task
 from jobs.states import Desired
 from workers.supervise.endings import Ending
 

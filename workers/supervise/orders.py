@@ -3,7 +3,7 @@
 import asyncio
 from typing import Literal
 
-from jobs.spec.events import Yielded
+from jobs.contracts.events import Yielded
 from jobs.states import Desired, Outcome
 from workers.supervise.endings import Ending
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
+from workers.supervise.fork_servers import ForkOrExecute, Nursery
 from workers.supervise.launch import RUNNER, Execute, Launcher
 from workers.supervise.masking import Masker
-from workers.supervise.nursery import ForkOrExecute, Nursery
 from workers.supervise.process import RunnerProcess
 from workers.supervise.standby import Role, Standbys
 from workers.supervise.usage import ProcessTree

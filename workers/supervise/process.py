@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
-from jobs.spec.control import Control
+from jobs.contracts.control import Control
 from workers.supervise.launch import Child, Ends, Launcher
 from workers.supervise.lines import LineCutter
 from workers.supervise.masking import Masker

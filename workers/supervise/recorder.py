@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
+from jobs.contracts.control import Recorded
+from jobs.contracts.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from jobs.errors import StaleFence, StaleState
-from jobs.spec.control import Recorded
-from jobs.spec.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from workers.supervise.backoff import Backoff
+from workers.supervise.event_validation import Vetting
 from workers.supervise.ledger import Ledger, LedgerAway, Stored
 from workers.supervise.pace import Pace
 from workers.supervise.spool import Spool
 from workers.supervise.timing import Timing
-from workers.supervise.vetting import Vetting
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.spec.control import Start, Yield
-from jobs.spec.events import (
+from jobs.contracts.control import Start, Yield
+from jobs.contracts.events import (
     RUNNER_EVENT,
     ArtifactWritten,
     CheckpointCommitted,
@@ -27,11 +27,11 @@ from jobs.spec.events import (
     Yielded,
 )
 from workers.supervise.endings import Ending
-from workers.supervise.news import News
 from workers.supervise.orders import Orders
 from workers.supervise.process import RunnerProcess
 from workers.supervise.recorder import Recorder
-from workers.supervise.silence import Silence
+from workers.supervise.rival_scores import News
+from workers.supervise.stall_detector import Silence
 from workers.supervise.timing import Timing
 from workers.supervise.usage import ProcessTree, Usage
 

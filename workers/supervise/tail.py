@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.spec.events import Level, Log
+from jobs.contracts.events import Level, Log
 from workers.supervise.lines import LineCutter
 from workers.supervise.masking import Masker
 

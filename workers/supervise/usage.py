@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from jobs.spec.events import Metric
+from jobs.contracts.events import Metric
 
 MIB = 2**20
 

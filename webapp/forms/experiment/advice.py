@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.spec.precision import WILL_NOT_TRAIN
+from jobs.contracts.precision import WILL_NOT_TRAIN
 
 
 class Format(NamedTuple):

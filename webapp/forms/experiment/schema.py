@@ -14,12 +14,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from jobs.spec.evaluation import Holdout, KFold
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.model import TEMPLATES
-from jobs.spec.optimizers import ARGUMENTS
-from jobs.spec.pruning import PRUNERS
-from jobs.spec.schedules import KINDS
+from jobs.contracts.evaluation import Holdout, KFold
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model import TEMPLATES
+from jobs.contracts.optimizers import ARGUMENTS
+from jobs.contracts.pruning import PRUNERS
+from jobs.contracts.schedules import KINDS
 
 
 class Variant(NamedTuple):

@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from jobs.contracts import measures
+from jobs.contracts.data import Task
+from jobs.contracts.model import TEMPLATES
+from jobs.contracts.profile import Profile
+from jobs.contracts.values import SEARCHABLE_FIT_FIELDS
 from jobs.models import Dataset, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
-from jobs.spec import measures
-from jobs.spec.data import Task
-from jobs.spec.model import TEMPLATES
-from jobs.spec.profile import Profile
-from jobs.spec.values import SEARCHABLE_FIT_FIELDS
 from jobs.states import JobKind
 from webapp.forms.experiment.rows import BEGINNINGS
 from webapp.forms.experiment.schema import VARIANTS, Variant

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.ops import broker, leftovers
+from webapp.ops import broker, orphans
 from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -53,7 +53,7 @@ def run(home: Home, options: Options) -> None:
     """Run the supervisor until it is told to stop."""
     console = Console(home.log)
     home.forget_urls()
-    if left := leftovers.sweep(home):
+    if left := orphans.sweep(home):
         console.say(f"Ended {left} processes that an earlier run had left behind.")
     supervisor = Supervisor(
         home=home,

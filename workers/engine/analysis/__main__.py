@@ -14,7 +14,7 @@ import json  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 
-from jobs.spec.analysis import ImportanceRequest  # noqa: E402
+from jobs.contracts.analysis import ImportanceRequest  # noqa: E402
 from workers.engine.analysis.importance import importance  # noqa: E402
 
 LONGEST_SECONDS = 120

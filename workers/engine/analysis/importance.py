@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
-from jobs.spec.analysis import Importance, ImportanceAnswer, ImportanceRequest
+from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest
 from workers.engine.analysis.fanova import alone
 
 TREES = 64

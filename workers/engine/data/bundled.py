@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data import Task
+from jobs.contracts.data import Task
 from workers.engine.data.table import Array, Table
 from workers.engine.errors import BadSpec
 

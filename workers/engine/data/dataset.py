@@ -4,9 +4,9 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.spec.data import DataSpec, Task
-from jobs.spec.profile import Profile
-from jobs.spec.task import DatasetFile
+from jobs.contracts.data import DataSpec, Task
+from jobs.contracts.profile import Profile
+from jobs.contracts.task import DatasetFile
 from workers.engine.data.encode import encode
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.spec.data import Task
+from jobs.contracts.data import Task
 from workers.engine.data.table import NUMBERS, Array, Table
 from workers.engine.errors import BadData
 

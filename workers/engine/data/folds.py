@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.spec.data import Split, Task
-from jobs.spec.evaluation import Turn
-from jobs.spec.experiment import ExperimentSpec
+from jobs.contracts.data import Split, Task
+from jobs.contracts.evaluation import Turn
+from jobs.contracts.experiment import ExperimentSpec
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.spec.data import Split, Task
+from jobs.contracts.data import Split, Task
 from workers.engine.data.encode import missing
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec

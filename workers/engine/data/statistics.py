@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.profile import Column
+from jobs.contracts.profile import Column
 from workers.engine.data.encode import Encoded, missing
 from workers.engine.data.table import NUMBERS, Array, Table
 

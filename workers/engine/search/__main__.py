@@ -17,7 +17,7 @@ import json  # noqa: E402
 import sys  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
-from jobs.spec.suggest import SuggestRequest  # noqa: E402
+from jobs.contracts.suggest import SuggestRequest  # noqa: E402
 from workers.engine.search.algorithms import ALGORITHMS  # noqa: E402
 from workers.engine.search.suggest import suggest  # noqa: E402
 

@@ -1,7 +1,7 @@
 """Every algorithm, with those that build a model. What these import is loaded when the first one is asked."""
 
-from jobs.spec.search import Algorithm
-from jobs.spec.suggest import Answer
+from jobs.contracts.search import Algorithm
+from jobs.contracts.suggest import Answer
 from workers.engine.search.history import History
 from workers.engine.search.suggest import CHEAP, Answerer, one_by_one
 

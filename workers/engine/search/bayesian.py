@@ -24,9 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import FixedParameter, Value
-from jobs.spec.suggest import TrialRow
+from jobs.contracts.search import SearchSpec
+from jobs.contracts.search_space import FixedParameter, Value
+from jobs.contracts.suggest import TrialRow
 from workers.engine.search import random_search
 from workers.engine.search.axes import axes_of, draw, neighbour
 from workers.engine.search.columns import Columns

@@ -1,7 +1,7 @@
 """What becomes of a configuration that an algorithm proposes again, the same for every algorithm."""
 
-from jobs.spec.search_space import Value
-from jobs.spec.suggest import Suggestion
+from jobs.contracts.search_space import Value
+from jobs.contracts.suggest import Suggestion
 from workers.engine.search import random_search
 from workers.engine.search.history import History
 

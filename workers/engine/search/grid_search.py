@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jobs.spec.search_space import Value, grid
+from jobs.contracts.search_space import Value, grid
 from workers.engine.search.history import History, Key
 
 

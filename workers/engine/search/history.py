@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
 
-from jobs.spec.search_space import Value, Values, grid, grid_size
-from jobs.spec.suggest import Suggestion, SuggestRequest, TrialRow
+from jobs.contracts.search_space import Value, Values, grid
+from jobs.contracts.space_size import grid_size
+from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
 
 LISTED = 10_000
 """Spaces of up to this many configurations are listed to find an unseen one."""

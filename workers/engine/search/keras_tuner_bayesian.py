@@ -16,8 +16,8 @@ import numpy as np
 import sklearn
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from jobs.spec.search import SearchSpec
-from jobs.spec.search_space import (
+from jobs.contracts.search import SearchSpec
+from jobs.contracts.search_space import (
     FixedParameter,
     FloatParameter,
     IntParameter,
@@ -26,7 +26,7 @@ from jobs.spec.search_space import (
     Value,
     Values,
 )
-from jobs.spec.suggest import TrialRow
+from jobs.contracts.suggest import TrialRow
 from workers.engine.search import random_search
 from workers.engine.search.history import History
 from workers.engine.search.keras_tuner_regressor import QuickRegressor

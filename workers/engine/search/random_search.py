@@ -2,7 +2,7 @@
 
 import random
 
-from jobs.spec.search_space import Value, sample
+from jobs.contracts.search_space import Value, sample
 from workers.engine.search.history import History
 
 DRAWS = 64

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from jobs.spec.search import Objective
-from jobs.spec.suggest import Suggestion, TrialRow
+from jobs.contracts.search import Objective
+from jobs.contracts.suggest import Suggestion, TrialRow
 from workers.engine.search import random_search
 from workers.engine.search.duplicates import settle
 from workers.engine.search.history import History

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from jobs.spec.search import Algorithm
-from jobs.spec.search_space import Value
-from jobs.spec.suggest import Answer, Suggestion, SuggestRequest
+from jobs.contracts.search import Algorithm
+from jobs.contracts.search_space import Value
+from jobs.contracts.suggest import Answer, Suggestion, SuggestRequest
 from workers.engine.search import asha, grid_search, hyperband, random_search
 from workers.engine.search.duplicates import settle
 from workers.engine.search.history import History

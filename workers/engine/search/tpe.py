@@ -22,8 +22,8 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from jobs.spec.search_space import Value
-from jobs.spec.suggest import TrialRow
+from jobs.contracts.search_space import Value
+from jobs.contracts.suggest import TrialRow
 from workers.engine.search.axes import Axis, axes_of, compose
 from workers.engine.search.history import History
 from workers.engine.search.seeds import seed_of

@@ -9,7 +9,7 @@ import jax
 import keras
 from jax import numpy as jnp
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.protocols.dtypes import served_dtype
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from jobs.spec.signature import TensorSpec
+from jobs.contracts.signature import TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES
 

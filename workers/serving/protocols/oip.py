@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES
 from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array

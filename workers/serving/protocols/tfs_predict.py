@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
 

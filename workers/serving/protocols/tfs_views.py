@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.protocols.dtypes import TYPES
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from jobs.spec.release import SignedRelease
+from jobs.contracts.release import SignedRelease
 from workers.serving.errors import NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.releases.artifacts import Artifacts

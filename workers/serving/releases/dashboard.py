@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from jobs.spec.release import ReplicaReport
+from jobs.contracts.release import ReplicaReport
 from workers.serving.releases.artifacts import ArtifactRefused
 
 _POLL_SECONDS = 25

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Sequence
 
-from jobs.spec.release import ReplicaReport
+from jobs.contracts.release import ReplicaReport
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard
 

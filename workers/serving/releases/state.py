@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from jobs.spec.base import Frozen
-from jobs.spec.release import SignedRelease
+from jobs.contracts.base import Frozen
+from jobs.contracts.release import SignedRelease
 
 
 class EndpointState(Frozen):

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.signature import Signature
+from jobs.contracts.signature import Signature
 from workers.serving.wire import BrokenFrame, Decoder, Frame, encode
 
 Array = npt.NDArray[Any]

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.spec.release import ReleasedVersion
-from jobs.spec.signature import Signature
+from jobs.contracts.release import ReleasedVersion
+from jobs.contracts.signature import Signature
 from workers.serving.asgi import Headers, Request
 from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError, Unavailable
 from workers.serving.metrics import Metrics
@@ -23,7 +23,7 @@ from workers.serving.settings import Limits
 from workers.serving.versions.agreement import SignatureDiffers, agreed
 from workers.serving.versions.batcher import Batcher, Outputs, Work
 from workers.serving.versions.link import ChildFailed, ChildGone, ChildLink, concatenated
-from workers.serving.versions.nursery import Nursery
+from workers.serving.versions.spare_child import Nursery
 
 logger = logging.getLogger("trainyard.serving")
 _WATCH_AFTER = 0.05  # seconds; most answers are out before, and need nobody to watch their client

@@ -1,0 +1,63 @@
+"""Trials at the end of a rung go on from their checkpoint or are pruned; others are cut short by a pruner."""
+
+from typing import Any
+
+from jobs import clock
+from jobs.actions.transition import move_trial
+from jobs.contracts.pruning import Verdict
+from jobs.contracts.suggest import Dropped, Suggestion
+from jobs.models import Job, Trial, TrialDecision
+from jobs.queries import outcomes
+from jobs.states import TrialState
+
+
+def promote(root: Job, suggestion: Suggestion) -> None:
+    """Queue a waiting trial for its next rung; nothing happens if it waits no more."""
+    trial = _waiting(root, suggestion.promotes)
+    if trial is None:
+        return
+    _decide(root, trial, {**suggestion.saw, "promoted": True})
+    trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
+    # Its time is anew that of this rung: in between it only waited.
+    rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
+    # Nor does the attempt that brought it here hold it any more, which may be at other trials still.
+    move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
+
+
+def drop(root: Job, dropped: Dropped) -> None:
+    """Prune a waiting trial that will never be promoted; nothing happens if it waits no more."""
+    trial = _waiting(root, dropped.trial)
+    if trial is None:
+        return
+    _decide(root, trial, {**dropped.saw, "promoted": False})
+    trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.PRUNED)
+    move_trial(trial, TrialState.PRUNED, finished=trial.finished or clock.now())
+
+
+def cut_short(trial: Trial, verdict: Verdict | None) -> None:
+    """Take down why a pruner stopped a trial; what was left of it is not trained."""
+    trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.PRUNED)
+    if verdict is not None:
+        saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}
+        seen = {"epoch": verdict.epoch, "value": verdict.value}
+        TrialDecision.objects.get_or_create(
+            trial=trial,
+            rule=verdict.rule,
+            rung=verdict.rung,
+            defaults={**seen, "saw": {**saw, "execution": verdict.execution}},
+        )
+
+
+def _waiting(root: Job, number: int | None) -> Trial | None:
+    """Return the trial if it still waits: it may have been stopped while somebody was thinking."""
+    trial = root.trials.select_for_update(of=("self",)).filter(number=number or 0).first()
+    return trial if trial is not None and trial.waits_at_rung else None
+
+
+def _decide(root: Job, trial: Trial, saw: dict[str, Any]) -> None:
+    TrialDecision.objects.get_or_create(
+        trial=trial,
+        rule=outcomes.search_of(root).algorithm,
+        rung=trial.rung,
+        defaults={"epoch": trial.epochs, "value": trial.rungs[trial.rung], "saw": saw},
+    )

@@ -1,0 +1,63 @@
+"""What follows a search: retrain, ensemble, quantize, register."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.contracts.base import Frozen
+from jobs.contracts.data import Slug
+
+Registered = Literal["best", "ensemble", "quantized"]
+
+
+class Retrain(Frozen):
+    """Train the `top` configurations again: find the best epoch, then train for int(best · factor)."""
+
+    top: int = Field(default=1, ge=1, le=100)
+    epochs_factor: float = Field(default=1.2, ge=1, le=10)
+    include_validation: bool = True
+    patience: int = Field(default=10, ge=1)
+    epochs_cap: int = Field(default=200, ge=1, le=100_000)
+
+
+class Ensemble(Frozen):
+    """Pool the retrained models; weights are fitted on validation predictions."""
+
+    method: Literal["weighted", "mean"] = "weighted"
+    weights: Literal["nelder-mead"] = "nelder-mead"
+
+
+class Quantize(Frozen):
+    """Shrink the best candidate after training."""
+
+    mode: Literal["int8"] = "int8"
+
+
+class Register(Frozen):
+    """Make versions of the registered model `model` from what came out."""
+
+    model: Slug
+    what: tuple[Registered, ...] = Field(default=("best",), min_length=1)
+
+
+class AfterSpec(Frozen):
+    """The steps after a search (or a single training), each with its defaults."""
+
+    retrain: Retrain | None = None
+    ensemble: Ensemble | None = None
+    quantize: Quantize | None = None
+    register_: Register | None = Field(default=None, alias="register")
+
+    @model_validator(mode="after")
+    def _steps_have_their_input(self) -> Self:
+        if self.ensemble is not None and (self.retrain is None or self.retrain.top < 2):
+            raise ValueError("an ensemble pools retrained models: set retrain with top of 2 or more")
+        if self.register_ is not None:
+            have = {
+                "best": True,
+                "ensemble": self.ensemble is not None,
+                "quantized": self.quantize is not None,
+            }
+            if missing := [what for what in self.register_.what if not have[what]]:
+                raise ValueError(f"register names {missing}, but no such step is set")
+        return self

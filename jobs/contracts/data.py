@@ -1,0 +1,44 @@
+"""Which data an experiment uses and how it is split."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.contracts.base import Frozen
+
+Task = Literal["binary", "multiclass", "multilabel", "regression"]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class Split(Frozen):
+    """Fractions of all rows for validation and test; the rest is the training part."""
+
+    validation: float = Field(default=0.2, gt=0, lt=1)
+    test: float = Field(default=0.2, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    stratify: bool = True
+    group: str | None = Field(default=None, description="column whose equal values stay in one part")
+    column: str | None = Field(default=None, description="column that names each row's part")
+    time: str | None = Field(default=None, description="column to split along: oldest rows train")
+
+    @model_validator(mode="after")
+    def _leaves_rows_to_train(self) -> Self:
+        if self.validation + self.test >= 1:
+            raise ValueError(
+                f"validation {self.validation} and test {self.test} leave nothing to train on; "
+                "their sum must stay below 1"
+            )
+        if sum(name is not None for name in (self.group, self.column, self.time)) > 1:
+            raise ValueError("choose one of group, column and time")
+        return self
+
+
+class DataSpec(Frozen):
+    """A dataset version, the roles of its columns and its split."""
+
+    dataset: Slug
+    dataset_version: int | None = Field(default=None, ge=1, description="the newest ready one if absent")
+    target: str | None = None
+    features: tuple[str, ...] | None = None
+    task: Task | None = Field(default=None, description="from the data set if absent")
+    split: Split = Split()

@@ -1,0 +1,219 @@
+"""What a runner may say: one JSON object a line on its event pipe.
+
+The supervisor adds the attempt, stores the events in one order per root job and gives each its
+cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that
+the event is about, None where there is none; `execution` counts from 1.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from jobs.contracts.base import Frozen
+from jobs.contracts.pruning import Verdict
+
+Level = Literal["debug", "info", "warning", "error"]
+Axis = Literal["epoch", "batch", "second"]
+Role = Literal[
+    "model",
+    "evaluation",
+    "predictions",
+    "validation_predictions",
+    "report",
+    "summary",
+    "profile",
+    "dataset",
+    "export",
+]
+ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
+"""A training that is paused has reached the end of its trial's rung."""
+Point = tuple[str, float, float | None, float]
+"""(metric name, x, value or None where it was not finite, time)."""
+POINTS_AN_EVENT = 20_000
+"""An event is read and sent whole, so none may be larger than a page can draw."""
+LONGEST_NAME = 200
+
+
+class _Event(Frozen):
+    time: float
+    trial: int | None = None
+    execution: int | None = None
+
+
+class Started(_Event):
+    """The engine is imported, the devices are taken; carries the reproducibility record."""
+
+    type: Literal["started"] = "started"
+    record: dict[str, Any] = Field(default_factory=dict)
+    resumed_from: int | None = Field(default=None, description="the step of the checkpoint it goes on from")
+
+
+class Progress(_Event):
+    """`done` of `total` units; sent at least every few seconds: its absence means a hang."""
+
+    type: Literal["progress"] = "progress"
+    done: float
+    total: float
+    unit: str
+
+
+class Metric(_Event):
+    """Points of any number of series of this execution, along one axis."""
+
+    type: Literal["metric"] = "metric"
+    x: Axis = "epoch"
+    points: tuple[Point, ...] = Field(max_length=POINTS_AN_EVENT)
+
+
+class Points(_Event):
+    """A table of points, in columns: `values[i][j]` is the series `names[i]` at `at[j]`, said at `times[j]`.
+
+    The same as a `Metric` with one point for each value, at a tenth of its cost; readers see it as one.
+    """
+
+    type: Literal["points"] = "points"
+    x: Axis = "epoch"
+    names: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)], ...]
+    at: tuple[float, ...]
+    times: tuple[float, ...]
+    values: tuple[tuple[float | None, ...], ...] = Field(description="a column for each name")
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> Self:
+        rows = len(self.at)
+        if len(self.times) != rows or any(len(column) != rows for column in self.values):
+            raise ValueError(f"columns of different lengths; `at` has {rows}")
+        if len(self.values) != len(self.names) or len(set(self.names)) != len(self.names):
+            raise ValueError("not one column for each name")
+        if not 0 < rows * len(self.names) <= POINTS_AN_EVENT:
+            raise ValueError(f"{rows * len(self.names)} points; 1 to {POINTS_AN_EVENT} fit in an event")
+        return self
+
+
+class Log(_Event):
+    """One line of the log."""
+
+    type: Literal["log"] = "log"
+    level: Level = "info"
+    source: str = "runner"
+    line: str
+
+
+class TrialBegun(_Event):
+    """The runner turns to this trial."""
+
+    type: Literal["trial_begun"] = "trial_begun"
+
+
+class TrialError(Frozen):
+    """Why a trial failed."""
+
+    code: str
+    message: str
+    traceback: str = ""
+
+
+TrialEnd = Literal["completed", "paused", "pruned"]
+"""How a trial may end without an error; a paused one stands at the end of its rung and waits there."""
+
+
+class TrialDone(_Event):
+    """The work on this trial is over, whatever becomes of the others; its score is that of its executions."""
+
+    type: Literal["trial_done"] = "trial_done"
+    state: TrialEnd | Literal["failed"]
+    error: TrialError | None = None
+    verdict: Verdict | None = Field(default=None, description="why it was pruned")
+
+
+class ExecutionDone(_Event):
+    """One training of a trial began or ended. `score` is the objective at its best epoch (epochs from 1)."""
+
+    type: Literal["execution"] = "execution"
+    state: ExecutionState
+    score: float | None = None
+    best_epoch: int | None = None
+    epochs: int = 0
+    metrics: dict[str, float | None] = Field(default_factory=dict, description="at the best epoch")
+    best: tuple[tuple[int, float], ...] = Field(
+        default=(), description="under a pruner: each epoch at which the objective was best, and its value"
+    )
+
+
+class CheckpointCommitted(_Event):
+    """A checkpoint folder stands complete on disk under its final name."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    folder: str
+    step: int
+    epoch: int
+    manifest: str = Field(description="sha256 of manifest.json")
+    bytes: int
+
+
+class ArtifactWritten(_Event):
+    """A file below the attempt's folder is complete and shall be kept."""
+
+    type: Literal["artifact"] = "artifact"
+    role: Role
+    name: str
+    path: str = Field(description="relative to the attempt's folder")
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class Warned(_Event):
+    """Something the user should know, once, with a stable code."""
+
+    type: Literal["warning"] = "warning"
+    code: str
+    message: str
+
+
+class Result(_Event):
+    """The task is done; the last event of a run that succeeded."""
+
+    type: Literal["result"] = "result"
+    result: dict[str, Any] = Field(default_factory=dict)
+
+
+class Failed(_Event):
+    """The task failed by its own fault: bad data, a diverged training, out of memory."""
+
+    type: Literal["failed"] = "failed"
+    code: str
+    message: str
+    traceback: str = ""
+
+
+class Yielded(_Event):
+    """The task ended early because it was told to; its checkpoint stands."""
+
+    type: Literal["yielded"] = "yielded"
+    why: Literal["pause", "stop"]
+
+
+class Ready(_Event):
+    """A standby has rehearsed. Said before any task, so it is part of no attempt and never recorded."""
+
+    type: Literal["ready"] = "ready"
+
+
+RunnerEvent = Annotated[
+    Started
+    | Progress
+    | Metric
+    | Points
+    | Log
+    | TrialBegun
+    | TrialDone
+    | ExecutionDone
+    | CheckpointCommitted
+    | ArtifactWritten
+    | Warned
+    | Result
+    | Failed
+    | Yielded,
+    Field(discriminator="type"),
+]
+RUNNER_EVENT: TypeAdapter[RunnerEvent] = TypeAdapter(RunnerEvent)
+FINAL = (Result, Failed, Yielded)

@@ -1,0 +1,85 @@
+"""The experiment spec, version 1: one class for forms, REST, JSON files and runners."""
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.contracts.after import AfterSpec
+from jobs.contracts.base import Frozen
+from jobs.contracts.data import DataSpec
+from jobs.contracts.fit import FitSpec
+from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.model import ModelSpec
+from jobs.contracts.precision import PrecisionSpec
+from jobs.contracts.resources import Resources
+from jobs.contracts.search import SearchSpec
+
+
+class ExperimentSpec(Frozen):
+    """Everything that defines an experiment. Frozen as a revision under its digest."""
+
+    version: Literal[1] = 1
+    data: DataSpec
+    model: ModelSpec
+    fit: FitSpec = FitSpec()
+    search: SearchSpec | None = None
+    mesh: MeshSpec | None = None
+    precision: PrecisionSpec = PrecisionSpec()
+    after: AfterSpec = AfterSpec()
+    resources: Resources = Field(default_factory=Resources)
+
+    @model_validator(mode="after")
+    def _parts_fit_each_other(self) -> Self:
+        if self.mesh is not None and self.fit.batch_size % self.mesh.batch_shards():
+            raise ValueError(
+                f"fit.batch_size {self.fit.batch_size} does not divide over {self.mesh.batch_shards()} "
+                f"devices of mesh axis {self.mesh.batch_axis!r}"
+            )
+        if self.after.retrain is not None and self.after.retrain.top > 1:
+            if self.search is None:
+                raise ValueError("after.retrain.top above 1 needs a search to choose from")
+            top, planned = self.after.retrain.top, self.search.trials_planned(self.fit.epochs)
+            if top > planned:
+                raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
+        if self.search is not None and self.search.evaluation.kind == "k_fold" and self.data.split.time:
+            raise ValueError(
+                "search.evaluation: folds mix past and future; with a split over time take holdout"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _rungs_lie_within_a_training(self) -> Self:
+        options = self.search.options if self.search is not None else None
+        for name in ("min_epochs", "max_epochs") if options is not None else ():
+            epochs = getattr(options, name)
+            if epochs is not None and epochs > self.fit.epochs:
+                raise ValueError(
+                    f"search.options.{name} {epochs} is above the {self.fit.epochs} of fit.epochs"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _hyperparameters_mean_something(self) -> Self:
+        if self.search is None:
+            return self
+        from jobs.contracts.values import is_known, known_names  # values.py applies values to this very class
+
+        for i, parameter in enumerate(self.search.space):
+            if not is_known(parameter.name, self.model):
+                raise ValueError(
+                    f"search.space.{i}.name: {parameter.name!r} is neither an argument of "
+                    f"{self.model.template} nor a fit field; it knows "
+                    f"{', '.join(sorted(known_names(self.model)))}"
+                )
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as plain JSON values under its public field names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def digest(self) -> str:
+        """Return the sha256 of the canonical JSON form."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()

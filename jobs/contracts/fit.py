@@ -1,0 +1,92 @@
+"""How one model is fitted."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from jobs.contracts.augmentation import Augmentation
+from jobs.contracts.base import Frozen
+from jobs.contracts.optimizers import ARGUMENTS, Optimizer
+from jobs.contracts.problems import said
+from jobs.contracts.schedules import Schedule, WarmupCosine
+
+ClassWeights = Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]]
+CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
+
+
+class EarlyStopping(Frozen):
+    """Stop when `monitor` has not improved by `min_delta` for `patience` epochs."""
+
+    monitor: str = "val_loss"
+    patience: int = Field(default=5, ge=0)
+    min_delta: float = Field(default=0.0, ge=0)
+    restore_best: bool = True
+
+
+class Ema(Frozen):
+    """An exponential moving average of the weights, `momentum` of the old and the rest of the new a step.
+
+    The averages are what is validated, chosen and kept as the model. Training goes on from its own
+    weights, unless `overwrite_frequency` sets them to the averages after each so many steps.
+    """
+
+    momentum: float = Field(default=0.99, ge=0, lt=1)
+    overwrite_frequency: int | None = Field(default=None, ge=1)
+
+
+class FitSpec(Frozen):
+    """Everything `fit` needs beside data and model. One epoch is one pass over the training part."""
+
+    epochs: int = Field(default=100, ge=1, le=100_000)
+    batch_size: int = Field(default=128, ge=1, le=1_048_576)
+    optimizer: Optimizer = "adam"
+    optimizer_args: dict[str, Any] = Field(default_factory=dict)
+    learning_rate: float = Field(default=0.001, gt=0)
+    schedule: Schedule | None = Field(default=None, description="the same rate all along if absent")
+    loss: str | None = Field(default=None, description="from the task if absent")
+    metrics: tuple[str, ...] | None = Field(default=None, description="from the task if absent")
+    early_stopping: EarlyStopping | None = None
+    clipnorm: float | None = Field(default=None, gt=0, description="largest norm of each gradient")
+    clipvalue: float | None = Field(default=None, gt=0, description="largest entry of each gradient")
+    global_clipnorm: float | None = Field(default=None, gt=0, description="of all gradients together")
+    ema: Ema | None = None
+    class_weights: ClassWeights | None = None
+    augmentation: Augmentation | None = None
+    shuffle: bool = True
+    steps_per_execution: int = Field(default=1, ge=1, le=10_000)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    @model_validator(mode="after")
+    def _parts_fit_each_other(self) -> Self:
+        clips = [name for name in CLIPS if getattr(self, name) is not None]
+        if len(clips) > 1:
+            raise ValueError(f"{clips[-1]}: choose one of {' and '.join(clips)}")
+        if isinstance(self.schedule, WarmupCosine):
+            over = self.schedule.epochs or self.epochs
+            if self.schedule.warmup_epochs >= over:
+                raise ValueError(
+                    f"schedule.warmup_epochs: {self.schedule.warmup_epochs:g} epochs of warm-up leave "
+                    f"nothing of {over:g} epochs to decay over"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _optimizer_takes_its_arguments(self) -> Self:
+        try:
+            self.optimizer_arguments()
+        except ValidationError as error:
+            item = error.errors()[0]
+            where = ".".join(str(part) for part in item["loc"])
+            known = ", ".join(sorted(ARGUMENTS[self.optimizer].model_fields))
+            told = f"{said(item)} (got {item.get('input')!r})"
+            if item["type"] == "extra_forbidden":
+                others = [name for name, kind in ARGUMENTS.items() if where in kind.model_fields]
+                have = f"; {', '.join(others)} {'have' if len(others) > 1 else 'has'}" if others else ""
+                told = f"{self.optimizer} has no {where!r}{have}"
+            raise ValueError(f"optimizer_args.{where}: {told}; {self.optimizer} takes {known}") from error
+        return self
+
+    def optimizer_arguments(self) -> dict[str, Any]:
+        """Return the optimizer's arguments that were given, each of its type."""
+        arguments = ARGUMENTS[self.optimizer].model_validate(self.optimizer_args)
+        return arguments.model_dump(exclude_unset=True, exclude_none=True)

@@ -1,0 +1,78 @@
+"""Device meshes and layout rules."""
+
+import math
+import re
+from typing import Any, Literal, Self
+
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+
+from jobs.contracts.base import Frozen
+
+
+class LayoutRule(Frozen):
+    """Variables whose whole path matches `match` are sharded along `axes`, one entry a dimension."""
+
+    match: str = Field(min_length=1, max_length=300)
+    axes: tuple[str | None, ...] = Field(min_length=1, max_length=8)
+
+    @field_validator("match")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+        return pattern
+
+
+class MeshSpec(Frozen):
+    """A mesh of devices with named axes. One axis and no layout is data parallel training."""
+
+    devices: Literal["cpu", "gpu", "tpu"] | tuple[str, ...] = "cpu"
+    shape: tuple[int, ...] = Field(min_length=1, max_length=4)
+    axis_names: tuple[str, ...] = Field(min_length=1, max_length=4)
+    batch_axis: str | None = "data"
+    simulate: int | None = Field(default=None, ge=1, le=64, description="simulated CPU devices")
+    layout: tuple[LayoutRule, ...] = ()
+    preallocate: bool = False
+    memory_fraction: float | None = Field(default=None, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(self.shape) != len(self.axis_names):
+            raise ValueError(
+                f"shape {list(self.shape)} has {len(self.shape)} axes, axis_names {len(self.axis_names)}"
+            )
+        if len(set(self.axis_names)) < len(self.axis_names):
+            raise ValueError(f"axis_names {list(self.axis_names)} repeat a name")
+        if any(size < 1 for size in self.shape):
+            raise ValueError(f"shape {list(self.shape)} has an empty axis")
+        if self.batch_axis is not None and self.batch_axis not in self.axis_names:
+            raise ValueError(f"batch_axis {self.batch_axis!r} is not among {list(self.axis_names)}")
+        if self.simulate is not None and self.simulate != self.size():
+            raise ValueError(
+                f"shape {list(self.shape)} takes {self.size()} devices, simulate says {self.simulate}"
+            )
+        for rule in self.layout:
+            if unknown := {axis for axis in rule.axes if axis is not None} - set(self.axis_names):
+                raise ValueError(
+                    f"layout rule {rule.match!r} names {sorted(unknown)}, not among {list(self.axis_names)}"
+                )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _keeps_its_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write `batch_axis` even when null: left out, it would be read back as the default."""
+        return {**handler(self), "batch_axis": self.batch_axis}
+
+    def size(self) -> int:
+        """Return the number of devices."""
+        return math.prod(self.shape)
+
+    def axis(self, name: str) -> int:
+        """Return the size of the axis `name`."""
+        return self.shape[self.axis_names.index(name)]
+
+    def batch_shards(self) -> int:
+        """Return over how many devices each batch is divided."""
+        return self.axis(self.batch_axis) if self.batch_axis is not None else 1

@@ -1,0 +1,314 @@
+"""What an experiment will do and take, before anything runs: a pure function of spec and profile."""
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from jobs.contracts import estimate, space_size
+from jobs.contracts.base import Frozen
+from jobs.contracts.checks import fits, roles_differ, warnings
+from jobs.contracts.estimate import History
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.probes import extremes
+from jobs.contracts.problems import Problem
+from jobs.contracts.profile import Profile
+from jobs.contracts.pruning import MedianPruner
+from jobs.contracts.search import SearchSpec
+from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, grid
+from jobs.contracts.space_size import SpaceSize
+from jobs.contracts.summary import Line, summary
+from jobs.contracts.values import apply_values
+from jobs.contracts.variables import (
+    DeviceMemory,
+    Variable,
+    device_shape,
+    memory_per_device,
+    parameters,
+    rules_for,
+    suggest_layout,
+    variables,
+)
+
+TRIED = 256
+SIZES = frozenset(
+    {"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer", "ema/momentum"}
+    | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
+    | {"optimizer_args/gradient_accumulation_steps"}
+)
+"""Hyperparameters that change what a device holds."""
+
+
+class Situation(NamedTuple):
+    """What the plan must know beside the spec; read from the rows by `jobs.queries.plan`."""
+
+    free_slots: int
+    total_slots: int
+    largest_worker: int
+    history: History | None = None
+
+
+class PlannedVariable(Frozen):
+    """One variable under the mesh: how it is cut and what each device holds of it."""
+
+    path: str
+    shape: tuple[int, ...]
+    trainable: bool
+    rule: int | None
+    axes: tuple[str | None, ...]
+    device_shape: tuple[int, ...]
+    bytes: int
+
+
+class Memory(Frozen):
+    """Bytes on each device for the largest configuration, by what holds them."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+
+class Plan(Frozen):
+    """The running plan at the foot of the form. Sizes in bytes, times in hours."""
+
+    kind: str
+    trials: int
+    grid_size: int
+    grid_is_larger: bool
+    distinct: int | None
+    space: str
+    summary: tuple[Line, ...]
+    executions: int
+    epochs: int
+    epochs_likely: int | None
+    retrainings: int
+    steps: tuple[str, ...]
+    slots: int
+    slots_per_trial: int
+    parallel_trials: int
+    free_slots: int
+    total_slots: int
+    devices: int
+    device_kind: str
+    batch_shards: int
+    parameters: int | None
+    memory_per_device: int | None
+    memory: Memory | None
+    largest: dict[str, Any]
+    device_hours: float | None
+    device_hours_likely: float | None
+    estimate: str
+    variables: tuple[PlannedVariable, ...]
+    suggested_layout: tuple[dict[str, Any], ...]
+    warnings: tuple[dict[str, str], ...]
+
+
+def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> Plan:
+    """Return the plan of `spec`.
+
+    Args:
+        spec: what is to run.
+        profile: of its data; None while the data set is still being prepared.
+        now: free slots and what earlier runs took.
+    """
+    trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
+    executions = trials * (spec.search.trainings() if spec.search is not None else 1)
+    space = space_size.of(spec.search.space) if spec.search is not None else None
+    known = profile if profile is not None and _is_known(spec, profile) else None
+    values, memory = largest(spec, known) if known is not None else ({}, None)
+    epochs = _epochs(spec)
+    expected = estimate.of(spec, executions, epochs, now.history)
+    return Plan(
+        kind="search" if spec.search is not None else "train",
+        trials=trials,
+        grid_size=space.grid if space is not None else 1,
+        grid_is_larger=space is not None and not space.exact,
+        distinct=space.distinct if space is not None else None,
+        space=str(space or ""),
+        summary=summary(spec.search.space) if spec.search is not None else (),
+        executions=executions,
+        epochs=epochs,
+        epochs_likely=expected.likely_epochs,
+        retrainings=_retrainings(spec),
+        steps=tuple(_steps(spec)),
+        slots=spec.resources.slots * _parallel(spec, trials, now),
+        slots_per_trial=spec.resources.slots,
+        parallel_trials=_parallel(spec, trials, now),
+        free_slots=now.free_slots,
+        total_slots=now.total_slots,
+        devices=spec.mesh.size() if spec.mesh is not None else 1,
+        device_kind=_device_kind(spec.mesh),
+        batch_shards=spec.mesh.batch_shards() if spec.mesh is not None else 1,
+        parameters=parameters(_with(spec, values).model, known) if known is not None else None,
+        memory_per_device=memory.total if memory is not None else None,
+        memory=Memory(**memory._asdict()) if memory is not None else None,
+        largest=values,
+        device_hours=expected.hours,
+        device_hours_likely=expected.likely_hours,
+        estimate=expected.sentence,
+        variables=tuple(_planned(spec, known)) if known is not None else (),
+        suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
+        warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]),
+    )
+
+
+def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
+    """Say whether the variables can be listed before anything is built."""
+    return fits(spec, profile) and not roles_differ(spec, profile)
+
+
+def _as_json(warning: Problem) -> dict[str, str]:
+    return {"pointer": warning.pointer, "message": warning.message}
+
+
+def _retrainings(spec: ExperimentSpec) -> int:
+    if spec.search is None or spec.after.retrain is None:
+        return 0
+    return spec.after.retrain.top
+
+
+def _epochs(spec: ExperimentSpec) -> int:
+    """Bound the epochs from above: nothing stops early, everything runs to its cap."""
+    retrain, search = spec.after.retrain, spec.search
+    of_search = spec.fit.epochs
+    if search is not None:
+        of_search = search.epochs_planned(spec.fit.epochs) * search.trainings()
+    if retrain is None:
+        return of_search
+    again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
+    each = retrain.epochs_cap + again
+    return of_search + retrain.top * each if spec.search is not None else each
+
+
+def _steps(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.search is not None:
+        yield "search"
+    after = spec.after
+    if spec.search is None or after != type(after)():
+        yield "train"
+    for name, step in (
+        ("ensemble", after.ensemble),
+        ("quantize", after.quantize),
+        ("register", after.register_),
+    ):
+        if step is not None:
+            yield name
+
+
+def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
+    """Return how many trials could start at once on the slots that are free now (at least one)."""
+    fitting = max(now.free_slots // spec.resources.slots, 1)
+    wanted = spec.search.parallel_trials if spec.search is not None else 1
+    return min(trials, fitting, wanted or fitting)
+
+
+def _device_kind(mesh: MeshSpec | None) -> str:
+    if mesh is None:
+        return "default"
+    if mesh.simulate is not None:
+        return "simulated cpu"
+    return mesh.devices if isinstance(mesh.devices, str) else "named"
+
+
+def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
+    return apply_values(spec, values) if values else spec
+
+
+def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], DeviceMemory | None]:
+    """Return the values of the space under which a device holds most, and how much that is.
+
+    Memory grows with each size on its own, so only the extremes of each are combined; None when no
+    configuration can be built.
+    """
+    best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
+    reduced = tuple(_only_extremes(p) for p in (spec.search.space if spec.search is not None else ()))
+    for values in islice(grid(reduced), TRIED):
+        sizes = {name: value for name, value in values.items() if name in SIZES}
+        try:
+            memory = memory_per_device(_with(spec, sizes), profile)
+        except (ValidationError, ValueError):
+            continue  # `checks.problems` says what does not fit, at its place
+        if best[1] is None or memory.total > best[1].total:
+            best = (sizes, memory)
+    return best
+
+
+def _only_extremes(parameter: Parameter) -> Parameter:
+    """Return the same hyperparameter with nothing between its extremes.
+
+    What changes no size keeps its values all the same: children may hang on them.
+    """
+    values = tuple(extremes(parameter))
+    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in SIZES):
+        return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
+    return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)
+
+
+def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
+    for variable in variables(spec.model, profile):
+        rule = _rule_of(variable, spec.mesh)
+        try:
+            held = device_shape(variable, spec.mesh)
+        except ValueError:
+            held, rule = variable.shape, None  # the problem stands at the rule
+        yield PlannedVariable(
+            path=variable.path,
+            shape=variable.shape,
+            trainable=variable.trainable,
+            rule=rule,
+            axes=spec.mesh.layout[rule].axes if spec.mesh is not None and rule is not None else (),
+            device_shape=held,
+            bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
+        )
+
+
+def _rule_of(variable: Variable, mesh: MeshSpec | None) -> int | None:
+    rules = rules_for(variable, mesh) if mesh is not None else []
+    return rules[0][0] if rules else None
+
+
+def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any]]:
+    """Apply the rule of thumb to the first axis that does not carry the batch."""
+    mesh = spec.mesh
+    axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
+    if mesh is not None and axis is not None:
+        for rule in suggest_layout(mesh, variables(spec.model, profile), axis):
+            yield rule.model_dump(mode="json")
+
+
+def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
+    if search.algorithm == "grid" and search.max_trials < space.grid:
+        size, first = space.told(space.grid), search.max_trials
+        sentence = f"the grid has {size} configurations; only the first {first} are tried"
+        yield Problem("/search/max_trials", sentence)
+    elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
+        sentence = f"the space has only {space_size.number(space.distinct)} distinct configurations"
+        yield Problem("/search/max_trials", sentence)
+
+
+def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+    pruner = search.pruner
+    if isinstance(pruner, MedianPruner):
+        if pruner.warmup_epochs + pruner.interval >= epochs:
+            yield Problem("/search/pruner/warmup_epochs", f"never prunes a training of {epochs} epochs")
+        elif pruner.startup_trials >= search.max_trials:
+            sentence = f"never prunes one of {search.max_trials} trials"
+            yield Problem("/search/pruner/startup_trials", sentence)
+    elif pruner is not None and pruner.min_epochs >= epochs:
+        yield Problem("/search/pruner/min_epochs", f"never prunes a training of {epochs} epochs")
+
+
+def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> Iterator[Problem]:
+    if spec.search is not None and space is not None:
+        yield from _of_search(spec.search, space)
+        yield from _of_pruner(spec.search, spec.fit.epochs)
+    if now.total_slots == 0:
+        sentence = f"no worker runs in pool {spec.resources.pool!r}: the job will wait for one"
+        yield Problem("/resources/pool", sentence)
+    elif spec.resources.slots > now.largest_worker:
+        sentence = f"the largest worker has {now.largest_worker}: the job would wait for a larger one"
+        yield Problem("/resources/slots", sentence)

@@ -1,0 +1,44 @@
+"""What is known of a dataset version: written by a profile task, read by forms, plans and engines."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from jobs.contracts.base import Frozen
+from jobs.contracts.data import Task
+
+
+class Column(Frozen):
+    """One column (or one array, for images) with the statistics that a page shows."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = Field(default=(), description="of one row; () for a scalar")
+    missing: int = 0
+    distinct: int | None = None
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    histogram: tuple[int, ...] = Field(default=(), description="counts in 20 equal bins from min to max")
+
+
+class Profile(Frozen):
+    """Schema, statistics and preview of a dataset version."""
+
+    rows: int
+    kind: Literal["vector", "image"]
+    task: Task
+    target: str
+    features: tuple[str, ...]
+    inputs: tuple[str, ...] = Field(
+        default=(), description="entries of a vector input in order; `colour=red` is a one-hot column"
+    )
+    input_shape: tuple[int, ...] = Field(description="of one row as the model takes it")
+    outputs: int = Field(description="classes, or target columns for regression")
+    class_labels: tuple[str, ...] = ()
+    class_counts: tuple[int, ...] = ()
+    columns: tuple[Column, ...]
+    preview: tuple[dict[str, Any], ...] = Field(description="the first rows; images as nested lists")
+    duplicates: int = Field(default=0, description="rows that repeat an earlier row")
+    findings: tuple[str, ...] = Field(default=(), description="sentences: leakage, imbalance, constants")

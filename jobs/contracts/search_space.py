@@ -1,0 +1,157 @@
+"""Search spaces: hyperparameters in order, their grid, sampling, and what must hold between them.
+
+Pure functions of the space, so the plan on a page, a grid search and a random search agree.
+"""
+
+import random
+from collections.abc import Iterator
+
+from jobs.contracts.hyperparameters import (
+    BooleanParameter,
+    ChoiceParameter,
+    FixedParameter,
+    FloatParameter,
+    IntParameter,
+    Parameter,
+    Value,
+    Values,
+    When,
+    told,
+)
+from jobs.contracts.ranges import Sampling
+
+__all__ = [
+    "BooleanParameter",
+    "ChoiceParameter",
+    "FixedParameter",
+    "FloatParameter",
+    "IntParameter",
+    "Parameter",
+    "Sampling",
+    "Space",
+    "Value",
+    "Values",
+    "When",
+    "check_space",
+    "check_values",
+    "faults",
+    "grid",
+    "sample",
+    "value_faults",
+]
+
+Space = tuple[Parameter, ...]
+
+
+def check_space(space: Space) -> None:
+    """Check names and conditions over the whole space.
+
+    Raises:
+        ValueError: a name stands twice, or a condition can never hold; begins with the place.
+    """
+    for place, message in faults(space):
+        raise ValueError(f"{place}: {message}")
+
+
+def faults(space: Space) -> Iterator[tuple[str, str]]:
+    """List what is wrong between the hyperparameters of a space, each with its dotted place."""
+    seen: dict[str, Parameter] = {}
+    for i, parameter in enumerate(space):
+        if parameter.name in seen:
+            yield f"{i}.name", f"{parameter.name!r} stands twice"
+        listed = isinstance(parameter.when, tuple)
+        for j, condition in enumerate(parameter.conditions()):
+            where = f"{i}.when.{j}" if listed else f"{i}.when"
+            if condition.name not in seen:
+                sentence = f"{parameter.name!r} depends on {condition.name!r}, which must stand before it"
+                yield where, sentence
+            elif never := _never(seen[condition.name], condition):
+                yield f"{where}.in", never
+        seen.setdefault(parameter.name, parameter)
+
+
+def _never(parent: Parameter, condition: When) -> str:
+    """Return why one of a condition's values can never come about; nothing if each can."""
+    for value in condition.in_:
+        if not parent.takes(value):
+            return f"{parent.name!r} never has the value {value!r}; it takes {told(parent)}"
+    return ""
+
+
+def grid(space: Space) -> Iterator[dict[str, Value]]:
+    """Yield every distinct configuration in a stable order; the last parameter varies fastest.
+
+    Inactive hyperparameters are left out, so branches that differ only in them appear once.
+    """
+
+    points = [parameter.grid() for parameter in space]
+
+    def extend(values: dict[str, Value], i: int) -> Iterator[dict[str, Value]]:
+        while i < len(space) and not space[i].is_active(values):
+            i += 1
+        if i == len(space):
+            yield values
+            return
+        name = space[i].name
+        for value in points[i]:
+            yield from extend({**values, name: value}, i + 1)
+
+    yield from extend({}, 0)
+
+
+def sample(space: Space, rng: random.Random) -> dict[str, Value]:
+    """Draw one configuration: each active hyperparameter on its own."""
+    values: dict[str, Value] = {}
+    for parameter in space:
+        if parameter.is_active(values):
+            values[parameter.name] = parameter.sample(rng)
+    return values
+
+
+def check_values(space: Space, values: Values) -> dict[str, Value]:
+    """Check a configuration given by hand and put it in the space's order.
+
+    Raises:
+        ValueError: a value is missing, unknown, inactive or outside its range; names it.
+    """
+    for _, message in value_faults(space, values):
+        raise ValueError(message)
+    return {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
+
+
+def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
+    """List what is wrong with a configuration given by hand: the hyperparameter, and a sentence.
+
+    Numbers must lie in their range, not on a step: who gives them may look between the steps.
+    """
+    checked: dict[str, Value] = {}
+    doubtful: set[str] = set()  # missing or wrong, or below one that is: nobody can say whether it is active
+    for parameter in space:
+        name, given = parameter.name, parameter.name in values
+        message = ""
+        if any(condition.name in doubtful for condition in parameter.conditions()):
+            doubtful.add(name)
+        elif not parameter.is_active(checked):
+            message = f"{name!r} is not active under these values; leave it out" if given else ""
+        elif message := _fault(parameter, values[name]) if given else f"{name!r} is missing":
+            doubtful.add(name)
+        else:
+            checked[name] = values[name]
+        if message:
+            yield name, message
+    for name in sorted(set(values) - {parameter.name for parameter in space}):
+        yield name, f"{name!r} is not searched; leave it out"
+
+
+def _fault(parameter: Parameter, value: Value) -> str:
+    """Return why a hyperparameter does not take a value; nothing if it does."""
+    if isinstance(parameter, IntParameter | FloatParameter):
+        whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
+        # Compared as it is: of a whole number of hundreds of digits no float can be made.
+        inside = isinstance(value, int | float) and parameter.min <= value <= parameter.max
+        if isinstance(value, bool) or not (whole and inside):
+            span = f"{parameter.kind} from {parameter.min} to {parameter.max}"
+            return f"{parameter.name!r} takes {span}, not {value!r}"
+    elif value not in parameter.grid():
+        return f"{parameter.name!r} takes one of {list(parameter.grid())!r}, not {value!r}"
+    return ""

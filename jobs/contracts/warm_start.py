@@ -1,0 +1,39 @@
+"""What a worker keeps warm ahead of need, as its heartbeats tell it."""
+
+import datetime as dt
+from typing import Literal
+
+from pydantic import Field
+
+from jobs.contracts.base import Frozen
+
+
+class Warm(Frozen):
+    """A process that waits for work: a fork server, or a standby runner forked from one."""
+
+    kind: Literal["fork server", "standby"]
+    state: Literal["preparing", "ready"]
+    threads: int
+    platform: str | None = None
+    simulated_devices: int = 1
+    devices: str | None = Field(default=None, description="the accelerators it has opened")
+    pid: int
+    since: float = Field(description="its start, in seconds since the epoch")
+    memory_bytes: int = Field(default=0, description="its own, and its part of what processes share")
+
+    @property
+    def started(self) -> dt.datetime:
+        """Its start."""
+        return dt.datetime.fromtimestamp(self.since, dt.UTC)
+
+    @property
+    def environment(self) -> str:
+        """What it can run, in words."""
+        words = [f"{self.threads} thread" if self.threads == 1 else f"{self.threads} threads"]
+        if self.platform is not None:
+            words.append(self.platform)
+        if self.simulated_devices > 1:
+            words.append(f"{self.simulated_devices} simulated devices")
+        if self.devices is not None:
+            words.append(f"device {self.devices}")
+        return " · ".join(words)

@@ -1,0 +1,53 @@
+"""What earlier trainings tell of the next: epochs under early stopping, seconds an epoch."""
+
+from statistics import median
+
+from django.db.models import QuerySet, Sum
+
+from jobs.contracts.estimate import History, Past
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.models import Execution, Experiment, Project, Trial
+from jobs.states import TrialState
+
+NEWEST = 200
+"""From how many of the newest trials and trainings."""
+ENOUGH = 3
+"""An experiment's own trials tell more than others on its data, once there are so many."""
+
+
+def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
+    """Return what trainings on this data and template took: the experiment's own, else the project's."""
+    alike = Trial.objects.filter(
+        job__project=project,
+        state=TrialState.COMPLETED,
+        restarts=0,
+        job__revision__spec_json__data__dataset=spec.data.dataset,
+        job__revision__spec_json__model__template=spec.model.template,
+    )
+    where = "this project on this data set"
+    if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
+        alike, where = alike.filter(job__experiment=experiment), "this experiment"
+    paces, trainings = _paces(alike), _trainings(alike)
+    return History(trainings, median(paces), where) if paces and trainings else None
+
+
+def _paces(trials: QuerySet[Trial]) -> list[float]:
+    """Return the seconds that an epoch of each trial took, all that comes with it included."""
+    rows = trials.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:NEWEST]
+    return [
+        (trial.finished - trial.started).total_seconds() / trained
+        for trial in rows
+        if trial.started and trial.finished and (trained := trial.trained)
+    ]
+
+
+def _trainings(trials: QuerySet[Trial]) -> list[Past]:
+    rows = (
+        Execution.objects.filter(trial__in=trials, state=TrialState.COMPLETED, epochs__gt=0)
+        .order_by("-pk")
+        .values_list("epochs", "best_epoch", "trial__job__revision__spec_json__fit__early_stopping")[:NEWEST]
+    )
+    return [
+        Past(epochs, best_epoch or epochs, stopping.get("patience") if stopping else None)
+        for epochs, best_epoch, stopping in rows
+    ]

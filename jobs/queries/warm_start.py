@@ -1,0 +1,65 @@
+"""The search that another one is warm-started from: may it be, and what it found."""
+
+from typing import Any
+
+from jobs.contracts.problems import Problem
+from jobs.contracts.search import LEARNS_FROM_EARLIER, SearchSpec
+from jobs.contracts.search_space import check_values
+from jobs.models import Job, Project
+from jobs.queries import outcomes
+from jobs.states import JobKind, TrialState
+
+POINTER = "/search/warm_start"
+NEWEST = 2000
+"""So many of its trials are handed on: no model looks at more."""
+
+
+def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
+    """List what keeps a search of `project` from being warm-started as it asks."""
+    if search is None or search.warm_start is None:
+        return []
+    if search.algorithm not in LEARNS_FROM_EARLIER:
+        able = " or ".join(sorted(LEARNS_FROM_EARLIER))
+        sentence = f"{search.algorithm} learns nothing from the trials of another search: use {able}"
+        return [Problem(POINTER, f"{sentence}, or leave it out")]
+    job = Job.objects.filter(pk=search.warm_start, project=project, kind=JobKind.SEARCH).first()
+    if job is None or job.revision is None:
+        return [Problem(POINTER, f"there is no search {search.warm_start} in {project.slug}")]
+    theirs = outcomes.search_of(job).ranked_by()
+    if theirs != search.ranked_by():
+        told = ", ".join(f"{objective.metric} ({objective.direction})" for objective in theirs)
+        return [
+            Problem(POINTER, f"job {job.pk} searched for {told}: scores of two objectives do not compare")
+        ]
+    return []
+
+
+def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
+    """List what the earlier search completed, as rows of a request, if it fits the space."""
+    if search.warm_start is None or search.algorithm not in LEARNS_FROM_EARLIER:
+        return []
+    done = Job.objects.filter(pk=search.warm_start, project=root.project, kind=JobKind.SEARCH).first()
+    if done is None:
+        return []  # it was deleted since: nothing to learn, no reason to fail
+    rows = done.trials.filter(state=TrialState.COMPLETED, score__isnull=False).order_by("-number")[:NEWEST]
+    scores = outcomes.scores_of(rows, search.objectives) if search.objectives is not None else {}
+    return [
+        {
+            "number": trial.number,
+            "state": trial.state,
+            "values": trial.values,
+            "score": trial.score,
+            "scores": scores.get(trial.pk),
+            "source": "earlier",
+        }
+        for trial in rows
+        if _fits(search, trial.values)
+    ]
+
+
+def _fits(search: SearchSpec, values: dict[str, Any]) -> bool:
+    try:
+        check_values(search.space, values)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,359 @@
+"""A search of outside scripts by its actions: leases, fences, scores, spaces. No process, no gRPC."""
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from jobs.actions import attempt_end, control, external_search, pipeline, reports, schedule, suggest, trials
+from jobs.actions.external_search import Answer, Held
+from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.formats.reading import Refused
+from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
+from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
+from jobs.queries import events as event_log
+from jobs.queries import outcomes
+from jobs.queries.reported import Name, name_of, reported
+from jobs.states import JobState, Outcome
+from tests.people import People, browser_of
+from workers.chief.chief import _step
+
+FLOAT_X: dict[str, Any] = {
+    "class_name": "Float",
+    "config": {"name": "x", "min_value": 0.0, "max_value": 1.0, "default": 0.0, "conditions": []},
+}
+BOOLEAN_Y: dict[str, Any] = {
+    "class_name": "Boolean",
+    "config": {"name": "y", "default": False, "conditions": []},
+}
+UNREADABLE: dict[str, Any] = {
+    "class_name": "Float",
+    "config": {"name": "two words", "min_value": 0.0, "max_value": 1.0, "default": 0.0, "conditions": []},
+}
+
+
+@pytest.fixture
+def search(people: People) -> Job:
+    return opened(people)
+
+
+def opened(people: People, **wanted: Any) -> Job:
+    asked = OutsideSearch.model_validate({"metric": "val_acc", "direction": "max", "max_trials": 3} | wanted)
+    return external_search.open_search(people.project, "mine", asked, by=people.member)[0]
+
+
+def ask(search: Job, script: str = "a") -> Held:
+    """Ask for a trial until there is one, as the chief does with random suggestions."""
+    found = external_search.hand_out(search.pk, script)
+    if found is Answer.SUGGEST:
+        question = external_search.question(search.pk)
+        assert question is not None
+        external_search.suggested(search.pk, question, {"x": question.made / 10})
+        found = external_search.hand_out(search.pk, script)
+    assert isinstance(found, Held), found
+    return found
+
+
+def name(held: Held) -> Name:
+    return Name(held.trial.number, held.attempt.number)
+
+
+def finish(search: Job, held: Held, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
+    reports.update(search.pk, name(held), {"val_acc": score}, 0)
+    space = {"space": list(entries or (FLOAT_X,))}
+    reports.end(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
+
+
+def discovered(search: Job) -> Job:
+    finish(search, ask(search))
+    search.refresh_from_db()
+    return search
+
+
+def fall_silent(held: Held) -> None:
+    Attempt.objects.filter(pk=held.attempt.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def state_of(held: Held) -> str:
+    held.trial.refresh_from_db()
+    return held.trial.state
+
+
+def test_a_script_that_asks_twice_gets_the_trial_it_has(search: Job) -> None:
+    first, again = ask(search), ask(search)
+    assert (first.trial, first.attempt) == (again.trial, again.attempt)
+
+
+def test_until_the_space_is_known_one_script_works_and_the_others_wait(search: Job) -> None:
+    assert ask(search, "a").trial.values == {}
+    assert external_search.hand_out(search.pk, "b") is Answer.WAIT
+    finish(search, ask(search, "a"))
+    assert external_search.hand_out(search.pk, "b") is Answer.SUGGEST
+
+
+def test_the_first_trial_tells_the_space_and_what_it_ran_with(search: Job) -> None:
+    held = ask(search)
+    finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)
+    held.trial.refresh_from_db()
+    assert held.trial.values == {"x": 0.0, "y": True}
+    assert [p.name for p in outcomes.search_of(Job.objects.get(pk=search.pk)).space] == ["x", "y"]
+
+
+def test_a_silent_script_loses_its_trial_to_the_next_with_the_same_number_and_values(search: Job) -> None:
+    held = ask(discovered(search), "a")
+    fall_silent(held)
+    attempt_end.reap(search)
+    after = ask(search, "b")
+    assert (after.trial.number, after.trial.values) == (held.trial.number, held.trial.values)
+    assert after.attempt.number > held.attempt.number
+
+
+def test_what_the_silent_script_reports_late_is_refused_and_leaves_no_trace(search: Job) -> None:
+    held = ask(discovered(search), "a")
+    fall_silent(held)
+    attempt_end.reap(search)
+    after = ask(search, "b")
+    with pytest.raises(StaleFence, match="not this script's any more"):
+        reports.update(search.pk, name(held), {"val_acc": 0.9}, 0)
+    with pytest.raises(StaleFence):
+        reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
+    assert not MetricSeries.objects.filter(trial=held.trial).exists()
+    assert state_of(after) == "running"
+
+
+def test_every_call_renews_the_lease(search: Job) -> None:
+    held = ask(search)
+    fall_silent(held)
+    reports.update(search.pk, name(held), {"val_acc": 0.1}, 0)
+    assert attempt_end.reap(search) == 0
+
+
+def test_a_trial_that_is_lost_again_and_again_fails(search: Job) -> None:
+    search = discovered(search)
+    for _ in range(search.max_restarts + 1):
+        held = ask(search)
+        external_search.give_back(search.pk, held.attempt.number, "it hung up")
+    assert state_of(held) == "failed"
+
+
+def test_the_scheduler_places_no_trial_of_it_and_asks_nobody_for_suggestions(search: Job) -> None:
+    held = ask(discovered(search))
+    external_search.give_back(search.pk, held.attempt.number, "it hung up")
+    live = timezone.now() + timedelta(hours=1)
+    Worker.objects.create(name="w", host="h", pid=1, slots=4, lease_until=live)
+    assert schedule.place() == 0
+    pipeline.advance_all()
+    search.refresh_from_db()
+    assert (suggest.claim(search.pk), search.suggest_until) == (None, None)
+
+
+def test_the_score_is_the_best_steps_mean(search: Job) -> None:
+    held = ask(search)
+    for step, value in ((0, 0.5), (1, 0.9), (1, 0.7), (2, math.nan)):
+        reports.update(search.pk, name(held), {"val_acc": value, "loss": 1.0}, step)
+    reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={"x": 0.0})
+    held.trial.refresh_from_db()
+    execution = held.trial.executions.get()
+    assert (held.trial.score, execution.best_epoch, execution.epochs) == (pytest.approx(0.8), 2, 3)
+    assert execution.metrics == {"val_acc": pytest.approx(0.8), "loss": 1.0}
+
+
+def test_a_trial_without_a_finite_score_has_failed(search: Job) -> None:
+    held = ask(search)
+    finish(search, held, math.nan)
+    assert state_of(held) == "failed"
+    assert held.trial.error["code"] == "no_score"
+
+
+def test_a_trial_that_its_script_gave_up_has_failed_and_three_of_them_end_the_search(search: Job) -> None:
+    for _ in range(3):
+        held = ask(search)
+        reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
+        assert state_of(held) == "failed"
+    external_search.beat(search.pk)
+    pipeline.advance(search)
+    search.refresh_from_db()
+    assert (search.state, search.error["code"]) == ("failed", "trials_keep_failing")
+    assert external_search.hand_out(search.pk, "a") is Answer.OVER
+
+
+@pytest.mark.parametrize(
+    ("metrics", "step"),
+    [({"loss": 1.0}, 0), ({"val_acc": 1.0}, -1), ({"val_acc": 1.0, "": 2.0}, 0)]
+    + [({"val_acc": 1.0, name: 2.0}, 0) for name in ("a\0b", "__proto__")],
+    ids=["no objective", "no step", "no name", "a NUL", "a language's own name"],
+)
+def test_a_bad_report_is_refused_whole(search: Job, metrics: dict[str, float], step: int) -> None:
+    held = ask(search)
+    with pytest.raises(BadInput):
+        reports.update(search.pk, name(held), metrics, step)
+    assert not reported(search.pk, name(held))
+
+
+def test_a_first_space_that_cannot_be_taken_is_refused_with_the_reason(search: Job) -> None:
+    held = ask(search)
+    reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
+    with pytest.raises(Refused, match="is no name here"):
+        reports.end(search.pk, name(held), done=True, space={"space": [UNREADABLE]}, values={})
+    assert state_of(held) == "failed"
+    assert "is no name here" in held.trial.error["message"]
+
+
+def test_hyperparameters_found_later_extend_the_space_and_what_cannot_be_taken_is_told(search: Job) -> None:
+    held = ask(discovered(search))
+    finish(search, held, 0.5, FLOAT_X, UNREADABLE, BOOLEAN_Y, y=True)
+    search.refresh_from_db()
+    assert outcomes.outside_of(search).told == (("x",), ("y",))
+    assert state_of(held) == "completed"
+    assert held.trial.values["y"] is True
+    told = event_log.logs(search, level="warning").items
+    assert ["'two words' keeps its default" in event["line"] for event in told] == [True]
+
+
+def test_an_earlier_trial_counts_as_one_with_the_default_of_what_was_found_later(search: Job) -> None:
+    held = ask(discovered(search))
+    finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)
+    question = external_search.question(search.pk)
+    assert question is not None
+    assert [row["values"]["y"] for row in question.request["trials"]] == [False, True]
+
+
+def test_a_suggestion_that_others_have_overtaken_is_dropped(search: Job) -> None:
+    question = external_search.question(discovered(search).pk)
+    assert question is not None
+    external_search.suggested(search.pk, question, {"x": 0.1})
+    with pytest.raises(StaleState):
+        external_search.suggested(search.pk, question, {"x": 0.2})
+
+
+def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
+    for score in (0.1, 0.9, 0.5):
+        finish(search, ask(search), score)
+    pipeline.advance(search)
+    search.refresh_from_db()
+    assert (search.state, search.results["best_trial"]["number"]) == ("completed", 2)
+    assert external_search.hand_out(search.pk, "a") is Answer.OVER
+
+
+def test_a_last_trial_is_waited_for_by_those_who_could_take_it_over(people: People) -> None:
+    search = discovered(opened(people, max_trials=2))
+    ask(search, "a")
+    assert external_search.hand_out(search.pk, "b") is Answer.WAIT
+
+
+def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search: Job) -> None:
+    held = ask(search)
+    reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
+    reports.end(search.pk, name(held), done=True, space={"space": []}, values={})
+    pipeline.advance(search)
+    search.refresh_from_db()
+    assert search.state == "completed"
+
+
+def test_without_a_chief_it_waits_and_says_what_to_do_and_a_new_chief_goes_on(people: People) -> None:
+    search = opened(people)
+    external_search.beat(search.pk)
+    Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
+    pipeline.advance_all()
+    search.refresh_from_db()
+    assert (search.state, "manage.py chief --project yard" in search.why_waiting) == ("retrying", True)
+    assert opened(people) == search
+    assert external_search.beat(search.pk).state == JobState.RUNNING
+
+
+def test_while_a_script_works_nobody_misses_the_chief(search: Job) -> None:
+    ask(search)
+    pipeline.advance_all()
+    search.refresh_from_db()
+    assert search.state == "running"
+
+
+def test_a_killed_search_takes_its_trials_away(people: People, search: Job) -> None:
+    held = ask(search)
+    external_search.beat(search.pk)
+    control.kill(Job.objects.get(pk=search.pk), by=people.owner)
+    pipeline.advance(external_search.beat(search.pk))
+    search.refresh_from_db()
+    assert (search.state, state_of(held)) == ("stopped", "stopped")
+
+
+def test_a_paused_search_hands_out_nothing_until_it_goes_on(people: People, search: Job) -> None:
+    search = discovered(search)
+    external_search.beat(search.pk)
+    control.pause(Job.objects.get(pk=search.pk), by=people.owner)
+    assert external_search.hand_out(search.pk, "a") is Answer.WAIT
+    control.resume(Job.objects.get(pk=search.pk), by=people.owner)
+    assert ask(search).trial.number == 2
+
+
+def test_a_configuration_queued_by_hand_goes_to_the_next_script(people: People, search: Job) -> None:
+    with pytest.raises(Conflict, match="told its hyperparameters"):
+        trials.queue_by_hand(search, {"x": 0.5}, by=people.member)
+    by_hand = trials.queue_by_hand(discovered(search), {"x": 0.5}, by=people.member)
+    assert ask(search).trial == by_hand
+
+
+def test_a_number_beyond_all_floats_is_refused_like_every_one_out_of_range(
+    people: People, search: Job
+) -> None:
+    with pytest.raises(BadInput, match="'x' takes float"):
+        trials.queue_by_hand(discovered(search), {"x": 10**400}, by=people.member)
+
+
+def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
+    people: People, search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(discovered(search), "a")
+    finish_first = attempt_end.finish
+
+    def too_late(attempt: int, outcome: Outcome, **more: Any) -> None:
+        finish_first(attempt, Outcome.STOPPED)
+        finish_first(attempt, outcome, **more)
+
+    monkeypatch.setattr(attempt_end, "finish", too_late)
+    (open_one,) = external_search.open_attempts(search)
+    external_search.give_back(search.pk, open_one.number, "it hung up")
+    assert Attempt.objects.get(pk=open_one.pk).outcome == Outcome.STOPPED
+    ask(search, "b")
+    control.kill(Job.objects.get(pk=search.pk), by=people.owner)
+    external_search.beat(search.pk)
+
+
+def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes_on(
+    search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(pipeline, "_go_on_outside")
+    root = _step(search.pk, [])
+    assert root.state == JobState.FAILED and root.error is not None
+    assert "could not take this job further" in root.error["message"]
+
+
+def test_only_who_may_run_jobs_opens_one(people: People) -> None:
+    with pytest.raises(Forbidden):
+        external_search.open_search(people.project, "mine", OutsideSearch(), by=people.viewer)
+
+
+@pytest.mark.parametrize("text", ["", "7", "7-", "a-b", "7-8-9", "../x", "9" * 40 + "-1"])
+def test_a_trial_that_nobody_named_so_is_not_found(text: str) -> None:
+    with pytest.raises(Exception, match="there is no trial"):
+        name_of(text)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["no space yet", "a space"])
+def test_its_pages_are_shown_and_tell_the_lines_to_copy(people: People, search: Job, known: bool) -> None:
+    if known:
+        discovered(search)
+    external_search.listens(search.pk, host="127.0.0.1", port=4242)
+    browser = browser_of(people.member)
+    page = browser.get(f"/jobs/{search.pk}")
+    assert "export KERASTUNER_ORACLE_PORT=4242" in page.content.decode()
+    assert "Change…" not in page.content.decode(), "no experiment tells what it is"
+    for tab in ("trials", "charts", "logs", "attempts"):
+        assert browser.get(f"/jobs/{search.pk}", {"tab": tab}).status_code == 200
+    assert browser.get("/").status_code == 200
+    assert browser.get(f"/api/v1/jobs/{search.pk}").json()["kind"] == "search"
+    assert browser.get(f"/api/v1/jobs/{search.pk}/trials").status_code == 200
+    if known:
+        assert browser.get(f"/jobs/{search.pk}/trials/1").status_code == 200

@@ -1,0 +1,333 @@
+"""Search spaces of other tools: taken without loss, or refused with reason and place."""
+
+# ruff: noqa: E501  a refusal a line: what is sent, where, what is told
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from jobs.contracts.formats import keras_tuner
+from jobs.contracts.formats.importing import READERS, read
+from jobs.contracts.formats.reading import Refused
+from jobs.contracts.search_space import Space
+from jobs.contracts.space_size import grid_size
+
+FILES = Path(__file__).parent / "files"
+Json = dict[str, Any]
+LOG = {"sampling": "log"}
+RATE = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 0.1, **LOG}
+UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
+DROPOUT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5, "step": 0.1}
+OPTIMIZER = {"name": "optimizer", "kind": "choice", "values": ["sgd", "adam"]}
+BATCH = {"name": "batch_size", "kind": "choice", "values": [32, 64, 128]}
+LAYERS = {"name": "layers", "kind": "int", "min": 1, "max": 3}
+
+
+def whole(file: str) -> Json:
+    return read((FILES / file).read_text()).search
+
+
+def refused(body: Any, format: Any = None) -> dict[str, str]:  # noqa: A002
+    """Return what is wrong with a text or value, by pointer."""
+    with pytest.raises(Refused) as caught:
+        read(body if isinstance(body, str) else json.dumps(body), format)
+    return {problem.pointer: problem.message for problem in caught.value.problems}
+
+
+def test_a_vertex_study_with_nested_conditions_is_taken_whole() -> None:
+    search = whole("vertex.yaml")
+    assert search.pop("space") == [
+        {**OPTIMIZER, "default": "adam"},
+        {"name": "momentum", "kind": "float", "min": 0.5, "max": 0.99, "sampling": "reverse_log",
+         "when": {"name": "optimizer", "in": ["sgd"]}},
+        {**LAYERS, "when": {"name": "optimizer", "in": ["sgd", "adam"]}},
+        {"name": "dropout", "kind": "choice", "values": [0.0, 0.25, 0.5],
+         "when": {"name": "layers", "in": [2, 3]}},
+        {**RATE, "default": 0.001},
+    ]  # fmt: skip
+    assert search == {
+        "objective": {"metric": "val_accuracy", "direction": "max"},
+        "algorithm": "random",
+        "max_trials": 40,
+        "parallel_trials": 4,
+    }
+
+
+def test_a_katib_experiment_is_taken_whole() -> None:
+    search = whole("katib.yaml")
+    assert search.pop("space") == [RATE, DROPOUT, {**LAYERS, "max": 4}, UNITS, BATCH, OPTIMIZER]
+    assert search == {
+        "objective": {"metric": "val_loss", "direction": "min"},
+        "algorithm": "bayesian",
+        "seed": 7,
+        "max_trials": 12,
+        "parallel_trials": 3,
+    }
+
+
+def test_a_wandb_sweep_is_taken_whole() -> None:
+    imported = read((FILES / "wandb.yaml").read_text())
+    space = {row["name"]: row for row in imported.search["space"]}
+    assert space["learning_rate"] == RATE
+    assert space["l2"] == {"name": "l2", "kind": "float", **LOG} | {
+        "min": pytest.approx(1.2341e-4, rel=1e-4),
+        "max": pytest.approx(0.13534, rel=1e-4),
+    }
+    assert space["momentum"] == {"name": "momentum", "kind": "float", "min": 0.1, "max": 0.9, **LOG}
+    assert [space["units"], space["layers"], space["batch_size"]] == [UNITS, LAYERS, BATCH]
+    assert space["scale"]["values"] == [1.0, 0.5, 0.25]
+    assert space["activation"] == {"name": "activation", "kind": "fixed", "value": "relu"}
+    assert space["block/norm"] == {"name": "block/norm", "kind": "choice", "values": [True, False]}
+    assert imported.search["algorithm"] == "bayesian"
+    assert imported.search["max_trials"] == 30
+    assert any("program" in note for note in imported.notes)
+    assert any("two outermost" in note for note in imported.notes)
+
+
+def test_optuna_distributions_are_taken_whole() -> None:
+    assert whole("optuna.json") == {
+        "space": [
+            RATE, DROPOUT, UNITS, LAYERS,
+            {"name": "filters", "kind": "int", "min": 1, "max": 64, **LOG},
+            OPTIMIZER,
+            {"name": "momentum", "kind": "float", "min": 0.5, "max": 0.9, "step": 0.1},
+            {"name": "l2", "kind": "float", "min": 1e-6, "max": 0.01, **LOG},
+            {"name": "kernel", "kind": "int", "min": 3, "max": 7, "step": 2},
+        ]
+    }  # fmt: skip
+
+
+def test_optuna_itself_writes_what_is_read() -> None:
+    optuna = pytest.importorskip("optuna")
+    d = optuna.distributions
+    written = {
+        "learning_rate": d.distribution_to_json(d.FloatDistribution(1e-4, 0.1, log=True)),
+        "units": d.distribution_to_json(d.IntDistribution(16, 64, step=16)),
+        "optimizer": json.loads(d.distribution_to_json(d.CategoricalDistribution(["sgd", "adam"]))),
+    }
+    assert read(json.dumps(written)).search["space"] == [RATE, UNITS, OPTIMIZER]
+
+
+def test_keras_tuner_spaces_come_back_as_they_went() -> None:
+    imported = read((FILES / "keras_tuner.json").read_text())
+    assert imported.notes == ()
+    space = TypeAdapter(Space).validate_python(imported.search["space"])
+    assert [parameter.name for parameter in space][2] == "block/units"
+    assert len(space[3].conditions()) == 2
+    assert read(json.dumps(keras_tuner.write(space))).search == imported.search
+
+
+VERTEX = {"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}
+KATIB = {"name": "x", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "1"}}
+FLOAT = {"name": "x", "min_value": 0.0, "max_value": 1.0, "conditions": []}
+
+
+def kt(kind: str = "Float", **config: Any) -> Json:
+    return {"space": [{"class_name": kind, "config": {**FLOAT, **config}}], "values": {}}
+
+
+def vertex(parameter: Json = VERTEX, **study: Any) -> Json:
+    return {"metrics": [{"metricId": "val_loss", "goal": "MINIMIZE"}], "parameters": [parameter], **study}
+
+
+def katib(feasible: Json | None = None, kind: str = "double", **spec: Any) -> Json:
+    row = {**KATIB, "parameterType": kind, "feasibleSpace": {**KATIB["feasibleSpace"], **(feasible or {})}}
+    return {"kind": "Experiment", "spec": {"parameters": [row], **spec}}
+
+
+def wandb(parameter: Any = None, **sweep: Any) -> Json:
+    return {"method": "random", "parameters": {"x": parameter or {"values": [1, 2]}}, **sweep}
+
+
+def optuna(name: str = "FloatDistribution", **attributes: Any) -> Json:
+    return {"x": {"name": name, "attributes": {"low": 0.1, "high": 1.0, **attributes}}}
+
+
+REFUSALS: list[tuple[Any, str, str]] = [
+    # KerasTuner
+    (kt("Layer"), "/space/0/class_name", "is none of Int, Float, Boolean, Choice, Fixed"),
+    (kt(min_value=2.0), "/space/0", "min 2.0 is above max 1.0"),
+    (kt(min_value="low"), "/space/0/config/min_value", "a finite number belongs here, not 'low'"),
+    (kt("Int", min_value=0.5), "/space/0/config/min_value", "a whole number belongs here"),
+    (kt(sampling="cubic"), "/space/0/config/sampling", "'cubic' is none of linear, log, reverse_log"),
+    (kt(default=7.0), "/space/0", "default 7.0 lies outside 0.0 to 1.0"),
+    (kt(distribution="normal"), "/space/0/config/distribution", "'distribution' has no counterpart here"),
+    (kt(name="my rate"), "/space/0", "'my rate' is no name here"),
+    (kt(conditions=[{"class_name": "Child", "config": {}}]), "/space/0/config/conditions/0/class_name", "Parent"),
+    (kt(conditions=[{"class_name": "Parent", "config": {"name": "y", "values": [1]}}]), "/space/0", "'x' depends on 'y'"),
+    ({**kt(), "version": 2}, "/version", "has no counterpart"),
+    ({"space": kt()["space"] * 2, "values": {}}, "/space/1", "'x' stands twice"),
+    ({"space": [], "values": {}}, "", "there is no hyperparameter in it"),
+    # Vertex AI
+    (vertex({**VERTEX, "scaleType": "UNIT_LOG_SCALE"}), "/parameters/0", "min 0.0 must be above 0"),
+    (vertex({**VERTEX, "integerValueSpec": {}}), "/parameters/0", "exactly one of doubleValueSpec"),
+    (vertex({"parameterId": "x", "doubleValueSpec": {"minValue": "a", "maxValue": 1}}), "/parameters/0/doubleValueSpec/minValue", "number"),
+    (vertex({"parameter_id": "x", "discrete_value_spec": {"values": [1, 2]}, "scale_type": "UNIT_LOG_SCALE"}), "/parameters/0/scale_type", "a list of values has no scale"),
+    (vertex(algorithm="BANDIT"), "/algorithm", "is none of"),
+    (vertex(metrics=[{"metricId": "a"}, {"metricId": "b"}]), "/metrics", "2 metrics; a search here has one objective"),
+    (vertex(metrics=[{"metricId": "accuracy"}]), "/metrics/0/metricId", "'accuracy' is not a validation metric"),
+    (vertex(observationNoise="HIGH"), "/observationNoise", "executions_per_trial"),
+    (vertex(measurementSelectionType="LAST_MEASUREMENT"), "/measurementSelectionType", "best epoch"),
+    (vertex(medianAutomatedStoppingSpec={}), "/medianAutomatedStoppingSpec", "no counterpart"),
+    (vertex(metrics=[{"metricId": "val_loss", "safetyConfig": {"safetyThreshold": 1}}]), "/metrics/0/safetyConfig", "no counterpart"),
+    (
+        vertex({"parameterId": "x", "integerValueSpec": {"minValue": 1, "maxValue": 2}, "conditionalParameterSpecs": [
+            {"parentIntValues": {"values": [3]}, "parameterSpec": {**VERTEX, "parameterId": "y"}}]}),
+        "/parameters/0/conditionalParameterSpecs/0/parameterSpec", "'x' never has the value 3; it takes whole numbers from 1 to 2",
+    ),
+    (vertex({**VERTEX, "conditionalParameterSpecs": [{"parameterSpec": VERTEX}]}), "/parameters/0/conditionalParameterSpecs/0", "says when it holds"),
+    ({"studySpec": vertex(), "maxTrialCount": 0}, "/maxTrialCount", "greater than or equal to 1"),
+    # Katib
+    (katib({"distribution": "normal"}), "/spec/parameters/0/feasibleSpace/distribution", "'normal' has no counterpart"),
+    (katib({"distribution": "logNormal"}), "/spec/parameters/0/feasibleSpace/distribution", "no counterpart"),
+    (katib({"distribution": "logUniform", "step": "0.1"}), "/spec/parameters/0/feasibleSpace/step", "multiplies under log"),
+    (katib({"list": ["a"]}), "/spec/parameters/0/feasibleSpace/list", "no counterpart"),
+    (katib(kind="unknown"), "/spec/parameters/0/parameterType", "is none of int, double"),
+    (katib(algorithm={"algorithmName": "cmaes"}), "/spec/algorithm/algorithmName", "'cmaes' is none of"),
+    (katib(algorithm={"algorithmName": "random", "algorithmSettings": [{"name": "n_jobs", "value": "2"}]}), "/spec/algorithm/algorithmSettings/0", "n_jobs"),
+    (katib(objective={"type": "minimize", "objectiveMetricName": "val_loss", "goal": 0.01}), "/spec/objective/goal", "does not end at a goal"),
+    (katib(objective={"type": "minimize", "objectiveMetricName": "val_loss", "metricStrategies": [{"name": "val_loss", "value": "latest"}]}), "/spec/objective/metricStrategies/0/value", "best epoch"),
+    (katib(maxFailedTrialCount=3), "/spec/maxFailedTrialCount", "failures in a row"),
+    (katib(earlyStopping={"algorithmName": "medianstop"}), "/spec/earlyStopping", "not stopped by that rule"),
+    (katib(nasConfig={"graphConfig": {}}), "/spec/nasConfig", "no counterpart"),
+    # Weights & Biases
+    (wandb({"distribution": "normal", "mu": 0, "sigma": 1}), "/parameters/x/distribution", "'normal' has no counterpart"),
+    (wandb({"distribution": "q_log_uniform_values", "min": 1, "max": 8}), "/parameters/x/distribution", "no counterpart"),
+    (wandb({"values": [1, 2], "probabilities": [0.1, 0.9]}), "/parameters/x/probabilities", "equally likely"),
+    (wandb({"values": [1, "a"]}), "/parameters/x/values", "mixes kinds"),
+    (wandb({"values": [[1], [2]]}), "/parameters/x/values/0", "a text, a number or true/false"),
+    (wandb({"values": [None]}), "/parameters/x/values/0", "a text, a number or true/false"),
+    (wandb({"distribution": "q_uniform", "min": 1, "max": 9, "q": 2}), "/parameters/x/min", "no multiple of q = 2"),
+    (wandb({"distribution": "q_uniform", "min": 0, "max": 8, "q": 0}), "/parameters/x/q", "q must be above 0"),
+    (wandb({"distribution": "log_uniform", "min": -9, "max": 900}), "/parameters/x/max", "an exponent of e"),
+    (wandb({"min": 1}), "/parameters/x", "'max' is missing"),
+    (wandb(early_terminate={"type": "hyperband", "min_iter": 3}), "/early_terminate", "not cut short by that rule"),
+    (wandb(metric={"name": "val_loss", "target": 0.1}), "/metric/target", "does not end at a target"),
+    (wandb(metric={"name": "val_loss", "impute": "best"}), "/metric/impute", "no counterpart"),
+    (wandb(metric={"name": "loss"}), "/metric/name", "'loss' is not a validation metric"),
+    (wandb(method="custom"), "/method", "'custom' is none of random, grid, bayes"),
+    (wandb(scheduler={"engine": "ax"}), "/scheduler", "no counterpart"),
+    (wandb(run_cap=10**9), "/run_cap", "less than or equal to"),
+    # Optuna
+    (optuna("NormalDistribution"), "/x/name", "is none of FloatDistribution"),
+    (optuna(log=True, step=0.1), "/x/attributes/step", "no step under log"),
+    (optuna("IntDistribution", low=1, high=8, log=True, step=2), "/x/attributes/step", "no step but 1"),
+    (optuna(q=3), "/x/attributes/q", "no counterpart"),
+    ({"x": {"name": "CategoricalDistribution", "attributes": {"choices": [None, 1]}}}, "/x/attributes/choices/0", "a text, a number"),
+    ({"x": '{"name": "FloatDistribution", "attributes": '}, "/x", "it is not JSON"),
+    # none of them, or no text to speak of
+    ({"a": 1}, "", "it looks like none of KerasTuner, Katib"),
+    ([1, 2], "", "one object"),
+    ("", "", "it is empty"),
+    ("{", "", "it is not JSON: line 1"),
+    ('{"a": 1, "a": 2}', "", "'a' stands twice"),
+    ('{"a": NaN}', "", "NaN is no JSON number"),
+    ('{"a": "\\u0000"}', "/a", "NUL"),
+    ("method: random\nparameters: {x: {values: [1]}, x: {values: [2]}}", "/parameters/x", "it stands twice"),
+    ("a: [1\nb: 2", "", "it is not YAML: line 2"),
+    ("a: !!python/object/apply:os.system [ls]", "", "it is not YAML"),
+    ("method: random\nparameters: {x: {value: 2020-01-01}}", "/parameters/x/value", "date values are not read"),
+    *((f"a: !!{tag} x", "", "not what it claims") for tag in ("bool", "timestamp", "int", "float")),
+    ("\x1b", "", "it is not YAML"),
+    ("x" * 100_001, "", "it has 100001 characters"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "pointer", "told"), REFUSALS)
+def test_what_has_no_exact_counterpart_is_refused_at_its_place(body: Any, pointer: str, told: str) -> None:
+    found = refused(body)
+    assert told in found[pointer], found
+
+
+def test_all_problems_are_told_at_once() -> None:
+    body = wandb(
+        {"distribution": "beta"}, early_terminate={"type": "hyperband"}, metric={"name": "loss", "target": 1}
+    )
+    assert set(refused(body)) == {"/parameters/x/distribution", "/early_terminate", "/metric/target"}
+
+
+def test_the_same_parameter_under_several_values_of_its_parent_is_one() -> None:
+    child = {**VERTEX, "parameterId": "y"}
+    under = [{"parentIntValues": {"values": [v]}, "parameterSpec": child} for v in (1, 2)]
+    parent = {"parameterId": "x", "integerValueSpec": {"minValue": 1, "maxValue": 3}}
+    space = read(json.dumps(vertex({**parent, "conditionalParameterSpecs": under}))).search["space"]
+    assert space[1]["when"] == {"name": "x", "in": [1, 2]}
+
+
+def test_a_trial_s_values_are_not_part_of_a_space_and_it_says_so() -> None:
+    assert (
+        "values: x stood at values of one trial" in read(json.dumps(kt() | {"values": {"x": 0.7}})).notes[0]
+    )
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [BOMB, "a: &a [*a]", "[" * 5000, "{a: " * 5000, "- " * 5000, '{"a":' * 50_000, "a: " + "9" * 50_000],
+)
+def test_bombs_are_refused_at_once(text: str) -> None:
+    began = time.process_time()
+    assert refused(text)
+    assert time.process_time() - began < 2
+
+
+def test_a_space_of_huge_ranges_is_taken_without_being_listed() -> None:
+    body = wandb({"min": 0, "max": 2**53 - 1}, method="random")
+    space = TypeAdapter(Space).validate_python(read(json.dumps(body)).search["space"])
+    assert grid_size(space, 10**18) == 2**53
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+SAMPLES = [
+    yaml.safe_load(path.read_text()) if path.suffix == ".yaml" else json.loads(path.read_text())
+    for path in sorted(FILES.iterdir())
+]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """List every container of a value with each of its keys."""
+    if isinstance(value, dict | list):
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
+    return []
+
+
+@given(st.sampled_from(SAMPLES), st.integers(0, 10**6), JSON_VALUES)
+@settings(max_examples=150, deadline=None)
+def test_whatever_stands_anywhere_in_a_file_it_is_taken_or_refused(
+    sample: Any, where: int, value: Any
+) -> None:
+    body = json.loads(json.dumps(sample))
+    found = places(body)
+    container, key = found[where % len(found)]
+    container[key] = value
+    _taken_or_refused(json.dumps(body))
+
+
+@given(st.text(max_size=60), st.sampled_from([None, *READERS]))
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_text_it_is_taken_or_refused(text: str, format: Any) -> None:  # noqa: A002
+    _taken_or_refused(text, format)
+
+
+def _taken_or_refused(text: str, format: Any = None) -> None:  # noqa: A002
+    try:
+        json.dumps(read(text, format).search, allow_nan=False)
+    except Refused as refused:
+        assert refused.problems
+        assert all(p.pointer == "" or p.pointer.startswith("/") for p in refused.problems)

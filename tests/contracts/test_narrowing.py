@@ -1,0 +1,118 @@
+"""A space that is made narrower while it is searched: what is a part of it, and what is refused where."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from jobs.contracts.narrowing import Wider, changes, holds, narrowed
+from jobs.contracts.search_space import Space, grid
+
+UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 64}
+RATE = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}
+OPTIMIZER = {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd", "rmsprop"]}
+MOMENTUM = {
+    "name": "optimizer_args/momentum",
+    "kind": "float",
+    "min": 0.0,
+    "max": 0.9,
+    "when": {"name": "optimizer", "in": ["sgd"]},
+}
+NORM = {"name": "batch_norm", "kind": "boolean"}
+
+
+def space(*parameters: dict[str, Any]) -> Space:
+    return TypeAdapter(Space).validate_python(parameters)
+
+
+OLD = space(UNITS, RATE, OPTIMIZER, MOMENTUM, NORM)
+
+
+def test_what_is_not_named_stays_and_what_is_left_out_of_one_that_is() -> None:
+    new = narrowed(OLD, [{"name": "units", "max": 32}])
+    assert [parameter.name for parameter in new] == [parameter.name for parameter in OLD]
+    assert list(new[0].grid()) == [16, 32] and new[0].default is None, "a default outside goes"
+    assert new[1:] == OLD[1:]
+    assert changes(OLD, new) == [
+        "units takes whole numbers from 16 to 32 in steps of 16, "
+        "before whole numbers from 16 to 64 in steps of 16"
+    ]
+
+
+def test_a_hyperparameter_can_be_fixed_at_a_value_that_it_had() -> None:
+    sent = [
+        {"name": "units", "kind": "fixed", "value": 48},
+        {"name": "batch_norm", "kind": "fixed", "value": True},
+        {"name": "optimizer_args/momentum", "kind": "fixed", "value": 0.5},
+    ]
+    new = {parameter.name: parameter for parameter in narrowed(OLD, sent)}
+    assert list(new["units"].grid()) == [48]
+    assert new["optimizer_args/momentum"].conditions() == OLD[3].conditions()
+
+
+def test_what_hung_on_a_value_that_is_gone_goes_with_it() -> None:
+    new = narrowed(OLD, [{"name": "optimizer", "values": ["rmsprop", "adam"]}])
+    assert [parameter.name for parameter in new] == ["units", "learning_rate", "optimizer", "batch_norm"]
+    assert new[2].grid() == ["adam", "rmsprop"], "in the old order: a grid goes on where it was"
+    assert "what it hung on is gone" in " ".join(changes(OLD, new))
+
+
+@pytest.mark.parametrize(
+    ("sent", "place"),
+    [
+        ({"name": "units", "min": 0}, "min"),
+        ({"name": "units", "max": 80}, "max"),
+        ({"name": "units", "min": 24}, "min"),
+        ({"name": "units", "step": 24}, "step"),
+        ({"name": "units", "step": None}, "step"),
+        ({"name": "units", "min": 64, "max": 16}, "min"),
+        ({"name": "units", "min": "many"}, "min"),
+        ({"name": "units", "kind": "choice", "values": [16]}, "kind"),
+        ({"name": "units", "kind": "fixed", "value": 17}, "value"),
+        ({"name": "units", "when": {"name": "optimizer", "in": ["sgd"]}}, "when"),
+        ({"name": "learning_rate", "sampling": "linear"}, "sampling"),
+        ({"name": "learning_rate", "max": 1.0}, "max"),
+        ({"name": "optimizer", "values": ["adam", "lion"]}, "values"),
+        ({"name": "batch_norm", "kind": "fixed", "value": 1}, "value"),
+        ({"name": "layers", "min": 1}, "name"),
+        ({"min": 1}, "name"),
+    ],
+)
+def test_what_was_not_searched_before_is_refused_at_its_place(sent: dict[str, Any], place: str) -> None:
+    with pytest.raises(Wider) as refused:
+        narrowed(OLD, [sent])
+    assert refused.value.problems[0].pointer == f"/search/space/0/{place}"
+
+
+def test_every_fault_is_told_at_once() -> None:
+    with pytest.raises(Wider) as refused:
+        narrowed(OLD, [{"name": "units", "max": 80}, {"name": "units"}, {"name": "learning_rate", "min": 0}])
+    places = [problem.pointer for problem in refused.value.problems]
+    assert places == ["/search/space/0/max", "/search/space/1/name", "/search/space/2/min"]
+
+
+def test_a_whole_number_on_a_log_scale_without_a_step_can_become_narrower() -> None:
+    old = space({"name": "units", "kind": "int", "min": 8, "max": 512, "sampling": "log"})
+    (new,) = narrowed(old, [{"name": "units", "kind": "fixed", "value": 100}])
+    assert list(new.grid()) == [100]
+
+
+@pytest.mark.parametrize(
+    ("values", "inside"),
+    [
+        ({"units": 16, "learning_rate": 0.01, "optimizer": "adam", "batch_norm": True}, True),
+        ({"units": 24, "learning_rate": 0.01, "optimizer": "adam", "batch_norm": True}, True),
+        ({"units": 64, "learning_rate": 0.01, "optimizer": "adam", "batch_norm": True}, False),
+        ({"units": 16, "learning_rate": 0.01, "optimizer": "sgd", "batch_norm": True}, False),
+        ({"units": 16, "learning_rate": 0.01, "optimizer": "adam"}, False),
+    ],
+)
+def test_trials_lie_inside_or_outside(values: dict[str, Any], inside: bool) -> None:
+    new = narrowed(OLD, [{"name": "units", "max": 32}, {"name": "optimizer", "values": ["adam"]}])
+    assert holds(new, values) is inside
+
+
+def test_on_a_grid_only_its_points_lie_inside() -> None:
+    new = narrowed(space(UNITS), [{"name": "units", "max": 32}])
+    assert holds(new, {"units": 24}) and not holds(new, {"units": 24}, on_grid=True)
+    assert all(holds(new, values, on_grid=True) for values in grid(new))

@@ -1,0 +1,245 @@
+"""Search spaces on their own: what hyperparameters take, what is refused, how many configurations."""
+
+import random
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from jobs.contracts import space_size
+from jobs.contracts.search import SearchSpec
+from jobs.contracts.search_space import (
+    Parameter,
+    Space,
+    check_space,
+    check_values,
+    grid,
+    sample,
+    value_faults,
+)
+from jobs.contracts.space_size import grid_size
+
+SPACES: TypeAdapter[Space] = TypeAdapter(Space)
+Json = dict[str, Any]
+HUGE = 10**15
+
+
+def space(*rows: Json) -> Space:
+    made = SPACES.validate_python(list(rows))
+    check_space(made)
+    return made
+
+
+def one(kind: str, **more: Any) -> Parameter:
+    return space({"name": "x", "kind": kind, **more})[0]
+
+
+def flag(name: str, *conditions: Json) -> Json:
+    return {"name": name, "kind": "boolean", **({"when": list(conditions)} if conditions else {})}
+
+
+def when(name: str, *values: Any) -> Json:
+    return {"name": name, "in": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "values"),
+    [
+        ("int", {"min": 6, "max": 13, "step": 3}, [6, 9, 12]),
+        ("int", {"min": 2, "max": 33, "step": 2, "sampling": "log"}, [2, 4, 8, 16, 32]),
+        ("int", {"min": 2, "max": 32, "step": 2, "sampling": "reverse_log"}, [2, 18, 26, 30, 32]),
+        ("float", {"min": 0.0, "max": 0.5, "step": 0.1}, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
+        ("float", {"min": 1e-3, "max": 10.0, "step": 10.0, "sampling": "log"}, [1e-3, 0.01, 0.1, 1.0, 10.0]),
+        ("float", {"min": 1.0, "max": 100.0, "step": 10.0, "sampling": "reverse_log"}, [1.0, 91.0, 100.0]),
+        ("boolean", {}, [False, True]),
+        ("choice", {"values": ["b", "a"]}, ["b", "a"]),
+        ("fixed", {"value": 3}, [3]),
+    ],
+)
+def test_a_grid_holds_these_values_and_nothing_else_is_drawn(kind: str, row: Json, values: list[Any]) -> None:
+    parameter = one(kind, **row)
+    assert list(parameter.grid()) == values
+    rng = random.Random(0)
+    assert {parameter.sample(rng) for _ in range(200)} == set(values)
+    assert all(parameter.takes(value) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "told"),
+    [
+        ("int", {"min": 3, "max": 1}, "min 3 is above max 1"),
+        ("int", {"min": 0, "max": 8, "sampling": "log"}, "min 0 must be above 0 for log sampling"),
+        ("int", {"min": 1, "max": 8, "step": 1, "sampling": "log"}, "step 1 multiplies under log sampling"),
+        ("int", {"min": 16, "max": 64, "default": 65}, "default 65 lies outside 16 to 64"),
+        ("int", {"min": 16, "max": 64, "step": 16, "default": 40}, "not on a step; the nearest value is 32"),
+        ("int", {"min": 2, "max": 32, "step": 2, "sampling": "log", "default": 15}, "nearest value is 16"),
+        ("int", {"min": 0, "max": 10**30}, "less than or equal to 9007199254740991"),
+        ("float", {"min": 0.0, "max": 0.5, "step": 0.1, "default": 0.29}, "the nearest value is 0.3"),
+        ("float", {"min": float("nan"), "max": 1.0}, "finite"),
+        ("float", {"min": 0.0, "max": float("inf")}, "finite"),
+        ("float", {"min": 0.0, "max": 1e300, "step": 1e-300}, "too fine"),
+        ("choice", {"values": [1, "a"]}, "mix types"),
+        ("choice", {"values": [1, True]}, "mix types"),
+        ("choice", {"values": [1, 1]}, "repeat a value"),
+        ("choice", {"values": [1, 0], "default": True}, "default True is not among [1, 0]"),
+        ("choice", {"values": [float("inf"), 1.0]}, "finite"),
+    ],
+)
+def test_what_does_not_hold_is_refused_with_the_value_that_would_do(kind: str, row: Json, told: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        one(kind, **row)
+    assert told in str(caught.value)
+
+
+UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
+RATE = {"name": "rate", "kind": "float", "min": 0.1, "max": 0.5, "step": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("parent", "condition", "told"),
+    [
+        (UNITS, when("units", 16, 17), "1.when.in: 'units' never has the value 17; it takes whole numbers"),
+        (UNITS, when("units", 16.0), "never has the value 16.0"),
+        (RATE, when("rate", 0.25), "1.when.in: 'rate' never has the value 0.25; it takes numbers from 0.1"),
+        (flag("norm"), when("norm", 1), "'norm' never has the value 1; it takes False, True"),
+        (flag("norm"), when("other", True), "1.when: 'x' depends on 'other', which must stand before it"),
+        (flag("norm"), [when("norm", True), when("norm", "yes")], "1.when.1.in: 'norm' never has the value"),
+    ],
+)
+def test_a_condition_that_can_never_hold_is_refused(parent: Json, condition: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        space(parent, {"name": "x", "kind": "boolean", "when": condition})
+
+
+def test_conditions_nest_and_may_have_several_parents() -> None:
+    made = space(
+        {"name": "block/kind", "kind": "choice", "values": ["conv", "dense"]},
+        flag("block/norm", when("block/kind", "conv")),
+        {"name": "block/momentum", "kind": "float", "min": 0.8, "max": 0.9, "step": 0.1,
+         "when": [when("block/kind", "conv"), when("block/norm", True)]},
+    )  # fmt: skip
+    assert list(grid(made)) == [
+        {"block/kind": "conv", "block/norm": False},
+        {"block/kind": "conv", "block/norm": True, "block/momentum": 0.8},
+        {"block/kind": "conv", "block/norm": True, "block/momentum": 0.9},
+        {"block/kind": "dense"},
+    ]
+    assert grid_size(made) == 4
+    assert all(sample(made, random.Random(seed)) in list(grid(made)) for seed in range(20))
+
+
+@st.composite
+def small_spaces(draw: st.DrawFn) -> Space:
+    rows: list[Json] = []
+    for i in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(["choice", "boolean", "int", "float"]))
+        row: Json = {"name": f"p{i}", "kind": kind}
+        if kind == "choice":
+            row["values"] = list("abc")[: draw(st.integers(1, 3))]
+        if kind in ("int", "float"):
+            row |= {"min": 1, "max": draw(st.integers(1, 4)), "step": 1}
+        parents = draw(st.lists(st.sampled_from(rows), max_size=3)) if rows else []
+        conditions = []
+        for parent in parents:
+            values = list(space({k: v for k, v in parent.items() if k != "when"})[0].grid())
+            conditions.append(
+                when(parent["name"], *draw(st.lists(st.sampled_from(values), min_size=1, unique=True)))
+            )
+        rows.append({**row, **({"when": conditions} if conditions else {})})
+    return space(*rows)
+
+
+@given(small_spaces())
+@settings(max_examples=60, deadline=None)
+def test_counting_agrees_with_walking(made: Space) -> None:
+    assert space_size.count(made) == (sum(1 for _ in grid(made)), True)
+
+
+def test_a_huge_space_with_conditions_is_counted_at_once() -> None:
+    flags = [flag(f"f{i}") for i in range(100)]
+    ring = [
+        {
+            "name": f"c{i}",
+            "kind": "int",
+            "min": 1,
+            "max": 2**53 - 1,
+            "when": [when(f"f{i}", True), when(f"f{(i + 1) % 100}", True)],
+        }
+        for i in range(100)
+    ]
+    began = time.process_time()
+    found = space_size.count(space(*flags, *ring))
+    assert time.process_time() - began < 1
+    assert found.exact
+    assert found.number > 2**5000
+    assert str(space_size.of(space(*flags, *ring))).startswith("at least 1\u202f000")
+
+
+def test_conditions_too_entangled_to_count_give_a_lower_bound() -> None:
+    rng = random.Random(0)
+    flags = [flag(f"f{i}") for i in range(40)]
+    knots = [flag(f"c{i}", *(when(f"f{j}", True) for j in rng.sample(range(40), 6))) for i in range(160)]
+    began = time.process_time()
+    found = space_size.count(space(*flags, *knots))
+    assert time.process_time() - began < 2
+    assert not found.exact
+    assert found.number > space_size.MOST_STATES
+    assert grid_size(space(*flags, *knots), 500) == 500
+
+
+def test_a_billion_steps_are_not_listed() -> None:
+    steps = one("float", min=0.0, max=1.0, step=1e-9).grid()
+    assert (len(steps), steps[-1], steps[500_000_000], 0.25 in steps) == (1_000_000_001, 1.0, 0.5, True)
+    assert steps.index(0.125) == 125_000_000
+
+
+def test_a_grid_search_over_a_million_is_refused_at_its_size() -> None:
+    wide = {"name": "a", "kind": "int", "min": 1, "max": HUGE}
+    with pytest.raises(ValidationError, match="million configurations or more"):
+        SearchSpec.model_validate({"algorithm": "grid", "space": [wide]})
+
+
+GIVEN = [
+    {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16},
+    {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd"]},
+    {"name": "momentum", "kind": "boolean", "when": {"name": "optimizer", "in": ["sgd"]}},
+    {"name": "nesterov", "kind": "boolean", "when": {"name": "momentum", "in": [True]}},
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({"units": 20, "optimizer": "adam"}, []),
+        ({"units": 65, "optimizer": "lion", "momentum": True}, ["units", "optimizer"]),
+        ({"units": 16, "optimizer": "adam", "momentum": True, "nesterov": True}, ["momentum", "nesterov"]),
+        ({"units": 16, "optimizer": "adam", "nesterov": True}, ["nesterov"]),
+        ({"units": 16, "optimizer": "sgd", "momentum": 3, "nesterov": True}, ["momentum"]),
+        ({"optimizer": "adam", "depth": 3}, ["units", "depth"]),
+    ],
+)
+def test_each_value_given_by_hand_that_does_not_hold_is_named(
+    values: dict[str, Any], faulty: list[str]
+) -> None:
+    space = TypeAdapter(Space).validate_python(GIVEN)
+    assert [name for name, _ in value_faults(space, values)] == faulty
+    if not faulty:
+        assert check_values(space, values) == values
+
+
+@pytest.mark.parametrize("value", [None, [1], {}, "3", True, float("nan"), 10**400])
+def test_what_is_no_number_in_the_range_is_refused_with_a_sentence(value):
+    space = SearchSpec.model_validate(
+        {
+            "algorithm": "random",
+            "objective": {"metric": "val_loss", "direction": "min"},
+            "space": [{"name": "units", "kind": "int", "min": 1, "max": 9}],
+            "max_trials": 3,
+        }
+    ).space
+    with pytest.raises(ValueError, match="'units' takes int from 1 to 9, not"):
+        check_values(space, {"units": value})

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+
+from workers.engine.evaluation.diversity import correlation, diversity, q_statistic
+from workers.engine.evaluation.ensemble_weights import (
+    equal_weights,
+    evidence,
+    fit_weights,
+    held_out_loss,
+    leave_one_out,
+    pool,
+    pooled_loss,
+)
+from workers.engine.evaluation.evaluate import loss_of
+
+
+def classifiers(noises, rows=400, classes=5, seed=0):
+    """Members that err independently, the more the larger their noise."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, rows)
+    members = []
+    for noise in noises:
+        logits = 2 * np.eye(classes)[truth] + noise * rng.normal(size=(rows, classes))
+        members.append(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
+    return truth, members
+
+
+def regressors(noises, rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(50, 10, size=(rows, 1))
+    return truth, [truth + noise * rng.normal(size=truth.shape) for noise in noises]
+
+
+@pytest.mark.parametrize(
+    ("task", "made"),
+    [("multiclass", classifiers([1.0, 2.0, 3.0])), ("regression", regressors([3.0, 6.0, 12.0]))],
+)
+def test_fitted_weights_beat_equal_ones_and_every_member(task, made):
+    truth, members = made
+    found = evidence(task, truth, members)
+    fit = fit_weights(task, found)
+    assert fit.weights.sum() == pytest.approx(1)
+    assert fit.weights[0] > fit.weights[2]
+    singles = [pooled_loss(task, found, np.eye(3)[k]) for k in range(3)]
+    assert fit.loss <= min(*singles, equal_weights(task, found).loss) + 1e-9
+
+
+def test_regression_weights_are_those_of_least_squares():
+    """Independent errors: the best weights are proportional to 1 / variance."""
+    truth, members = regressors([2.0, 4.0], rows=100_000)
+    weights = fit_weights("regression", evidence("regression", truth, members)).weights
+    assert weights == pytest.approx([0.8, 0.2], abs=0.01)
+
+
+def test_the_pooled_loss_is_the_log_loss_of_the_pooled_predictions():
+    truth, members = classifiers([1.0, 2.0])
+    weights = np.array([0.7, 0.3])
+    found = evidence("multiclass", truth, members)
+    assert pooled_loss("multiclass", found, weights) == pytest.approx(
+        loss_of("multiclass", truth, pool(members, weights))
+    )
+
+
+def test_binary_members_may_give_one_column_or_two():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 50)
+    p = rng.random((50, 1))
+    one = evidence("binary", truth, [p])
+    assert one == pytest.approx(evidence("binary", truth, [np.hstack([1 - p, p])]))
+
+
+def test_multilabel_members_are_pooled_by_the_loss_of_all_labels():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (80, 3)).astype(float)
+    members = [
+        np.clip(0.5 + 0.3 * (truth - 0.5) + s * rng.normal(size=truth.shape), 0.01, 0.99) for s in (0.05, 0.3)
+    ]
+    fit = fit_weights("multilabel", evidence("multilabel", truth, members))
+    assert fit.weights[0] > 0.8
+    assert fit.loss == pytest.approx(loss_of("multilabel", truth, pool(members, fit.weights)))
+
+
+def test_a_useless_member_is_left_out_altogether():
+    truth, members = classifiers([0.5, 1.0])
+    noise = np.random.default_rng(9).dirichlet(np.ones(5), len(truth))
+    wrong = np.roll(members[0], 1, axis=1)
+    weights = fit_weights(
+        "multiclass", evidence("multiclass", truth, [*members, 0.5 * noise + 0.5 * wrong])
+    ).weights
+    assert weights[2] == 0.0
+
+
+def test_loss_on_held_out_rows_is_not_below_the_fitted_one():
+    truth, members = classifiers([2.0, 2.0, 2.0], rows=60)
+    found = evidence("multiclass", truth, members)
+    assert held_out_loss("multiclass", found, seed=0) >= fit_weights("multiclass", found).loss
+
+
+def test_leaving_out_the_best_member_costs_most():
+    truth, members = classifiers([1.0, 2.0, 3.0])
+    found = evidence("multiclass", truth, members)
+    gains = leave_one_out("multiclass", found, fit_weights("multiclass", found).weights)
+    assert gains.argmax() == 0
+    assert leave_one_out("multiclass", found, np.array([1.0, 0.0, 0.0]))[0] > 0
+
+
+def test_q_is_one_for_equal_members_and_undefined_without_any_error():
+    right = np.array([True, True, False, True])
+    assert q_statistic(right, right) == 1.0
+    assert q_statistic(right, ~right) == -1.0
+    assert q_statistic(np.ones(4, bool), np.ones(4, bool)) is None
+
+
+def test_correlation_with_a_constant_is_undefined():
+    assert correlation(np.zeros(5), np.arange(5)) is None
+    assert correlation(np.arange(5), np.arange(5)) == pytest.approx(1)
+
+
+def test_diversity_of_classifiers_compares_every_pair():
+    truth, members = classifiers([1.0, 2.0, 3.0])
+    found = diversity("multiclass", truth, [*members, members[0]], ["a", "b", "c", "d"])
+    assert len(found["pairs"]) == 6
+    same = next(pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("a", "d"))
+    assert same == {
+        "a": "a",
+        "b": "d",
+        "disagreement": 0.0,
+        "error_correlation": pytest.approx(1),
+        "q_statistic": 1.0,
+    }
+    assert 0 < found["mean_disagreement"] < 1
+
+
+def test_diversity_of_regressors_correlates_residuals():
+    truth, (a, b) = regressors([3.0, 3.0])
+    (pair,) = diversity("regression", truth, [a, b], ["a", "b"])["pairs"]
+    assert abs(pair["error_correlation"]) < 0.2
+    assert pair["q_statistic"] is None
+    assert pair["disagreement"] == pytest.approx(np.abs(a - b).mean() / truth.std())

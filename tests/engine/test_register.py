@@ -1,0 +1,270 @@
+import io
+import json
+import pickle
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from jobs.contracts.task import RegisterTask
+from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from workers.engine.data.store import file_digest
+from workers.engine.models.untrusted import BadModel, scan
+from workers.engine.tasks import register
+
+
+def save(folder, form, shape=(4,)):
+    inputs = keras.Input(shape, name="input")
+    path = folder / "model.keras"
+    keras.Model(inputs, form(inputs)).save(path)
+    return path
+
+
+def plain(x):
+    return keras.layers.Dense(3, activation="softmax")(keras.layers.Normalization(mean=0.0, variance=1.0)(x))
+
+
+def rewrite(path, change=lambda config: None, weights=None, extra=()):
+    """Forge a file: change its config, replace its weights, add members."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(members["config.json"])
+    change(config)
+    members["config.json"] = json.dumps(config).encode()
+    if weights is not None:
+        members["model.weights.h5"] = weights
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, body in [*members.items(), *extra]:
+            archive.writestr(name, body)
+    return path
+
+
+def dense(config):
+    return next(layer for layer in config["config"]["layers"] if layer["class_name"] == "Dense")
+
+
+def test_an_honest_model_passes_the_scan(tmp_path):
+    found = scan(save(tmp_path, plain))
+    assert found.keras_version == keras.__version__
+    assert found.estimated == 12
+    assert found.stored >= 15
+
+
+@pytest.mark.parametrize("shape", [(8, 8)])
+def test_models_of_many_layers_pass_the_scan(tmp_path, shape):
+    def form(x):
+        x = keras.layers.MultiHeadAttention(2, 4)(x, x)
+        x = keras.layers.LSTM(4, return_sequences=True)(x)
+        x = keras.layers.Conv1D(4, 3, kernel_regularizer="l2")(x)
+        return keras.layers.Dense(2, dtype="mixed_bfloat16")(keras.layers.Flatten()(x))
+
+    path = save(tmp_path, form, shape)
+    scan(path)
+    model = keras.models.load_model(path)
+    model.compile("adam", "mse")
+    model.quantize("int8", filters="dense")
+    model.save(path)
+    scan(path)
+
+
+def test_a_lambda_is_refused(tmp_path):
+    path = save(tmp_path, lambda x: keras.layers.Lambda(lambda y: y + 1)(x))
+    with pytest.raises(BadModel, match=r"keras\.layers\.Lambda"):
+        scan(path)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("keras.layers", "TFSMLayer"),
+        ("keras.layers", "TorchModuleWrapper"),
+        ("keras.layers", "StringLookup"),
+        ("builtins", "exec"),
+        ("os", "system"),
+        ("keras.config", "enable_unsafe_deserialization"),
+        ("keras.utils", "get_file"),
+        (None, "Dense"),
+    ],
+)
+def test_whatever_is_not_a_known_layer_is_refused(tmp_path, module, name):
+    path = save(tmp_path, plain)
+    rewrite(path, lambda config: dense(config).update(module=module, class_name=name))
+    with pytest.raises(BadModel, match=name):
+        scan(path)
+
+
+def test_an_unknown_object_deep_inside_a_layer_is_refused(tmp_path):
+    path = save(tmp_path, plain)
+    evil = {"module": "os", "class_name": "function", "config": "system", "registered_name": "function"}
+    rewrite(path, lambda config: dense(config)["config"].update(activation=evil))
+    with pytest.raises(BadModel, match=r"os\.function"):
+        scan(path)
+
+
+def test_a_custom_object_under_a_known_name_is_refused(tmp_path):
+    path = save(tmp_path, plain)
+    rewrite(path, lambda config: dense(config).update(registered_name="mine>Dense"))
+    with pytest.raises(BadModel, match="custom object 'mine>Dense'"):
+        scan(path)
+
+
+@pytest.mark.parametrize("name", ["../../../../tmp/x", "/etc/x", "assets/x", "config.json"])
+def test_any_further_member_is_refused(tmp_path, name):
+    with pytest.warns(UserWarning) if name == "config.json" else _nothing():
+        path = rewrite(save(tmp_path, plain), extra=[(name, b"x")])
+    with pytest.raises(BadModel, match=r"this one holds"):
+        scan(path)
+
+
+def _nothing():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def test_a_shape_bomb_is_refused_by_its_number(tmp_path):
+    path = rewrite(save(tmp_path, plain), lambda config: dense(config)["config"].update(units=10**9))
+    with pytest.raises(BadModel, match=r"units = 1,000,000,000"):
+        scan(path)
+
+
+def test_a_bomb_of_many_moderate_numbers_is_refused_by_what_the_file_stores(tmp_path):
+    def inflate(config):
+        dense(config)["config"]["units"] = 100_000
+        dense(config)["build_config"]["input_shape"] = [None, 100_000]
+
+    with pytest.raises(BadModel, match="asks for about 10,000,000,000 parameters, but the file stores"):
+        scan(rewrite(save(tmp_path, plain), inflate))
+
+
+def test_a_bomb_that_hides_its_input_shapes_is_refused_before_it_takes_memory(tmp_path):
+    def inflate(config):
+        for layer in config["config"]["layers"]:
+            if layer["class_name"] == "Dense":
+                layer["config"]["units"] = 100_000
+                layer.pop("build_config")
+
+    path = rewrite(save(tmp_path, lambda x: plain(keras.layers.Dense(3)(x))), inflate)
+    scan(path)  # sees nothing wrong
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BadModel, match=r"would make 10,000,\d+,\d+ parameters, but the file stores"):
+        registered(path, tmp_path / "run", foreign=True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB, of 40 GB asked for
+
+
+@pytest.mark.parametrize("kind", ["pickle", "h5", "npz", "empty", "text"])
+def test_other_files_under_the_right_name_are_refused(tmp_path, kind):
+    path = tmp_path / "model.keras"
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps({"a": 1}))
+    elif kind == "h5":
+        h5py.File(path, "w").close()
+    elif kind == "npz":
+        with path.open("wb") as file:
+            np.savez(file, a=np.zeros(3))
+    else:
+        path.write_bytes(b"" if kind == "empty" else b"hello")
+    with pytest.raises(BadModel):
+        scan(path)
+
+
+def weights(fill):
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        fill(file)
+    return buffer.getvalue()
+
+
+def external_link(file):
+    file["layers"] = h5py.ExternalLink("/etc/passwd", "/x")
+
+
+def soft_link(file):
+    file["layers"] = h5py.SoftLink("/elsewhere")
+
+
+def virtual(file):
+    layout = h5py.VirtualLayout((4,), "f4")
+    layout[:] = h5py.VirtualSource("/etc/other.h5", "x", (4,))
+    file.create_virtual_dataset("x", layout)
+
+
+def external_data(file):
+    file.create_dataset("x", (4,), "u1", external=[("/etc/passwd", 0, 4)])
+
+
+def bomb(file):
+    file.create_dataset("x", (1 << 30,), "f4", chunks=(1 << 16,), compression="gzip")
+
+
+def texts(file):
+    file["x"] = ["a text"]
+
+
+def loop(file):
+    file.create_group("a")["again"] = file["/"]
+
+
+@pytest.mark.parametrize("fill", [external_link, soft_link, virtual, external_data, bomb, texts, loop])
+def test_weights_that_lie_elsewhere_or_nowhere_are_refused(tmp_path, fill):
+    path = rewrite(save(tmp_path, plain), weights=weights(fill))
+    with pytest.raises(BadModel):
+        scan(path)
+
+
+def test_the_scan_needs_no_keras(tmp_path):
+    code = (
+        "import sys, pathlib; from workers.engine.models.untrusted import scan;"
+        f"scan(pathlib.Path({str(save(tmp_path, plain))!r}));"
+        "sys.exit(bool({'keras', 'jax'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def registered(path, folder, **more):
+    task = RegisterTask(folder=str(folder), model=str(path), **{"digest": file_digest(path), **more})
+    listener = Listener(folder)
+    return register.run(task, listener), listener
+
+
+def test_a_foreign_model_is_registered_with_its_signature(tmp_path):
+    path = save(tmp_path, plain).rename(tmp_path / "digest")
+    result, listener = registered(path, tmp_path / "run", foreign=True)
+    assert result["signature"]["inputs"] == [{"name": "input", "dtype": "float32", "shape": [4]}]
+    assert result["signature"]["outputs"][0]["shape"] == [3]
+    assert result["parameters"] == 15
+    assert result["keras_version"] == keras.__version__
+    assert json.loads(listener.artifacts["summary"].read_text())["trainable"] == 15
+
+
+def test_our_own_model_is_tried_on_rows_of_its_data(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    member = train_member(tmp_path, "m", spec, file)
+    result, _ = registered(Path(member.model), tmp_path / "run", dataset=file)
+    assert result["sample_rows"] == 32
+    assert len(result["class_labels"]) == 3
+
+
+def test_a_file_that_is_not_the_registered_one_is_refused(tmp_path):
+    with pytest.raises(BadModel, match="registered was 0000"):
+        register(save(tmp_path, plain), tmp_path / "run", digest="0" * 64)
+
+
+def test_a_hostile_file_is_refused_before_keras_loads_it(tmp_path, monkeypatch):
+    path = save(tmp_path, lambda x: keras.layers.Lambda(lambda y: y + 1)(x))
+    monkeypatch.setattr(register, "load_model", lambda *_: pytest.fail("Keras was called"))
+    with pytest.raises(BadModel) as refused:
+        registered(path, tmp_path / "run", foreign=True)
+    assert refused.value.code == "bad_model"
+
+
+def test_a_model_that_gives_nan_is_refused(tmp_path):
+    path = save(tmp_path, lambda x: keras.layers.Rescaling(float("nan"))(x))
+    with pytest.raises(BadModel):
+        registered(path, tmp_path / "run")

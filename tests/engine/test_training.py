@@ -1,0 +1,161 @@
+"""Training: batches, resume in the middle of an epoch, early stopping, yielding, failures."""
+
+import numpy as np
+import pytest
+
+from tests.engine.helpers import spec_of
+from tests.engine.training import BLOBS, blobs_file, train_on
+from workers.engine.data.batches import Batches, row_weights
+from workers.engine.errors import BadSpec, NanLoss
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Return a function that trains on blobs; it returns the training, its outcome and its report."""
+    file = blobs_file(tmp_path)
+
+    def run(*, folder="c", **how):
+        run.training, outcome, run.report = train_on(file, tmp_path / folder, **how)
+        return outcome
+
+    return run
+
+
+def test_every_row_is_used_once_an_epoch_in_an_order_of_its_own():
+    x = np.arange(10)[:, None]
+    batches = Batches(x, x, np.ones(10, np.float32), size=4, seed=3, shuffle=True)
+    used = [np.concatenate([b[0][b[2] > 0, 0] for b in batches.draw(epoch)]) for epoch in (1, 2, 1)]
+    assert sorted(used[0]) == list(range(10))
+    assert not np.array_equal(used[0], used[1])
+    np.testing.assert_array_equal(used[0], used[2])
+    assert {len(b[0]) for b in batches.draw(1)} == {4}
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    y = np.array([0] * 9 + [1] + [2] * 4)
+    weights = row_weights(y, 3, "balanced", ("a", "b", "c"))
+    np.testing.assert_allclose(weights, compute_sample_weight("balanced", y), rtol=1e-6)
+    assert weights[y == 0].sum() == pytest.approx(weights[y == 1].sum())
+
+
+def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
+    import keras
+
+    from jobs.contracts.profile import Profile
+    from workers.engine.models.build import build, measure_scaling
+
+    outcome = train(fit={**BLOBS, "shuffle": False}, args={"units": 8})
+    batches, ours = train.training._plan.batches, train.training._model
+    assert len(batches.x) % batches.size
+    profile = Profile(
+        rows=90, kind="vector", task="multiclass", target="y", features=("x",), input_shape=(4,),
+        outputs=3, columns=(), preview=(),
+    )  # fmt: skip
+    scaling = measure_scaling(batches.x, batches.y, profile)
+    plain = build(spec_of("blobs", args={"units": 8}, fit=BLOBS), profile, scaling, name="t", seed=0)
+    plain.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy")
+    plain.fit(batches.x, batches.y, batch_size=16, epochs=outcome.best_epoch, shuffle=False, verbose=0)
+    for mine, theirs in zip(ours.variables, plain.variables, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-5)
+
+
+def test_a_pruner_hears_of_each_best_epoch_and_none_is_looked_at_twice(train, tmp_path, monkeypatch):
+    from workers.engine.training import checkpoint, early_stopping
+
+    looks, heard, look = [], [], early_stopping.Watch.update
+    monkeypatch.setattr(
+        early_stopping.Watch,
+        "update",
+        lambda self, epoch, value: looks.append(epoch) or look(self, epoch, value),
+    )
+    outcome = train(prune=lambda epoch, best: heard.append((epoch, list(best))))
+    losses = [figures["val_loss"] for figures in outcome.history]
+    best = [(e, loss) for e, loss in enumerate(losses, 1) if loss == min(losses[:e])]
+    assert (outcome.best, looks) == (tuple(best), [1, 2, 3, 4])
+    assert heard == [(epoch, [one for one in best if one[0] <= epoch]) for epoch in (1, 2, 3)]
+    ended = checkpoint.read(checkpoint.standing(tmp_path / "c")[0])
+    assert train(resume=ended).best == tuple(best)
+
+
+def final_state(tmp_path, folder):
+    from workers.engine.training import checkpoint
+
+    return checkpoint.read(checkpoint.standing(tmp_path / folder)[0])
+
+
+def assert_same(first, second):
+    for group, arrays in first.arrays.items():
+        for one, other in zip(arrays, second.arrays[group], strict=True):
+            assert one.tobytes() == other.tobytes(), group
+    strip = lambda state: {k: v for k, v in state.items() if k != "seconds"}  # noqa: E731
+    assert strip(first.state) == strip(second.state)
+
+
+@pytest.mark.parametrize("after", [1, 5])
+def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
+    from workers.engine.compiled import program
+    from workers.engine.report import Yielding
+    from workers.engine.training import checkpoint, training
+
+    train(folder="unbroken")
+    monkeypatch.setattr(training, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
+    monkeypatch.setattr(program, "CALL_SECONDS", 0.0)
+    with pytest.raises(Yielding):
+        train(folder="broken", wants=[None] * after + ["pause"])
+    middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])
+    assert middle.state["batch"] > 0
+    train(folder="broken", resume=middle)
+    assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
+
+
+def test_a_finished_training_resumes_as_finished(train, tmp_path):
+    first = train()
+    again = train(resume=final_state(tmp_path, "c"))
+    assert (again.epochs, again.best_epoch, again.figures) == (first.epochs, first.best_epoch, first.figures)
+    assert not train.report.of("metric")
+
+
+def test_the_model_ends_with_the_weights_of_its_best_epoch(train):
+    from workers.engine.models.losses import measure
+    from workers.engine.training.loops import predict
+
+    outcome = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
+    held = train.training._plan.validation
+    p = predict(train.training._model, held.x, held.batch_size)
+    found = measure(held.loss, held.metrics, held.y, p, held.scale)
+    assert found["loss"] == pytest.approx(outcome.figures["val_loss"], abs=1e-9)
+    assert outcome.figures["val_loss"] == min(epoch["val_loss"] for epoch in outcome.history)
+
+
+def test_patience_ends_a_training_early(train):
+    outcome = train(fit={**BLOBS, "epochs": 60, "learning_rate": 0.3}, patience=2)
+    assert outcome.epochs == outcome.best_epoch + 2 < 60
+
+
+def test_a_loss_that_is_not_finite_is_the_trainings_own_failure(train):
+    with pytest.raises(NanLoss, match="epoch 1"):
+        train(fit={**BLOBS, "optimizer": "sgd", "learning_rate": 1e38})
+
+
+def test_weights_for_unknown_classes_are_refused(train):
+    with pytest.raises(BadSpec, match="class_weights names"):
+        train(fit={**BLOBS, "class_weights": {"x": 2.0}})
+
+
+def test_fused_steps_change_no_figure(train):
+    plain = train()
+    fused = train(fit={**BLOBS, "steps_per_execution": 3})
+    assert fused.figures == plain.figures
+
+
+def test_balanced_classes_and_clipping_train(train):
+    outcome = train(fit={**BLOBS, "class_weights": "balanced", "clipnorm": 1.0})
+    assert outcome.epochs == 4
+
+
+def test_a_checkpoint_that_is_asked_for_is_written_and_training_goes_on(train):
+    outcome = train(wants=["checkpoint"])
+    assert outcome.epochs == 4
+    assert [named["epoch"] for _, named in train.report.of("checkpoint")] == [1, 4]

@@ -1,0 +1,373 @@
+"""Searches whose trials stop at rungs: what waits, what goes on, and how it all ends."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pydantic import ValidationError
+
+from jobs import clock
+from jobs.actions import attempt_end, control, pipeline, retention, rung_promotion, schedule, suggest, trials
+from jobs.contracts import events as said
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import problems
+from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
+from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
+from jobs.queries import outcomes, progress, waiting
+from jobs.states import Outcome
+from tests.jobs.yard import PretendWorker, Yard, begun, ended, spec
+from workers.engine.search.suggest import suggest as suggested
+
+SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
+CLIMB: dict[str, Any] = {
+    "algorithm": "hyperband",
+    "objective": {"metric": "val_loss", "direction": "min"},
+    "max_trials": 100,
+    "space": SPACE,
+}
+FIT = {"epochs": 9, "batch_size": 64}
+
+
+class Climber(PretendWorker):
+    """A worker whose trials score their learning rate, less a bit for each epoch."""
+
+    failing: frozenset[int] = frozenset()
+
+    def run(self, attempt: Attempt, **_: Any) -> None:
+        self.say(attempt, said.Started(time=time.time()))
+        for trial in attempt.trials.order_by("number"):
+            self.climb(attempt, trial)
+        attempt_end.finish(attempt.pk, Outcome.COMPLETED)
+
+    def climb(self, attempt: Attempt, trial: Trial) -> None:
+        """Say what a runner says of a trial that trains up to the end of its rung."""
+        if trial.number in self.failing:
+            self.say(attempt, begun(trial), ended(trial, "out of luck"))
+            return
+        epochs = trial.epochs or FIT["epochs"]
+        state: Any = "paused" if epochs < FIT["epochs"] else "completed"
+        done = [
+            said.ExecutionDone(
+                time=time.time(), trial=trial.number, execution=execution.number, state=state,
+                score=trial.values["learning_rate"] + execution.number - epochs / 1000,
+                best_epoch=epochs, epochs=epochs,
+            )
+            for execution in trial.executions.exclude(state="completed")
+        ]  # fmt: skip
+        self.say(
+            attempt, begun(trial), *done, said.TrialDone(time=time.time(), trial=trial.number, state=state)
+        )
+
+
+def answer(job: Job) -> bool:
+    """Let the real algorithm answer; say whether it was asked."""
+    ticket = suggest.claim(job.pk)
+    if ticket is None:
+        return False
+    suggest.add(ticket, suggested(SuggestRequest.model_validate(ticket.request)))
+    return True
+
+
+def turn(worker: PretendWorker, job: Job) -> None:
+    """Do one round of everything."""
+    pipeline.advance_all()
+    answer(job)
+    schedule.place()
+    for attempt in worker.claim_all():
+        worker.run(attempt)
+    pipeline.advance_all()
+    job.refresh_from_db()
+
+
+def climb(worker: PretendWorker, job: Job) -> Job:
+    """Turn until the job is final."""
+    for _ in range(200):
+        turn(worker, job)
+        if job.state in ("completed", "failed", "stopped"):
+            return job
+    raise AssertionError(f"job is still {job.state}: {Counter(job.trials.values_list('state', flat=True))}")
+
+
+@pytest.fixture
+def climber(yard: Yard) -> Climber:
+    return Climber(slots=4)
+
+
+def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Trial]:
+    """Return a running search and its first trial, which waits while others run."""
+    job = yard.submit(search=CLIMB | search, fit=FIT)
+    pipeline.advance_all()
+    answer(job)
+    schedule.place()
+    first, *_ = climber.claim_all()
+    trial = first.trials.get()
+    climber.run(first)
+    trial.refresh_from_db()
+    job.refresh_from_db()
+    return job, trial
+
+
+def test_hyperband_goes_through_its_brackets_and_says_why(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search=CLIMB, fit=FIT))
+    assert job.state == "completed", job.error
+    reached = Counter((t.bracket, t.epochs) for t in job.trials.all())
+    # 9·1 3·3 1·9, 5·3 1·9, 3·9: the paper's brackets for R = 9 and η = 3, by where each trial ended
+    assert reached == {(0, 1): 6, (0, 3): 2, (0, 9): 1, (1, 3): 4, (1, 9): 1, (2, 9): 3}
+    assert Counter(job.trials.values_list("state", flat=True)) == {"pruned": 12, "completed": 5}
+    assert all(len(t.rungs) == t.rung + 1 and t.rungs[-1] == t.score for t in job.trials.all())
+    decisions = TrialDecision.objects.filter(trial__job=job, trial__bracket=0, rung=0)
+    assert Counter(d.saw["promoted"] for d in decisions) == {True: 3, False: 6}
+    assert all(d.saw["promoted"] == (d.value <= d.saw["cutoff"]) for d in decisions)
+    trained = sum(Execution.objects.filter(trial__job=job).values_list("epochs", flat=True))
+    assert progress.of(job).total == trained == outcomes.search_of(job).epochs_planned(9)
+
+
+def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 20}, fit=FIT))
+    assert job.state == "completed", job.error
+    assert {t.state for t in job.trials.all()} == {"pruned", "completed"}
+    assert job.trials.count() == 20
+
+
+def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, climber: Climber) -> None:
+    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
+    assert (job.state, {t.state for t in job.trials.all()}) == ("completed", {"pruned"})
+    assert job.results["best_trial"]["score"] == min(t.score for t in job.trials.all())
+
+
+def test_what_waits_keeps_its_score_and_a_second_stop_at_a_rung_replaces_the_first(
+    yard: Yard, climber: Climber
+) -> None:
+    _, trial = at_first_rung(yard, climber, executions_per_trial=2)
+    assert trial.waits_at_rung
+    assert trial.score == pytest.approx(trial.values["learning_rate"] + 1.5 - 0.001)
+    assert trial.rungs == [trial.score]
+    assert trial.finished is not None
+    assert {e.state for e in trial.executions.all()} == {"paused"}
+
+    Trial.objects.filter(pk=trial.pk).update(state="stopped")
+    trials.retry(trial, by=yard.owner)
+    schedule.place()
+    for attempt in climber.claim_all():
+        climber.run(attempt)
+    trial.refresh_from_db()
+    assert trial.waits_at_rung
+    assert trial.rungs == [trial.score]
+
+
+def test_an_algorithm_that_waits_for_a_rung_is_not_asked_again_before_a_trial_has_changed(
+    yard: Yard, climber: Climber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
+    pipeline.advance_all()
+    assert answer(job)
+    schedule.place()
+    *others, last = climber.claim_all()
+    for attempt in others:
+        climber.run(attempt)
+    asked: list[int] = []
+    monkeypatch.setattr(suggest.queue, "ask_for_suggestions", lambda _pool, pk: asked.append(pk))
+    for _ in range(3):
+        pipeline.advance_all()
+        answer(job)
+        Job.objects.update(suggest_until=None)
+    assert len(asked) == 1, "its empty answer holds"
+    climber.run(last)
+    pipeline.advance_all()
+    assert len(asked) == 2, "the rung is complete"
+
+
+def test_a_trial_run_again_after_the_last_answer_is_still_decided_on(yard: Yard, climber: Climber) -> None:
+    climber.failing = frozenset({2})
+    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
+    while not Job.objects.get(pk=job.pk).payload.get("exhausted"):
+        pipeline.advance_all()
+        answer(job)
+        schedule.place()
+        for attempt in climber.claim_all():
+            climber.run(attempt)
+    climber.failing = frozenset()
+    trials.retry(job.trials.get(number=2), by=yard.owner)
+    assert climb(climber, job).state == "completed"
+    assert job.trials.get(number=2).state in ("pruned", "completed")
+
+
+def test_trials_that_end_a_rung_stand_between_failures(yard: Yard, climber: Climber) -> None:
+    climber.failing = frozenset({1, 3, 5, 7})
+    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    assert job.state == "completed"
+    climber.failing = frozenset(range(100))
+    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    assert job.error["code"] == "trials_keep_failing"
+
+
+def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -> None:
+    at_first_rung(yard, climber)
+    schedule.place()
+    attempt = Attempt.objects.filter(state="running").first()
+    assert attempt is not None
+    trial = attempt.trials.get()
+    climber.say(attempt, begun(trial))
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
+    trial.refresh_from_db()
+    assert (trial.state, trial.restarts, trial.rungs) == ("queued", 1, [])
+
+
+def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goes_on(
+    yard: Yard, climber: Climber
+) -> None:
+    job, trial = at_first_rung(yard, climber)
+    control.stop(job, by=yard.owner)
+    for attempt in Attempt.objects.exclude(state="ended"):
+        attempt_end.finish(attempt.pk, Outcome.STOPPED)
+    pipeline.advance_all()
+    trial.refresh_from_db()
+    job.refresh_from_db()
+    assert (job.state, trial.state) == ("stopped", "stopped")
+    assert job.results["best_trial"]["number"] == trial.number, "what it reached at its rung counts"
+    control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
+    assert climb(climber, job).state == "completed"
+
+
+def test_checkpoints_of_what_waits_stay_and_those_of_what_was_pruned_go(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    other = job.trials.get(number=2)
+    for row in (trial, other):
+        Checkpoint.objects.create(
+            job=job, trial=row, execution=1, attempt=1, step=1, epoch=1, bytes=1,
+            folder=f"t{row.pk}", manifest="0" * 64,
+        )  # fmt: skip
+    Trial.objects.filter(pk=other.pk).update(state="pruned")
+    retention.sweep()
+    assert Checkpoint.objects.filter(removed=None).get().trial_id == trial.pk
+
+
+def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
+    Trial.objects.filter(state="running").update(state="queued", started=None)
+    now = progress.of(Job.objects.get(pk=job.pk))
+    planned = outcomes.search_of(job).epochs_planned(9)
+    assert (now.done, now.total, now.unit) == (1, planned, "epochs")
+    assert now.eta_seconds == pytest.approx((planned - 1) * 2 / 4, rel=0.05)
+
+
+def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch(
+    yard: Yard, climber: Climber
+) -> None:
+    job, _ = at_first_rung(yard, climber, algorithm="asha", max_trials=40)
+    attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
+    (first,) = attempt.trials.all()
+    other = job.trials.filter(attempt=0).first() or suggest.make_trial(
+        job, {"learning_rate": 0.05}, source="hand"
+    )
+    Trial.objects.filter(pk=other.pk).update(attempt=attempt.number)
+    attempt.trials.add(other)
+    climber.say(attempt, said.Started(time=time.time()))
+    climber.climb(attempt, first)
+    promoted = Suggestion(values=first.values, promotes=first.number, rung=1, epochs=3)
+    rung_promotion.promote(job, promoted)
+    other.refresh_from_db()
+    climber.climb(attempt, other)
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED)
+    first.refresh_from_db()
+    assert (first.state, first.rung, first.error) == ("queued", 1, None)
+
+
+def test_a_batch_that_is_paused_goes_on_without_those_that_stand_at_their_rung(
+    yard: Yard, climber: Climber
+) -> None:
+    job, first = at_first_rung(yard, climber)
+    attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
+    at_work, later = attempt.trials.get(), suggest.make_trial(job, {"learning_rate": 0.05}, source="hand")
+    attempt.trials.add(first, later)
+    Trial.objects.filter(pk__in=[first.pk, later.pk]).update(attempt=attempt.number)
+    climber.say(attempt, said.Started(time=time.time()), begun(at_work))
+    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    for open_one in Attempt.objects.exclude(state="ended"):
+        attempt_end.finish(open_one.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert (job.state, set(job.trials.values_list("state", flat=True))) == ("paused", {"paused"})
+    control.resume(job, by=yard.owner)
+    states = dict(job.trials.values_list("number", "state"))
+    assert states.pop(first.number) == "paused", "it waits for the others there"
+    assert set(states.values()) == {"queued"}
+    assert climb(climber, job).state == "completed"
+
+
+def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:
+    """Return a running search with rungs and a completed trial of its highest one."""
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(state="completed", rung=2, epochs=9, rungs=[0.4, 0.3, 0.2])
+    trial.executions.update(state="completed", epochs=9, score=0.2)
+    Checkpoint.objects.create(
+        job=job, trial=trial, execution=1, attempt=1, step=1, epoch=9, bytes=1, folder="t", manifest="0" * 64
+    )
+    trials.go_on(trial, 30, by=yard.owner)
+    return job, trial
+
+
+def test_a_continued_trial_is_at_no_rung_however_it_rests(yard: Yard, climber: Climber) -> None:
+    job, trial = topmost(yard, climber)
+    trial.refresh_from_db()
+    assert (trial.epochs, trial.until) == (9, 30), "where its rung ended stays known"
+    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    for attempt in Attempt.objects.exclude(state="ended"):
+        attempt_end.finish(attempt.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    trial.refresh_from_db()
+    assert (trial.state, trial.waits_at_rung) == ("paused", False)
+    row = TrialRow(number=1, state="paused", values={}, rung=2, rungs=(0.4, 0.3, 0.2), until=30)
+    assert not row.waits() and row.is_pending()
+    control.resume(Job.objects.get(pk=job.pk), by=yard.owner)
+    trial.refresh_from_db()
+    assert trial.state == "queued", "whoever resumes the search takes it up again"
+
+
+def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: Climber) -> None:
+    _, trial = topmost(yard, climber)
+    for _ in range(3):
+        schedule.place()
+        for attempt in climber.claim_all():
+            for held in attempt.trials.all():
+                climber.run_trial(attempt, held, score=0.05)
+    trial.refresh_from_db()
+    assert (trial.state, trial.rungs) == ("completed", [0.4, 0.3, 0.2])
+    assert trial.score == pytest.approx(0.06)
+
+
+def test_a_trial_at_a_rung_says_that_it_waits_for_the_others(yard: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(yard, climber)
+    with CaptureQueriesContext(connection) as asked:
+        assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+    assert not [query["sql"] for query in asked if '"values"' in query["sql"]], (
+        "a poll of thousands asks this"
+    )
+    assert len(asked) <= 6, "none is looked up alone"
+
+
+def test_neither_a_continued_trial_nor_a_bracket_that_is_gone_spoils_the_pace(
+    yard: Yard, climber: Climber
+) -> None:
+    job, trial = at_first_rung(yard, climber)
+    Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
+    Trial.objects.filter(state="running").update(state="queued", started=None)
+    before = progress.of(Job.objects.get(pk=job.pk)).eta_seconds
+    long = {"state": "completed", "started": clock.seconds_from_now(-9000), "finished": clock.now()}
+    Trial.objects.filter(pk=job.trials.get(number=2).pk).update(until=900, epochs=9, **long)
+    assert progress.of(Job.objects.get(pk=job.pk)).eta_seconds == pytest.approx(before, rel=0.05)
+    Trial.objects.filter(pk=trial.pk).update(bracket=7, rung=7)
+    assert progress.of(Job.objects.get(pk=job.pk)).eta_seconds is not None
+
+
+@pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
+def test_with_rungs_no_trial_answers_for_another(algorithm: str) -> None:
+    body = spec(fit=FIT).to_json() | {"search": CLIMB | {"algorithm": algorithm, "duplicates": "answer"}}
+    with pytest.raises(ValidationError) as refused:
+        ExperimentSpec.model_validate(body)
+    (problem,) = problems(refused.value, body)
+    assert problem.pointer == "/search/duplicates"

@@ -1,0 +1,158 @@
+"""A trial that trains on: a completed one to more epochs, a stopped one from where it was."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from jobs import clock
+from jobs.actions import attempt_end, control, pipeline, schedule, tasks, transition, trials
+from jobs.contracts import events as said
+from jobs.errors import BadInput, StaleState
+from jobs.models import Attempt, Checkpoint, Job, Trial
+from jobs.states import Outcome, TrialState
+from jobs.store import LocalStore
+from tests.jobs.yard import PretendWorker, Yard, begun, ended, placed_search
+
+
+def completed(yard: Yard, worker: PretendWorker, **more: Any) -> tuple[Job, Trial]:
+    """Return a search whose first trial is completed with a checkpoint of each execution."""
+    job, held = placed_search(yard, worker, **more)
+    worker.run(held[0])
+    trial = job.trials.get(number=1)
+    for execution in (1, 2):
+        keep(trial, execution)
+    return job, trial
+
+
+def keep(trial: Trial, execution: int) -> None:
+    Checkpoint.objects.create(
+        job=trial.job,
+        trial=trial,
+        execution=execution,
+        attempt=1,
+        step=30,
+        epoch=3,
+        folder=f"job-{trial.job_id}/trial-{trial.number}/execution-{execution}/30",
+        manifest="m",
+        bytes=1,
+    )
+
+
+def test_what_an_old_attempt_says_of_a_trial_that_goes_on_changes_nothing(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    _, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    with transaction.atomic(), pytest.raises(StaleState):
+        transition.shift_trial(trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"})
+    assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
+
+
+def test_a_completed_trial_trains_on_under_its_number(
+    yard: Yard, worker: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    assert (trial.state, trial.until) == ("queued", 10)
+    assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
+    pipeline.advance_all()
+    schedule.place()
+    (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
+    monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
+    task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
+    assert task.kind == "trial"
+    (plan,) = (plan for plan in task.trials if plan.number == 1)
+    assert (plan.epochs, plan.spec.fit.early_stopping) == (10, None), "it trains whatever its patience"
+    assert [[c.step for c in e.checkpoints] for e in plan.executions] == [[30], [30]]
+    worker.run(attempt, score=0.95)
+    trial.refresh_from_db()
+    assert trial.state == "completed" and trial.score is not None and trial.score > 0.95
+
+
+def test_a_completed_trial_whose_checkpoint_is_gone_is_refused(yard: Yard, worker: PretendWorker) -> None:
+    _, trial = completed(yard, worker)
+    trial.checkpoints.filter(execution=2).update(removed=clock.now())
+    with pytest.raises(StaleState, match="only the best trials keep theirs"):
+        trials.go_on(trial, 10, by=yard.owner)
+    trial.refresh_from_db()
+    assert trial.state == "completed"
+
+
+@pytest.mark.parametrize("epochs", [None, 2, 3, 10_000_000])
+def test_epochs_that_are_no_more_or_too_many_are_refused(
+    yard: Yard, worker: PretendWorker, epochs: int | None
+) -> None:
+    _, trial = completed(yard, worker)
+    with pytest.raises(BadInput) as refused:
+        trials.go_on(trial, epochs, by=yard.owner)
+    assert refused.value.problems[0].pointer == "/epochs"
+
+
+def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, _ = completed(yard, worker)
+    stopped = job.trials.get(number=2)
+    Trial.objects.filter(pk=stopped.pk).update(state="stopped")
+    with pytest.raises(StaleState, match="retry it"):
+        trials.go_on(stopped, by=yard.owner)
+    keep(stopped, 1)
+    with pytest.raises(BadInput) as refused:
+        trials.go_on(stopped, 10, by=yard.owner)
+    assert refused.value.problems[0].pointer == "/epochs", "it goes on to its own end"
+    stopped.refresh_from_db()
+    assert stopped.state == "stopped"
+    assert trials.go_on(stopped, by=yard.owner).state == "queued"
+    with pytest.raises(StaleState, match="once it is over"):
+        trials.go_on(stopped, by=yard.owner)
+
+
+def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
+    """Return a trial that trains on to epoch 10, and its attempt."""
+    _, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    schedule.place()
+    (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
+    worker.say(attempt, begun(trial))
+    return attempt, trial
+
+
+def stands_as_it_was(trial: Trial) -> None:
+    trial.refresh_from_db()
+    assert (trial.state, trial.score) == ("completed", pytest.approx(0.915))
+    assert set(trial.executions.values_list("state", "epochs")) == {("completed", 3)}
+    assert set(trial.executions.values_list("score", flat=True)) == {0.91, 0.92}
+
+
+def test_a_continued_trial_that_fails_keeps_what_it_had_reached_and_says_why(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    attempt, trial = continued(yard, worker)
+    failed = said.ExecutionDone(time=time.time(), trial=1, execution=1, state="failed")
+    worker.say(attempt, failed, ended(trial, "the loss became nan"))
+    stands_as_it_was(trial)
+    assert trial.error is not None
+    assert trial.error["message"] == "it stays as it was: it did not come to epoch 10: the loss became nan"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.LOST])
+def test_a_continued_trial_whose_attempt_ends_keeps_what_it_had_reached(
+    outcome: Outcome, yard: Yard, worker: PretendWorker
+) -> None:
+    attempt, trial = continued(yard, worker)
+    Job.objects.filter(pk=trial.job_id).update(max_restarts=0)
+    error = {"code": "runner_killed", "message": "killed"}
+    attempt_end.finish(attempt.pk, outcome, error=error if outcome in ("failed", "lost") else None)
+    stands_as_it_was(trial)
+
+
+def test_a_search_stopped_before_a_continued_trial_began_keeps_what_it_had_reached(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, trial = completed(yard, worker)
+    trials.go_on(trial, 10, by=yard.owner)
+    control.stop(job, by=yard.owner)
+    stands_as_it_was(trial)

@@ -1,0 +1,139 @@
+"""Which fork servers a node keeps; the servers here are pretended."""
+
+import asyncio
+import errno
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.contracts.fork import STREAMS, ForkRequest
+from workers.runner.environment import Environment
+from workers.runner.forkserver import Server
+from workers.supervise import fork_servers as nurseries
+from workers.supervise.fork_servers import MOST, Nursery
+
+ONE = Environment(threads=1)
+OPEN = Path("/proc/self/fd")
+
+
+class Pretended:
+    """Counts its kind; `imports` holds all starts up while it is clear."""
+
+    made: list["Pretended"]
+    imports: asyncio.Event
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.alive, self.childless, self.used = True, True, float(len(self.made))
+
+    @classmethod
+    async def start(cls, folder: Path, *_: Any, **__: Any) -> "Pretended":
+        server = cls(folder)
+        cls.made.append(server)
+        await cls.imports.wait()
+        return server
+
+    async def end(self) -> None:
+        self.alive = False
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Nursery]:
+    Pretended.made, Pretended.imports = [], asyncio.Event()
+    Pretended.imports.set()
+    monkeypatch.setattr(nurseries, "ForkServer", Pretended)
+    made = Nursery(tmp_path / "runners", 3600.0, "workers.runner")
+    yield made
+    await made.close()
+
+
+def made() -> list[Pretended]:
+    return Pretended.made
+
+
+async def test_all_who_need_one_environment_share_a_server_from_its_imports_on(nursery: Nursery) -> None:
+    Pretended.imports.clear()
+    waiting = [asyncio.create_task(nursery.server_for(ONE)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await nursery.sweep()  # one that still imports is not idle
+    waiting.pop().cancel()  # nor does it stop when one of them goes
+    Pretended.imports.set()
+    assert {id(server) for server in await asyncio.gather(*waiting)} == {id(made()[0])}
+    assert made()[0].alive
+
+
+async def test_a_dead_server_is_replaced_once_however_many_ask(nursery: Nursery) -> None:
+    first = await nursery.server_for(ONE)
+    assert first is not None
+    made()[0].alive = False
+    again = await asyncio.gather(*(nursery.server_for(ONE) for _ in range(3)))
+    assert len(made()) == 2
+    assert {id(server) for server in again} == {id(made()[1])}
+
+
+async def test_one_without_runners_ends_when_unused_for_long(nursery: Nursery) -> None:
+    await nursery.server_for(ONE)
+    made()[0].childless = False
+    await nursery.sweep()
+    assert made()[0].alive
+    made()[0].childless = True
+    await nursery.sweep()
+    assert not made()[0].alive
+    assert not made()[0].folder.exists()
+
+
+async def test_beyond_a_few_the_longest_unused_makes_room_and_none_with_a_runner(nursery: Nursery) -> None:
+    for threads in range(1, MOST + 1):
+        await nursery.server_for(Environment(threads))
+    made()[0].childless = False
+    assert await nursery.server_for(Environment(99)) is not None
+    assert [server.alive for server in made()] == [True, False, *[True] * (MOST - 1)]
+    for server in made():
+        server.childless = False
+    assert await nursery.server_for(Environment(100)) is None
+
+
+async def test_a_start_that_failed_is_tried_again_after_the_next_sweep(
+    nursery: Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    nursery.folder.write_text("in the way")
+    assert await nursery.server_for(ONE) is None
+    nursery.folder.unlink()
+    assert await nursery.server_for(ONE) is None
+    assert caplog.text.count("without a fork server") == 1
+    await nursery.sweep()
+    assert await nursery.server_for(ONE) is made()[0]
+
+
+async def test_closing_waits_for_no_imports(nursery: Nursery) -> None:
+    Pretended.imports.clear()
+    waiting = asyncio.create_task(nursery.server_for(ONE))
+    await asyncio.sleep(0)
+    await asyncio.wait_for(nursery.close(), 5)
+    assert await waiting is None
+
+
+def test_a_fork_that_cannot_be_is_refused_and_the_server_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, "too many processes")
+
+    monkeypatch.setattr(os, "fork", no_fork)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, Path(os.devnull).open() as null:
+        server = Server(theirs)
+        before = len(list(OPEN.iterdir()))
+        request = ForkRequest(folder="/", environment={}, module="none").model_dump_json().encode()
+        for sent in (request, b"nonsense"):
+            socket.send_fds(ours, [sent], [null.fileno()] * len(STREAMS))
+            assert server._answer()
+        assert [json.loads(ours.recv(1000)) for _ in range(2)] == [
+            {"failed": errno.EAGAIN},
+            {"failed": errno.EIO},
+        ]
+        assert len(list(OPEN.iterdir())) == before

@@ -1,0 +1,77 @@
+"""A runner hears what other runners' trials have reached, where a pruner compares with it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.pruning import Curve
+from jobs.contracts.task import DatasetFile, TrialTask
+from jobs.states import Desired
+from tests.engine.helpers import spec_of
+from tests.supervise.conftest import Bench, until
+from workers.supervise.ledger import LedgerAway
+
+MEDIAN = {"kind": "median", "startup_trials": 1}
+LONG = 500
+
+
+def curve(trial: int) -> Curve:
+    return Curve(trial=trial, execution=1, epochs=3, over=True, best=((1, 0.5),))
+
+
+def task(folder: Path, *, pruner: dict[str, Any] | None = None, curves: tuple[Curve, ...] = ()) -> TrialTask:
+    """Return a task that trains trial 3 for long."""
+    search = {
+        "algorithm": "random",
+        "objective": {"metric": "val_loss", "direction": "min"},
+        "space": [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1}],
+        "pruner": pruner,
+    }
+    spec = spec_of(fit={"epochs": LONG}, search=search)
+    return TrialTask.model_validate(
+        {
+            "folder": str(folder),
+            "checkpoints": str(folder / "checkpoints"),
+            "spec": spec,
+            "objective": search["objective"],
+            "dataset": DatasetFile(path="", digest="", profile={}),
+            "trials": [
+                {"number": 3, "values": {}, "spec": spec, "executions": [{"execution": 1, "seed": 0}]}
+            ],
+            "curves": curves,
+        }
+    )
+
+
+def told(bench: Bench) -> list[str]:
+    return [event.line for event in bench.ledger.lines() if event.line.startswith("told")]
+
+
+async def test_a_running_runner_is_told_once_of_each_trial_that_ends_elsewhere(
+    bench: Bench, tmp_path: Path
+) -> None:
+    ledger = bench.ledger
+    ledger.tasks[1] = task(tmp_path, pruner=MEDIAN, curves=(curve(1),))
+    ledger.ended = {1: (curve(1),), 2: (), 3: (curve(3),)}  # known, without a figure, its own
+    run = bench.start()
+    await until(lambda: {1, 2, 3} in ledger.looks)
+    ledger.ended |= {4: (curve(4),), 5: (curve(5),)}
+    await until(lambda: told(bench))
+    ledger.fault = LedgerAway("away")
+    looks = len(ledger.looks)
+    await until(lambda: len(ledger.looks) > looks + 2)
+    ledger.fault, ledger.ended[6] = None, (curve(6),)
+    await until(lambda: len(told(bench)) > 1)
+    run.supervision.renewed(0, Desired.STOPPED)
+    await run.ended()
+    assert told(bench) == ["told of [4, 5]", "told of [6]"]
+
+
+async def test_without_a_pruner_nobody_asks(bench: Bench, tmp_path: Path) -> None:
+    bench.ledger.tasks[1] = task(tmp_path)
+    run = bench.start()
+    await until(lambda: len(bench.ledger.losses()) > 5)
+    await asyncio.sleep(0)
+    run.supervision.renewed(0, Desired.STOPPED)
+    await run.ended()
+    assert bench.ledger.looks == []

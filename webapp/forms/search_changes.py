@@ -1,0 +1,122 @@
+"""The form that changes a running search: its numbers, and for each hyperparameter what is left of it."""
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from jobs.actions.search_changes import BUDGET
+from jobs.contracts.hyperparameters import told
+from jobs.contracts.search_space import FixedParameter, FloatParameter, IntParameter, Parameter
+from jobs.errors import TrainyardError
+from jobs.models import Job
+from jobs.queries import outcomes
+from webapp.forms.reading import ReadForm
+
+
+class ReviseForm(ReadForm):
+    """Begins with the present values; `sent` holds what of the input can be read and differs from them."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput)
+    max_trials = forms.IntegerField(label=BUDGET["max_trials"], min_value=1)
+    parallel_trials = forms.IntegerField(
+        label=BUDGET["parallel_trials"], min_value=1, required=False, help_text="All free slots if left open."
+    )
+    max_consecutive_failures = forms.IntegerField(label=BUDGET["max_consecutive_failures"], min_value=1)
+    comment = forms.CharField(label="Why", required=False, max_length=1000)
+
+    def __init__(self, job: Job, data: QueryDict | None = None) -> None:
+        self.search = outcomes.search_of(job)
+        now = {name: getattr(self.search, name) for name in BUDGET}
+        now["revision"] = job.revision.number if job.revision is not None else 0
+        super().__init__(data, prefix="revise", initial=now)
+        self.sent: dict[str, Any] = {}
+        self._named: list[str] = []
+        for parameter in self.search.space:
+            self.fields.update(_fields_of(parameter))
+
+    def numbers(self) -> list[forms.BoundField]:
+        """Return the fields of the budget."""
+        return [self[name] for name in BUDGET]
+
+    def hyperparameters(self) -> list[tuple[str, str, list[forms.BoundField]]]:
+        """Return of each hyperparameter that still varies its name, what it takes, and its fields."""
+        return [
+            (parameter.name, told(parameter), [self[name] for name in fields])
+            for parameter in self.search.space
+            if (fields := _fields_of(parameter))
+        ]
+
+    def clean(self) -> None:
+        """Keep what differs from what is."""
+        for name in BUDGET:
+            if name in self.cleaned_data and self.cleaned_data[name] != getattr(self.search, name):
+                self.sent[name] = self.cleaned_data[name]
+        space = []
+        for parameter in self.search.space:
+            if any(name in self.errors for name in _fields_of(parameter)):
+                continue  # half of a range says nothing of the other half
+            if len(change := self._change_of(parameter)) > 1:
+                space.append(change)
+                self._named.append(parameter.name)
+        if space:
+            self.sent["space"] = space
+
+    def _change_of(self, parameter: Parameter) -> dict[str, Any]:
+        change: dict[str, Any] = {"name": parameter.name}
+        if isinstance(parameter, IntParameter | FloatParameter):
+            for end in ("min", "max"):
+                value = self.cleaned_data.get(f"{parameter.name}:{end}")
+                if value is not None and value != getattr(parameter, end):
+                    change[end] = value
+            return change
+        chosen = self.cleaned_data.get(f"{parameter.name}:values")
+        values = [value for value in parameter.grid() if chosen and str(value) in chosen]
+        if values and len(values) < len(parameter.grid()):
+            one = parameter.kind == "boolean"
+            change |= {"kind": "fixed", "value": values[0]} if one else {"values": values}
+        return change
+
+    def refused(self, error: TrainyardError) -> "ReviseForm":
+        """Take over what the action found wrong, each at its field."""
+        for problem in getattr(error, "problems", ()):
+            parts = problem.pointer.strip("/").split("/")[1:]
+            name, message = parts[0] if parts else "", problem.message
+            if name == "space" and len(parts) > 1:
+                parameter = self._named[int(parts[1])]
+                name = f"{parameter}:{parts[2] if len(parts) > 2 else ''}"
+                message = message if name in self.fields else f"{parameter}: {message}"
+            self.add_error(name if name in self.fields else None, message)
+        if not self.errors:
+            self.add_error(None, error.message)
+        return self
+
+    def wrong(self) -> list[tuple[str, str, str]]:
+        """List what is wrong, each with the id of its field and a name that no other field has."""
+        found = []
+        for bound in self:
+            parameter, _, part = bound.name.partition(":")
+            label = f"{parameter}, {bound.label.lower()}" if part else str(bound.label)
+            found += [(bound.id_for_label, label, str(text)) for text in bound.errors]
+        return found + [("", "", str(text)) for text in self.non_field_errors()]
+
+
+def _fields_of(parameter: Parameter) -> dict[str, forms.Field]:
+    """Return the fields of a hyperparameter; none for one that cannot vary."""
+    if isinstance(parameter, FixedParameter):
+        return {}
+    if isinstance(parameter, IntParameter | FloatParameter):
+        make = forms.IntegerField if isinstance(parameter, IntParameter) else forms.FloatField
+        text = forms.TextInput(attrs={"inputmode": "decimal"})
+        return {
+            f"{parameter.name}:{end}": make(label=label, initial=getattr(parameter, end), widget=text)
+            for end, label in (("min", "From"), ("max", "To"))
+        }
+    choices = [(str(value), str(value)) for value in parameter.grid()]
+    several = forms.MultipleChoiceField(
+        label="Values",
+        choices=choices,
+        initial=[value for value, _ in choices],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    return {f"{parameter.name}:values": several}

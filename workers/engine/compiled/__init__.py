@@ -1,0 +1,1 @@
+"""Compiled training steps: programs, their caches and the choice between them."""

@@ -1,0 +1,1 @@
+"""Measures how good predictions are: metrics, intervals, gates, ensemble weights."""

@@ -1,0 +1,86 @@
+"""How differently members err: what pooling can gain. From stored predictions alone."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.contracts.data import Task
+from workers.engine.evaluation.classification import predicted_classes
+from workers.engine.evaluation.regression import columns
+
+Floats = npt.NDArray[np.float64]
+
+
+def diversity(
+    task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike], names: Sequence[str]
+) -> dict[str, Any]:
+    """Compare every two members on the same rows.
+
+    Returns:
+        `pairs`: for classes the share of rows answered differently, the correlation of being wrong
+        and Yule's Q; for regression the mean distance in target standard deviations and the
+        correlation of residuals. Null where undefined, as when a member makes no error.
+        `mean_disagreement`: the mean over pairs.
+    """
+    compare = _compare_regressors if task == "regression" else _compare_classifiers
+    indices = list(combinations(range(len(members)), 2))
+    compared = [compare(task, y_true, members[i], members[j]) for i, j in indices]
+    pairs = [{"a": names[i], "b": names[j], **pair} for (i, j), pair in zip(indices, compared, strict=True)]
+    shares = [share for pair in compared if (share := pair["disagreement"]) is not None]
+    return {"pairs": pairs, "mean_disagreement": float(np.mean(shares)) if shares else None}
+
+
+def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) -> float | None:
+    """Return Yule's Q of two members' answers (Kuncheva and Whitaker 2003).
+
+    1: right on the same rows; 0: independent; below: right on different rows. None where both
+    products are zero.
+    """
+    both, neither = float((a_right & b_right).sum()), float((~a_right & ~b_right).sum())
+    only_a, only_b = float((a_right & ~b_right).sum()), float((~a_right & b_right).sum())
+    total = both * neither + only_a * only_b
+    return (both * neither - only_a * only_b) / total if total else None
+
+
+def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
+    """Return Pearson's correlation; None where either is constant or not finite."""
+    a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    spread = a.std() * b.std()
+    if not np.isfinite(spread) or spread == 0:
+        return None
+    return float(np.mean((a - a.mean()) * (b - b.mean())) / spread)
+
+
+def _answers(task: Task, y_pred: npt.ArrayLike) -> npt.NDArray[Any]:
+    return np.asarray(y_pred) > 0.5 if task == "multilabel" else predicted_classes(y_pred)
+
+
+def _compare_classifiers(
+    task: Task, y_true: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike
+) -> dict[str, float | None]:
+    a, b = _answers(task, first), _answers(task, second)
+    truth = np.asarray(y_true).reshape(a.shape)
+    return {
+        "disagreement": float(np.mean(a != b)),
+        "error_correlation": correlation(a != truth, b != truth),
+        "q_statistic": q_statistic(a == truth, b == truth),
+    }
+
+
+def _compare_regressors(
+    task: Task,  # noqa: ARG001  one signature for both
+    y_true: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+) -> dict[str, float | None]:
+    truth, a, b = columns(y_true), columns(first), columns(second)
+    scale = truth.std(axis=0)
+    distance = np.abs(a - b) / np.where(scale > 0, scale, 1.0)
+    return {
+        "disagreement": float(distance.mean()) if np.isfinite(distance).all() else None,
+        "error_correlation": correlation(truth - a, truth - b),
+        "q_statistic": None,
+    }

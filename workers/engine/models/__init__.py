@@ -1,0 +1,1 @@
+"""Builds, changes, reads and writes Keras models."""

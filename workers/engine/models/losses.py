@@ -1,0 +1,173 @@
+"""Losses and metrics by name: once for Keras while training, once on the host, exactly.
+
+Validation and test figures are computed here from whole arrays of predictions in float64, never as
+means of batch means: so they do not depend on batch size, padding or the number of devices.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from jobs.contracts.data import Task
+from jobs.contracts.fit import FitSpec
+from workers.engine.data.table import Array
+from workers.engine.errors import BadSpec
+from workers.engine.evaluation.classification import roc_auc
+
+Measure = Callable[[Array, Array], float]
+EPSILON = 1e-7
+"""Probabilities are kept this far from 0 and 1, as in Keras."""
+
+
+def _cross_entropy(y: Array, p: Array) -> float:
+    """Mean negative log probability of the true class; y (rows,), p (rows, classes)."""
+    p = p / p.sum(axis=1, keepdims=True)
+    return float(-np.log(np.clip(p[np.arange(len(y)), y], EPSILON, 1 - EPSILON)).mean())
+
+
+def _binary_cross_entropy(y: Array, p: Array) -> float:
+    p = np.clip(p, EPSILON, 1 - EPSILON)
+    y = y.reshape(p.shape)
+    return float(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
+
+
+def _squared(y: Array, p: Array) -> float:
+    return float(np.square(y - p).mean())
+
+
+def _absolute(y: Array, p: Array) -> float:
+    return float(np.abs(y - p).mean())
+
+
+def _huber(y: Array, p: Array) -> float:
+    error = np.abs(y - p)
+    return float(np.where(error <= 1, 0.5 * error**2, error - 0.5).mean())
+
+
+def _log_cosh(y: Array, p: Array) -> float:
+    error = np.abs(y - p)
+    return float((error + np.log1p(np.exp(-2 * error)) - np.log(2.0)).mean())
+
+
+def _accuracy(y: Array, p: Array) -> float:
+    """Share of right classes; of right labels for several outputs of 0 and 1."""
+    if y.ndim == 1 and p.shape[1] > 1:
+        return float((p.argmax(axis=1) == y).mean())
+    return float(((p > 0.5) == (y.reshape(p.shape) > 0.5)).mean())
+
+
+def _top_5(y: Array, p: Array) -> float:
+    best = np.argsort(p, axis=1)[:, -5:]
+    return float((best == y[:, None]).any(axis=1).mean())
+
+
+def _auc(y: Array, p: Array) -> float:
+    return roc_auc(y.ravel() > 0.5, p.ravel())
+
+
+def _precision(y: Array, p: Array) -> float:
+    y, p = y.ravel() > 0.5, p.ravel() > 0.5
+    return float((y & p).sum() / max(int(p.sum()), 1))
+
+
+def _recall(y: Array, p: Array) -> float:
+    y, p = y.ravel() > 0.5, p.ravel() > 0.5
+    return float((y & p).sum() / max(int(y.sum()), 1))
+
+
+def _r2(y: Array, p: Array) -> float:
+    """Share of the variance explained, averaged over target columns."""
+    spread = np.square(y - y.mean(axis=0)).sum(axis=0)
+    return float((1 - np.square(y - p).sum(axis=0) / np.maximum(spread, 1e-12)).mean())
+
+
+LOSSES: dict[str, tuple[tuple[Task, ...], str, Measure]] = {
+    "sparse_categorical_crossentropy": (("multiclass",), "SparseCategoricalCrossentropy", _cross_entropy),
+    "binary_crossentropy": (("binary", "multilabel"), "BinaryCrossentropy", _binary_cross_entropy),
+    "mse": (("regression",), "MeanSquaredError", _squared),
+    "mae": (("regression",), "MeanAbsoluteError", _absolute),
+    "huber": (("regression",), "Huber", _huber),
+    "log_cosh": (("regression",), "LogCosh", _log_cosh),
+}
+"""Name → tasks it fits, Keras class, the same on the host."""
+
+METRICS: dict[str, tuple[tuple[Task, ...], Measure, Literal["min", "max"]]] = {
+    "accuracy": (("binary", "multiclass", "multilabel"), _accuracy, "max"),
+    "top_5_accuracy": (("multiclass",), _top_5, "max"),
+    "auc": (("binary", "multilabel"), _auc, "max"),
+    "precision": (("binary", "multilabel"), _precision, "max"),
+    "recall": (("binary", "multilabel"), _recall, "max"),
+    "mse": (("regression",), _squared, "min"),
+    "mae": (("regression",), _absolute, "min"),
+    "rmse": (("regression",), lambda y, p: float(np.sqrt(_squared(y, p))), "min"),
+    "r2": (("regression",), _r2, "max"),
+}
+"""Name → tasks it fits, the measure, which direction is better."""
+
+DEFAULT_LOSS: dict[Task, str] = {
+    "multiclass": "sparse_categorical_crossentropy",
+    "binary": "binary_crossentropy",
+    "multilabel": "binary_crossentropy",
+    "regression": "mse",
+}
+DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
+    "multiclass": ("accuracy",),
+    "binary": ("accuracy", "auc"),
+    "multilabel": ("accuracy", "auc"),
+    "regression": ("mse", "mae", "r2"),
+}
+WHILE_TRAINING = ("accuracy", "mse", "mae")
+"""Metrics that also run on every training batch; the others only on whole validation arrays."""
+
+
+def loss_name(fit: FitSpec, task: Task) -> str:
+    """Return the loss in use.
+
+    Raises:
+        BadSpec: the named loss is unknown or does not fit the task.
+    """
+    name = fit.loss or DEFAULT_LOSS[task]
+    fitting = [known for known, (tasks, _, _) in LOSSES.items() if task in tasks]
+    if name not in fitting:
+        raise BadSpec(f"loss {name!r} does not fit a {task} task; it takes {', '.join(fitting)}")
+    return name
+
+
+def metric_names(fit: FitSpec, task: Task) -> tuple[str, ...]:
+    """Return the metrics in use.
+
+    Raises:
+        BadSpec: a named metric is unknown or does not fit the task.
+    """
+    names = fit.metrics if fit.metrics is not None else DEFAULT_METRICS[task]
+    fitting = [known for known, (tasks, _, _) in METRICS.items() if task in tasks]
+    for name in names:
+        if name not in fitting:
+            raise BadSpec(f"metric {name!r} does not fit a {task} task; it takes {', '.join(fitting)}")
+    return names
+
+
+def direction(metric: str) -> Literal["min", "max"]:
+    """Return whether more or less of `metric` (with or without `val_`) is better."""
+    name = metric.removeprefix("val_")
+    return METRICS[name][2] if name in METRICS else "min"
+
+
+def measure(loss: str, metrics: tuple[str, ...], y: Array, p: Array, scale: Array | None) -> dict[str, float]:
+    """Compute loss and metrics over whole arrays.
+
+    Args:
+        loss: the loss' name; without penalties on weights, so it is comparable between models.
+        metrics: the metrics' names.
+        y: true values as in `Encoded.y`.
+        p: predictions, (rows, outputs).
+        scale: for regression, the target's standard deviation: the loss is in its units, as in training.
+
+    Returns:
+        `loss` and each metric by name. Metrics of a regression are in the target's own unit.
+    """
+    p = np.asarray(p, dtype=np.float64)
+    y = y.astype(np.float64) if y.dtype.kind == "f" else y
+    figure = LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)
+    return {"loss": figure, **{name: METRICS[name][1](y, p) for name in metrics}}

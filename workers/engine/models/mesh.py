@@ -1,0 +1,52 @@
+"""Puts a device mesh in force for the models built next."""
+
+from typing import Any
+
+from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.variables import Variable, check_layout
+from workers.engine.errors import BadLayout, BadSpec
+
+
+def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:
+    """Set Keras' distribution for `mesh`, or none.
+
+    Raises:
+        BadLayout: a rule fits no variable, several fit one, or a dimension does not divide.
+        BadSpec: this process does not see the devices that the mesh takes.
+    """
+    import keras
+
+    if mesh is None:
+        keras.distribution.set_distribution(None)
+        return
+    if problems := check_layout(mesh, variables, batch_size):
+        raise BadLayout("; ".join(problem.message for problem in problems))
+    keras.distribution.set_distribution(_distribution(mesh))
+
+
+def _distribution(mesh: MeshSpec) -> Any:
+    from keras import distribution
+
+    devices, names, shape = _devices(mesh), list(mesh.axis_names), mesh.shape
+    if mesh.batch_axis is None:
+        # Keras falls back to the first axis and would shard the batch over it: give it one of size 1
+        names, shape = ["replica", *names], (1, *shape)
+    device_mesh = distribution.DeviceMesh(shape, names, devices)
+    if not mesh.layout and len(shape) == 1:
+        return distribution.DataParallel(device_mesh=device_mesh, auto_shard_dataset=False)
+    layout = distribution.LayoutMap(device_mesh)
+    for rule in mesh.layout:
+        layout[rule.match] = tuple(rule.axes)
+    return distribution.ModelParallel(
+        layout_map=layout, batch_dim_name=mesh.batch_axis or "replica", auto_shard_dataset=False
+    )
+
+
+def _devices(mesh: MeshSpec) -> list[str]:
+    import keras
+
+    kind = mesh.devices if isinstance(mesh.devices, str) else None
+    names = keras.distribution.list_devices(kind) if kind is not None else list(mesh.devices)
+    if len(names) < mesh.size():
+        raise BadSpec(f"the mesh takes {mesh.size()} {mesh.devices} devices, this process sees {len(names)}")
+    return names[: mesh.size()]

@@ -1,0 +1,1 @@
+"""What a runner does: one module for each kind of task."""

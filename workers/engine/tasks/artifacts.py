@@ -1,0 +1,66 @@
+"""Files that a task leaves behind, in the forms that pages and later tasks read."""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.contracts.data import Task
+from jobs.contracts.events import Role
+from workers.engine.data.table import Array
+from workers.engine.evaluation.evaluate import write_predictions
+from workers.engine.report import Report
+
+
+def write_json(report: Report, role: Role, name: str, body: dict[str, Any]) -> None:
+    """Write `body` below the task's folder and hand it in."""
+    text = json.dumps(body, allow_nan=False, indent=1)
+    (Path(report.folder) / name).write_text(text, encoding="utf-8")
+    report.artifact(role, name, name=name)
+
+
+def write_test_predictions(
+    report: Report, task: Task, rows: Array, y_true: Array, y_pred: Array, class_labels: Sequence[str]
+) -> None:
+    """Write the test rows' predictions as a CSV to download."""
+    path = Path(report.folder) / "predictions.csv"
+    write_predictions(path, task, rows, y_true, y_pred, class_labels)
+    report.artifact("predictions", path.name, name=path.name)
+
+
+def write_validation_predictions(report: Report, rows: Array, y_true: Array, y_pred: Array) -> None:
+    """Write what pooling needs: arrays `rows`, `y_true`, `y_pred` of the validation rows."""
+    path = Path(report.folder) / "validation_predictions.npz"
+    np.savez(path, rows=rows, y_true=y_true, y_pred=y_pred)
+    report.artifact("validation_predictions", path.name, name=path.name)
+
+
+def summary_of(model: Any) -> dict[str, Any]:
+    """Describe a model: parameter counts, one entry a layer, and Keras' own text."""
+    text = io.StringIO()
+    model.summary(expand_nested=True, line_length=100, print_fn=lambda line: text.write(f"{line}\n"))
+    trainable = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+    return {
+        "name": model.name,
+        "parameters": int(model.count_params()),
+        "trainable": trainable,
+        "bytes": sum(int(np.prod(v.shape)) * np.dtype(str(v.dtype)).itemsize for v in model.variables),
+        "layers": [_layer(layer) for layer in model.layers],
+        "text": text.getvalue(),
+    }
+
+
+def _layer(layer: Any) -> dict[str, Any]:
+    shape = getattr(getattr(layer, "output", None), "shape", None)
+    return {
+        "name": layer.name,
+        "kind": type(layer).__name__,
+        "output_shape": list(shape) if shape is not None else None,
+        "parameters": int(layer.count_params()),
+        "variables": [
+            {"path": v.path, "shape": list(v.shape), "dtype": str(v.dtype)} for v in layer.variables
+        ],
+    }

@@ -1,0 +1,128 @@
+"""The register task: is this file a model that loads safely, and what does it take and give?"""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.contracts.task import DatasetFile, RegisterTask
+from workers.engine.data.store import file_digest, read_arrays
+from workers.engine.data.table import Array
+from workers.engine.models.build import signature_of
+from workers.engine.models.files import load_model
+from workers.engine.models.size_limit import check_budget
+from workers.engine.models.untrusted import BadModel, scan
+from workers.engine.report import Report
+from workers.engine.tasks.artifacts import summary_of, write_json
+from workers.engine.tasks.steps import Steps
+
+SAMPLE_ROWS = 32
+MADE_UP_ROWS = 4
+OPEN_SIZE = 8
+"""What a dimension of any size is tried with."""
+
+
+def run(task: RegisterTask, report: Report) -> dict[str, Any]:
+    """Verify the digest, scan a foreign file, load it in safe mode, run it on a sample.
+
+    Raises:
+        BadModel: with what is wrong with the file.
+    """
+    steps = Steps(report, 3)
+    path = Path(task.model)
+    steps.begin("checking the file")
+    check_digest(path, task.digest)
+    if task.foreign:
+        check_budget(path, scan(path))
+    steps.begin("loading the model in safe mode")
+    model = load_checked(path, Path(task.folder))
+    signature = signature_of(model)
+    steps.begin("running it on a sample")
+    sample = sample_for(model, task.dataset)
+    outputs = answers(model, sample)
+    if not all(np.isfinite(output).all() for output in outputs):
+        raise BadModel("its predictions for the sample are not finite")
+    write_json(report, "summary", "summary.json", summary_of(model))
+    steps.done()
+    return {
+        "signature": signature.model_dump(mode="json"),
+        "class_labels": _labels(task.dataset, outputs),
+        "parameters": int(model.count_params()),
+        "keras_version": _keras_version(path),
+        "sample_rows": len(sample[0]),
+    }
+
+
+def check_digest(path: Path, digest: str) -> None:
+    """Check that the file holds the bytes that its digest names.
+
+    Raises:
+        BadModel: it does not.
+    """
+    if (found := file_digest(path)) != digest:
+        raise BadModel(f"the file's sha256 is {found}, registered was {digest}")
+
+
+def load_checked(path: Path, folder: Path) -> Any:
+    """Load a model in safe mode.
+
+    Raises:
+        BadModel: Keras refuses the file, or it is no functional model.
+    """
+    try:
+        model = load_model(path, folder)
+    except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
+        raise BadModel(f"Keras does not load it: {str(error).strip()[:500]}") from error
+    if not getattr(model, "inputs", None) or not getattr(model, "outputs", None):
+        raise BadModel("it has no fixed inputs and outputs; build it before saving")
+    return model
+
+
+def sample_for(model: Any, dataset: DatasetFile | None) -> list[Array]:
+    """Return one array an input: the first rows of the data where they fit, else made-up ones."""
+    if dataset is not None and len(model.inputs) == 1:
+        x = read_arrays(Path(dataset.path)).get("x")
+        if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
+            return [x[:SAMPLE_ROWS].astype(model.inputs[0].dtype)]
+    return [_made_up(tensor) for tensor in model.inputs]
+
+
+def _made_up(tensor: Any) -> Array:
+    """Return rows that differ, of moderate numbers; zeros where a number may be an index."""
+    shape = (MADE_UP_ROWS, *(OPEN_SIZE if size is None else size for size in tensor.shape[1:]))
+    if "float" not in str(tensor.dtype):
+        return np.zeros(shape, tensor.dtype)
+    return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
+
+
+def answers(model: Any, sample: list[Array]) -> list[Array]:
+    """Call a model with any number of inputs and outputs.
+
+    Raises:
+        BadModel: it cannot be called with what its signature promises.
+    """
+    try:
+        outputs = model.predict_on_batch(sample if len(sample) > 1 else sample[0])
+    except (ValueError, TypeError) as error:
+        raise BadModel(f"it does not predict on a sample of its inputs: {str(error)[:500]}") from error
+    if isinstance(outputs, dict):
+        return list(outputs.values())
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+
+
+def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
+    """Return the data set's class labels if the model's one output answers with them."""
+    labels = list(dataset.profile.get("class_labels", ())) if dataset is not None else []
+    width = outputs[0].shape[-1] if len(outputs) == 1 and outputs[0].ndim == 2 else 0
+    return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []
+
+
+def _keras_version(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        return str(json.loads(archive.read("metadata.json")).get("keras_version", ""))

@@ -1,0 +1,151 @@
+"""A trial that nobody asked for, so that the first one somebody asks for starts warm.
+
+A process pays once for its JAX backend, for what Keras and JAX make on first use, and for the first pass
+through the engine: about a second of CPU. A rehearsal pays it ahead of need, on made-up rows, by the road of
+every trial.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from jobs.contracts.events import Axis, ExecutionState, Level, Role, TrialEnd
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.profile import Profile
+from jobs.contracts.pruning import Curve, Verdict
+from jobs.contracts.search import Objective
+from jobs.contracts.task import DatasetFile, ExecutionPlan, TrialPlan, TrialTask
+from workers.engine.data.store import write_npz
+from workers.engine.report import Request
+from workers.engine.tasks import trial
+
+ROWS, FEATURES, CLASSES = 64, 4, 3
+
+
+def rehearse(folder: Path, *, threads: int) -> None:
+    """Train a tiny network on made-up rows for two epochs; everything written lies below `folder`.
+
+    Args:
+        folder: may exist already; whoever asked removes it.
+        threads: as the process environment has them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    trial.run(_task(folder, _made_up(folder / "made-up.npz"), threads), Unheard(str(folder)))
+
+
+class Unheard:
+    """A `Report` that nobody reads."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def of_trial(self, number: int) -> Self:  # noqa: ARG002
+        """See `Report.of_trial`."""
+        return self
+
+    def trial_begins(self) -> None:
+        """See `Report.trial_begins`."""
+
+    def trial_ends(
+        self,
+        error: Exception | None = None,
+        *,
+        state: TrialEnd = "completed",  # noqa: ARG002
+        verdict: Verdict | None = None,  # noqa: ARG002
+    ) -> None:
+        """See `Report.trial_ends`."""
+        if error is not None:
+            raise error
+
+    def progress(self, done: float, total: float, unit: str) -> None:
+        """See `Report.progress`."""
+
+    def metric(
+        self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
+    ) -> None:
+        """See `Report.metric`."""
+
+    def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
+        """See `Report.log`."""
+
+    def warning(self, code: str, message: str) -> None:
+        """See `Report.warning`."""
+
+    def execution(
+        self,
+        execution: int,
+        state: ExecutionState,
+        *,
+        score: float | None = None,
+        best_epoch: int | None = None,
+        epochs: int = 0,
+        metrics: Mapping[str, float] | None = None,
+        best: Sequence[tuple[int, float]] = (),
+    ) -> None:
+        """See `Report.execution`."""
+
+    def checkpoint(
+        self, folder: str, *, step: int, epoch: int, manifest: str, size: int, execution: int | None = None
+    ) -> None:
+        """See `Report.checkpoint`."""
+
+    def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
+        """See `Report.artifact`."""
+
+    def recorded(self) -> Sequence[str]:
+        """See `Report.recorded`."""
+        return ()
+
+    def curves(self) -> Sequence[Curve]:
+        """See `Report.curves`."""
+        return ()
+
+    def request(self) -> Request | None:
+        """See `Report.request`."""
+        return None
+
+
+def _made_up(path: Path) -> DatasetFile:
+    """Write rows, (ROWS, FEATURES) float32 and their classes, from which nothing is to be learned."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "x": rng.random((ROWS, FEATURES), np.float32),
+        "y": np.arange(ROWS, dtype=np.int32) % CLASSES,
+        "columns": np.array([], dtype=np.str_),
+    }
+    profile = Profile(
+        rows=ROWS,
+        kind="vector",
+        task="multiclass",
+        target="y",
+        features=("x",),
+        input_shape=(FEATURES,),
+        outputs=CLASSES,
+        class_labels=tuple(str(label) for label in range(CLASSES)),
+        columns=(),
+        preview=(),
+    )
+    digest = write_npz(path, arrays)
+    return DatasetFile(path=str(path), digest=digest, profile=profile.model_dump(mode="json"))
+
+
+def _task(folder: Path, dataset: DatasetFile, threads: int) -> TrialTask:
+    spec = ExperimentSpec.model_validate(
+        {
+            "version": 1,
+            "data": {"dataset": "made-up"},
+            "model": {"kind": "template", "template": "mlp", "args": {"units": 8, "layers": 1}},
+            "fit": {"epochs": 2, "batch_size": 16},
+        }
+    )
+    return TrialTask(
+        folder=str(folder),
+        checkpoints=str(folder / "checkpoints"),
+        threads=threads,
+        spec=spec,
+        objective=Objective(metric="val_loss", direction="min"),
+        dataset=dataset,
+        trials=(TrialPlan(number=1, values={}, spec=spec, executions=(ExecutionPlan(execution=1, seed=0),)),),
+    )

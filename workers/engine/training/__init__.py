@@ -1,0 +1,1 @@
+"""Trains one model or several: epochs, early stopping, checkpoints."""

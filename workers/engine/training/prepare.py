@@ -1,0 +1,138 @@
+"""From a spec and a data set to a compiled model and the batches it trains on."""
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.variables import variables
+from workers.engine.compiled.cache_key import program_key
+from workers.engine.compiled.program import Program
+from workers.engine.data.batches import Batches, batch_size_for, row_weights
+from workers.engine.data.dataset import Dataset
+from workers.engine.data.table import Array
+from workers.engine.errors import BadSpec
+from workers.engine.models.build import Scaling, build, compile_model, measure_scaling
+from workers.engine.models.losses import loss_name, metric_names
+from workers.engine.models.mesh import use_mesh
+from workers.engine.models.width_padding import Widths
+from workers.engine.training.hooks import EpochHook, hook_for
+from workers.engine.training.loops import FitLoop, Loop, ProgramLoop
+from workers.engine.training.training import Held
+
+PREDICT_ROWS = 4096
+"""Rows a batch when only predicting, where there are so many."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model ready to train on `batches` and to be measured on held rows."""
+
+    model: Any
+    batches: Batches
+    scaling: Scaling
+    spec: ExperimentSpec
+    dataset: Dataset
+    program: Program | None = None
+    """None where only Keras' `fit` will do: on a mesh."""
+    widths: Widths = field(default_factory=Widths)
+    """The shapes that are meant, where the model is wider than the spec asks."""
+
+    def loop(self, held: Held | None = None, *, epochs: int) -> Loop:
+        """Return how this model is trained for so many epochs, and measured on held rows after each."""
+        if self.program is None:
+            return FitLoop(self.model, self.batches)
+        in_one = held is not None and len(held.x) <= held.batch_size
+        seen = held.x if in_one and held is not None else None
+        return ProgramLoop(self.program, self.batches, seen, epochs=epochs)
+
+    def held(self, rows: Array) -> Held:
+        """Return these rows as a set to be measured exactly."""
+        fit, task = self.spec.fit, self.dataset.task
+        return Held(
+            x=self.dataset.x[rows],
+            y=self.dataset.y[rows],
+            loss=loss_name(fit, task),
+            metrics=metric_names(fit, task),
+            scale=self.scaling.y_std,
+            batch_size=predict_batch_size(self.spec, len(rows)),
+        )
+
+    def hook(self, rates: Sequence[float] = ()) -> EpochHook:
+        """Return what acts between epochs; `rates` as in `epochs.hook_for`."""
+        return hook_for(self.spec.fit, rates)
+
+    def figures(self) -> frozenset[str]:
+        """Return the names that an epoch's validation figures will have."""
+        names = metric_names(self.spec.fit, self.dataset.task)
+        return frozenset({"val_loss", *(f"val_{name}" for name in names)})
+
+
+def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int) -> Prepared:
+    """Build and compile a model for training on `rows`, under the spec's mesh and precision.
+
+    Raises:
+        BadLayout: the layout does not fit the model; said before a device is touched.
+        BadSpec: the spec asks for what these data or this process cannot give.
+    """
+    keras.backend.clear_session(free_memory=False)
+    gc.collect()  # a warm runner has built models before: let go of their compiled steps
+    keras.utils.set_random_seed(seed)
+    use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)
+    x, y = dataset.take(rows)
+    scaling = measure_scaling(x, y, dataset.profile)
+    model = build(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
+    batches = Batches(
+        x=x,
+        y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
+        weights=weights_of(spec, dataset, y),
+        size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
+        seed=seed,
+        shuffle=spec.fit.shuffle,
+    )
+    compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
+    program = None
+    if spec.mesh is None:
+        program = Program(model, next(batches.draw(1)), program_key(spec, dataset, rows))
+    return Prepared(model, batches, scaling, spec, dataset, program)
+
+
+def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
+    """Return a batch size for predicting `rows` rows that the mesh divides."""
+    shards = _shards(spec)
+    return batch_size_for(PREDICT_ROWS // shards * shards, rows, shards)
+
+
+def _shards(spec: ExperimentSpec) -> int:
+    return spec.mesh.batch_shards() if spec.mesh is not None else 1
+
+
+def weights_of(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
+    """Return one weight a row of `y`, (rows,) float32.
+
+    Raises:
+        BadSpec: class weights where there are no such classes.
+    """
+    rule = spec.fit.class_weights if spec.fit.class_weights != "none" else None
+    if rule is not None and dataset.task not in ("binary", "multiclass"):
+        raise BadSpec(f"class_weights need classes; this is a {dataset.task} task")
+    labels = dataset.profile.class_labels
+    if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
+        raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
+    return row_weights(y, len(labels), rule, labels)
+
+
+def check_figure(name: str, prepared: Prepared, role: str) -> str:
+    """Return `name` if the epochs will have it.
+
+    Raises:
+        BadSpec: they will not.
+    """
+    if name not in prepared.figures():
+        known = ", ".join(sorted(prepared.figures()))
+        raise BadSpec(f"{role} {name!r} is not computed for this task; there are {known}")
+    return name
