@@ -253,7 +253,7 @@ def test_our_own_model_is_tried_on_rows_of_its_data(tmp_path):
 
 def test_a_file_that_is_not_the_registered_one_is_refused(tmp_path):
     with pytest.raises(BadModel, match="registered was 0000"):
-        register(save(tmp_path, plain), tmp_path / "run", digest="0" * 64)
+        registered(save(tmp_path, plain), tmp_path / "run", digest="0" * 64)
 
 
 def test_a_hostile_file_is_refused_before_keras_loads_it(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker
 from tests.engine.helpers import Memory, profiled
 from tests.engine.training import blobs_file, train_on
-from tests.jobs.test_rungs import CLIMB, FIT, climb
+from tests.jobs.test_rung_promotion import CLIMB, FIT, climb
 from tests.jobs.yard import Yard, make_yard
 from workers.engine.training.checkpoint import read
 

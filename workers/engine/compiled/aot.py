@@ -71,7 +71,7 @@ class Ahead:
         key = f"whole-{digest(body)}"
         if (kept := programs.get(key)) is not None and (program := _load(kept)) is not None:
             return program
-        with programs.apart():
+        with cache.apart():
             compiled = self._jit.lower(*arguments).compile()
         if (written := _written(compiled)) is not None:
             programs.put(key, written)
