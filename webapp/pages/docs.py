@@ -1,7 +1,8 @@
-"""Our own documents, read offline: docs/*.md as pages."""
+"""Shows the documents of the folder docs/ as pages, without a network."""
 
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -12,8 +13,22 @@ from markdown_it import MarkdownIt
 from jobs.errors import NotFound
 from webapp.pages.shortcuts import Request, crumbs, page, render
 
-FOLDERS = ("", "decisions")
-FIRST = ("map", "walkthrough-curl")
+
+class Group(NamedTuple):
+    """A section of the list: documents of one folder whose names start with `prefix`."""
+
+    title: str
+    folder: str
+    prefix: str = ""
+
+
+GROUPS = (
+    Group("User guide", "guide"),
+    Group("For developers: tutorials", "", "tutorial-"),
+    Group("Reference", ""),
+    Group("Decision records", "decisions"),
+)
+"""In the order of the page. A document is listed in the first group that fits it."""
 
 
 def folder() -> Path:
@@ -24,7 +39,7 @@ def folder() -> Path:
 def documents() -> dict[str, Path]:
     """Return the documents by name; the name is looked up here, so it never becomes a path."""
     found = {}
-    for name in FOLDERS:
+    for name in dict.fromkeys(group.folder for group in GROUPS):
         for file in sorted((folder() / name).glob("*.md")):
             found[f"{name}/{file.stem}" if name else file.stem] = file
     return found
@@ -45,11 +60,14 @@ def _read(file: Path) -> tuple[str, SafeString]:
 
 @page
 def docs(request: Request) -> HttpResponse:
-    """List the documents."""
-    found = documents()
-    order = sorted(found, key=lambda name: (name not in FIRST, "/" in name, name))
-    rows = [(name, _read(found[name])[0]) for name in order]
-    return render(request, "docs/list.html", {"rows": rows})
+    """List the documents by group."""
+    left = documents()
+    groups = []
+    for group in GROUPS:
+        start = f"{group.folder}/{group.prefix}".lstrip("/")
+        names = [name for name in left if name.startswith(start) and name.count("/") == bool(group.folder)]
+        groups.append((group.title, [(name, _read(left.pop(name))[0]) for name in names]))
+    return render(request, "docs/list.html", {"groups": groups})
 
 
 @page
