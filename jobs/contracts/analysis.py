@@ -1,20 +1,20 @@
-"""What is asked of, and answered by, the short-lived process that analyses a search."""
+"""Request and answer of the short-lived process that analyses a search."""
 
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
 
 FEWEST_TRIALS = 10
-"""Below that a forest has nothing to split: whatever it said would be chance."""
+"""With fewer trials a forest has too little to split, and its answer would be chance."""
 
 
 class ImportanceRequest(Frozen):
-    """Asks how much each hyperparameter matters.
+    """A request for the importance of each hyperparameter.
 
     Attributes:
         names: the hyperparameters that vary.
-        columns: of each of them its value in every trial, between 0 and 1 in the scale it is searched in;
-            None where it was inactive.
+        columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it
+            was inactive.
         scores: the objective's value of every trial.
     """
 
@@ -25,7 +25,7 @@ class ImportanceRequest(Frozen):
 
 
 class Importance(Frozen):
-    """How much one hyperparameter matters, as a share of 1.
+    """The importance of one hyperparameter, as shares of 1.
 
     Attributes:
         alone: the share of the score's variance that it explains alone (functional ANOVA).
@@ -40,7 +40,7 @@ class Importance(Frozen):
 
 
 class ImportanceAnswer(Frozen):
-    """What a forest found. `explained` is its R² on trials that each tree has not seen (out of bag)."""
+    """The importances. `explained` is the forest's out-of-bag R²."""
 
     used: int
     trees: int

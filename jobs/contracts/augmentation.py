@@ -1,4 +1,4 @@
-"""How training images are varied, a new random draw for each image and epoch."""
+"""Random augmentation of training images, drawn anew for each image and epoch."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from jobs.contracts.base import Frozen
 
 
 class Augmentation(Frozen):
-    """Random changes of training images, in this order; 0 leaves one out.
+    """Random changes of training images, applied in this order; 0 switches one off.
 
-    Amounts reach either way: `rotation` is a part of a full turn (0.05 is up to 18°), `zoom` and
-    `translation` are parts of height and width, `contrast` a part of the distance from the image's mean,
-    `brightness` a part of the range of the training pixels. What moves into view repeats the edge.
+    Each amount is a maximum in both directions: `rotation` is a fraction of a full turn (0.05 is up to 18°),
+    `zoom` and `translation` are fractions of height and width, `contrast` of the distance from the image's
+    mean, `brightness` of the range of the training pixels. New pixels repeat the nearest edge.
     """
 
     flip: Literal["none", "horizontal", "vertical", "both"] = "none"

@@ -1,13 +1,13 @@
-"""The one base class of everything in `jobs.contracts`."""
+"""The base class of every model in `jobs.contracts`."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Frozen(BaseModel):
-    """An immutable value whose unknown fields are refused.
+    """An immutable model that refuses unknown fields.
 
-    NaN and infinity never travel in JSON: floats are finite unless a field says otherwise.
-    Aliases are the public names, so dumps use them unasked: what is written can be read back.
+    JSON has no NaN and no infinity, so floats are finite unless a field allows otherwise.
+    Aliases are the public names. Dumps use them by default, so that a dump can be parsed again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)

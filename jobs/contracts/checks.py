@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from jobs.contracts import fit_checks, measures
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.probes import LOOKED_AT, configurations
+from jobs.contracts.probes import MOST_VALUES, configurations
 from jobs.contracts.problems import Problem, first
 from jobs.contracts.profile import Profile
 from jobs.contracts.search import Objective
@@ -147,7 +147,7 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
     if not shaping:
         yield "", "", spec
     for parameter in shaping:
-        for value in parameter.grid()[:LOOKED_AT]:
+        for value in parameter.grid()[:MOST_VALUES]:
             with suppress(ValidationError):  # `_of_space` has said so
                 yield parameter.name, value, apply_values(spec, {parameter.name: value})
 

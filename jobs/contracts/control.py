@@ -1,8 +1,8 @@
-"""What a runner may be told: one JSON object a line on its standard input.
+"""Commands to a runner: one JSON object per line on its standard input.
 
-A runner starts idle, takes one task, and after its final event is idle again: a warm runner serves
-one trial after another of the same search. End of file on standard input ends it. A standby is asked to
-rehearse first, before anybody has a task for it.
+A runner starts idle, runs one task, and is idle again after its final event, so a warm runner can serve one
+trial after another of the same search. It exits at end of file. A standby gets `Rehearse` first, before
+there is a task for it.
 """
 
 from typing import Annotated, Literal
@@ -21,38 +21,38 @@ class Start(Frozen):
 
 
 class Rehearse(Frozen):
-    """Start JAX, train something made up, say `ready`, be idle: a standby's first order."""
+    """Initialize JAX, train a small made-up model, send `ready` and wait: the first command to a standby."""
 
     op: Literal["rehearse"] = "rehearse"
-    folder: str = Field(description="what it writes goes below it")
-    compile_cache: str = Field(description="a cache of rehearsals alone: nothing of a project is in it")
+    folder: str = Field(description="the rehearsal writes below it")
+    compile_cache: str = Field(description="a cache for rehearsals only, without programs of any project")
     threads: int = Field(ge=1)
     platform: str | None = None
     simulated_devices: int = 1
 
 
 class Yield(Frozen):
-    """Write a checkpoint at the next safe point, say `yielded`, be idle again."""
+    """Write a checkpoint at the next safe point, send `yielded` and become idle."""
 
     op: Literal["yield"] = "yield"
     why: Literal["pause", "stop"]
 
 
 class Checkpoint(Frozen):
-    """Write a checkpoint at the next safe point and go on."""
+    """Write a checkpoint at the next safe point and continue."""
 
     op: Literal["checkpoint"] = "checkpoint"
 
 
 class Compare(Frozen):
-    """These trainings have ended elsewhere: from the next epoch on, a pruner compares with them too."""
+    """Curves of trainings that ended on other runners; the pruner uses them from the next epoch."""
 
     op: Literal["compare"] = "compare"
     curves: tuple[Curve, ...]
 
 
 class Recorded(Frozen):
-    """These checkpoints are in the database, under these names: what is older will not be gone on from."""
+    """These checkpoint folders are in the database, so no attempt will resume from older ones."""
 
     op: Literal["recorded"] = "recorded"
     folders: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which data an experiment uses and how it is split."""
+"""The data of an experiment and its split."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""How a configuration is judged: on the split's validation part, or by cross-validation."""
+"""How a configuration is evaluated: on the validation rows, or by cross-validation."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -8,41 +8,41 @@ from jobs.contracts.base import Frozen
 
 
 class Turn(NamedTuple):
-    """Which part of the evaluation one execution is: fold `fold` (from 1) of repeat `repeat` (from 1)."""
+    """The part of the evaluation that one execution does: fold `fold` of repeat `repeat`, both from 1."""
 
     repeat: int
     fold: int | None
 
 
 class Holdout(Frozen):
-    """Each execution trains on the training part and is measured on the validation part."""
+    """Each execution trains on the training rows and is evaluated on the validation rows."""
 
     kind: Literal["holdout"] = "holdout"
 
     def trainings(self) -> int:
-        """Return how many trainings one round takes."""
+        """Return the number of trainings in one repeat."""
         return 1
 
     def turn(self, execution: int) -> Turn:
-        """Return what execution number `execution` (from 1) does."""
+        """Return the part of execution number `execution` (from 1)."""
         return Turn(execution, None)
 
 
 class KFold(Frozen):
-    """Training and validation rows together are cut into `folds`; each is held out once, the rest trains.
+    """Training and validation rows are divided into `folds`; each fold is held out once.
 
-    Test rows take no part. Another repeat cuts anew; one repeat cuts alike for every trial.
+    Test rows are not used. Each repeat divides the rows differently, in the same way for every trial.
     """
 
     kind: Literal["k_fold"]
     folds: int = Field(default=5, ge=2, le=100)
 
     def trainings(self) -> int:
-        """Return how many trainings one round takes."""
+        """Return the number of trainings in one repeat."""
         return self.folds
 
     def turn(self, execution: int) -> Turn:
-        """Return what execution number `execution` (from 1) does."""
+        """Return the part of execution number `execution` (from 1)."""
         repeat, fold = divmod(execution - 1, self.folds)
         return Turn(repeat + 1, fold + 1)
 

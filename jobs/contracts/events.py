@@ -1,8 +1,8 @@
-"""What a runner may say: one JSON object a line on its event pipe.
+"""Events of a runner: one JSON object per line on its event pipe.
 
-The supervisor adds the attempt, stores the events in one order per root job and gives each its
-cursor. `time` is seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that
-the event is about, None where there is none; `execution` counts from 1.
+The supervisor adds the attempt and stores the events; each gets a cursor in the order of its root job.
+`time` is in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that the
+event belongs to, or None; `execution` counts from 1.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -26,11 +26,11 @@ Role = Literal[
     "export",
 ]
 ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
-"""A training that is paused has reached the end of its trial's rung."""
+"""A paused training has reached the end of its trial's rung."""
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
 POINTS_AN_EVENT = 20_000
-"""An event is read and sent whole, so none may be larger than a page can draw."""
+"""An event is read and sent as a whole, so its size is limited to what a page can draw."""
 LONGEST_NAME = 200
 
 
@@ -41,15 +41,15 @@ class _Event(Frozen):
 
 
 class Started(_Event):
-    """The engine is imported, the devices are taken; carries the reproducibility record."""
+    """The engine is imported and the devices are open. Has the reproducibility record."""
 
     type: Literal["started"] = "started"
     record: dict[str, Any] = Field(default_factory=dict)
-    resumed_from: int | None = Field(default=None, description="the step of the checkpoint it goes on from")
+    resumed_from: int | None = Field(default=None, description="step of the checkpoint it resumes from")
 
 
 class Progress(_Event):
-    """`done` of `total` units; sent at least every few seconds: its absence means a hang."""
+    """`done` of `total` units. Sent at least every few seconds: the watchdog treats its absence as a hang."""
 
     type: Literal["progress"] = "progress"
     done: float
@@ -66,9 +66,9 @@ class Metric(_Event):
 
 
 class Points(_Event):
-    """A table of points, in columns: `values[i][j]` is the series `names[i]` at `at[j]`, said at `times[j]`.
+    """Points in columns: `values[i][j]` is the value of `names[i]` at `at[j]`, reported at `times[j]`.
 
-    The same as a `Metric` with one point for each value, at a tenth of its cost; readers see it as one.
+    Equivalent to a `Metric` with one point for each value, at a tenth of the cost. Readers get a `metric`.
     """
 
     type: Literal["points"] = "points"
@@ -100,7 +100,7 @@ class Log(_Event):
 
 
 class TrialBegun(_Event):
-    """The runner turns to this trial."""
+    """The runner begins this trial."""
 
     type: Literal["trial_begun"] = "trial_begun"
 
@@ -114,11 +114,11 @@ class TrialError(Frozen):
 
 
 TrialEnd = Literal["completed", "paused", "pruned"]
-"""How a trial may end without an error; a paused one stands at the end of its rung and waits there."""
+"""How a trial may end without an error. A paused trial waits at the end of its rung."""
 
 
 class TrialDone(_Event):
-    """The work on this trial is over, whatever becomes of the others; its score is that of its executions."""
+    """The work on this trial has ended. Its score follows from its executions."""
 
     type: Literal["trial_done"] = "trial_done"
     state: TrialEnd | Literal["failed"]
@@ -141,7 +141,7 @@ class ExecutionDone(_Event):
 
 
 class CheckpointCommitted(_Event):
-    """A checkpoint folder stands complete on disk under its final name."""
+    """A checkpoint folder is complete on disk, under its final name."""
 
     type: Literal["checkpoint"] = "checkpoint"
     folder: str
@@ -152,7 +152,7 @@ class CheckpointCommitted(_Event):
 
 
 class ArtifactWritten(_Event):
-    """A file below the attempt's folder is complete and shall be kept."""
+    """A file below the attempt's folder is complete and is to be stored."""
 
     type: Literal["artifact"] = "artifact"
     role: Role
@@ -162,7 +162,7 @@ class ArtifactWritten(_Event):
 
 
 class Warned(_Event):
-    """Something the user should know, once, with a stable code."""
+    """A warning to the user, with a stable code."""
 
     type: Literal["warning"] = "warning"
     code: str
@@ -177,7 +177,7 @@ class Result(_Event):
 
 
 class Failed(_Event):
-    """The task failed by its own fault: bad data, a diverged training, out of memory."""
+    """The task failed for a reason of its own: bad data, a diverged training, out of memory."""
 
     type: Literal["failed"] = "failed"
     code: str
@@ -186,14 +186,14 @@ class Failed(_Event):
 
 
 class Yielded(_Event):
-    """The task ended early because it was told to; its checkpoint stands."""
+    """The task ended early on request, after writing a checkpoint."""
 
     type: Literal["yielded"] = "yielded"
     why: Literal["pause", "stop"]
 
 
 class Ready(_Event):
-    """A standby has rehearsed. Said before any task, so it is part of no attempt and never recorded."""
+    """A standby has finished its rehearsal. It belongs to no attempt and is never stored."""
 
     type: Literal["ready"] = "ready"
 

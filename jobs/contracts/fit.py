@@ -1,4 +1,4 @@
-"""How one model is fitted."""
+"""Settings of one training: epochs, optimizer, learning rate, early stopping."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from jobs.contracts.augmentation import Augmentation
 from jobs.contracts.base import Frozen
 from jobs.contracts.optimizers import ARGUMENTS, Optimizer
-from jobs.contracts.problems import said
+from jobs.contracts.problems import message_of
 from jobs.contracts.schedules import Schedule, WarmupCosine
 
 ClassWeights = Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]]
@@ -24,10 +24,11 @@ class EarlyStopping(Frozen):
 
 
 class Ema(Frozen):
-    """An exponential moving average of the weights, `momentum` of the old and the rest of the new a step.
+    """An exponential moving average of the weights: `momentum` × old + (1 - `momentum`) × new, each step.
 
-    The averages are what is validated, chosen and kept as the model. Training goes on from its own
-    weights, unless `overwrite_frequency` sets them to the averages after each so many steps.
+    The averages are validated after each epoch, choose the best epoch and become the final model. Training
+    continues with the original weights, unless `overwrite_frequency` replaces them by the averages after
+    every so many steps.
     """
 
     momentum: float = Field(default=0.99, ge=0, lt=1)
@@ -35,14 +36,14 @@ class Ema(Frozen):
 
 
 class FitSpec(Frozen):
-    """Everything `fit` needs beside data and model. One epoch is one pass over the training part."""
+    """All settings of `fit` except data and model. One epoch is one pass over the training rows."""
 
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=128, ge=1, le=1_048_576)
     optimizer: Optimizer = "adam"
     optimizer_args: dict[str, Any] = Field(default_factory=dict)
     learning_rate: float = Field(default=0.001, gt=0)
-    schedule: Schedule | None = Field(default=None, description="the same rate all along if absent")
+    schedule: Schedule | None = Field(default=None, description="a constant rate if absent")
     loss: str | None = Field(default=None, description="from the task if absent")
     metrics: tuple[str, ...] | None = Field(default=None, description="from the task if absent")
     early_stopping: EarlyStopping | None = None
@@ -57,7 +58,7 @@ class FitSpec(Frozen):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     @model_validator(mode="after")
-    def _parts_fit_each_other(self) -> Self:
+    def _check_combinations(self) -> Self:
         clips = [name for name in CLIPS if getattr(self, name) is not None]
         if len(clips) > 1:
             raise ValueError(f"{clips[-1]}: choose one of {' and '.join(clips)}")
@@ -71,22 +72,22 @@ class FitSpec(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _optimizer_takes_its_arguments(self) -> Self:
+    def _check_optimizer_arguments(self) -> Self:
         try:
             self.optimizer_arguments()
         except ValidationError as error:
             item = error.errors()[0]
             where = ".".join(str(part) for part in item["loc"])
             known = ", ".join(sorted(ARGUMENTS[self.optimizer].model_fields))
-            told = f"{said(item)} (got {item.get('input')!r})"
+            message = f"{message_of(item)} (got {item.get('input')!r})"
             if item["type"] == "extra_forbidden":
                 others = [name for name, kind in ARGUMENTS.items() if where in kind.model_fields]
                 have = f"; {', '.join(others)} {'have' if len(others) > 1 else 'has'}" if others else ""
-                told = f"{self.optimizer} has no {where!r}{have}"
-            raise ValueError(f"optimizer_args.{where}: {told}; {self.optimizer} takes {known}") from error
+                message = f"{self.optimizer} has no {where!r}{have}"
+            raise ValueError(f"optimizer_args.{where}: {message}; {self.optimizer} takes {known}") from error
         return self
 
     def optimizer_arguments(self) -> dict[str, Any]:
-        """Return the optimizer's arguments that were given, each of its type."""
+        """Return the given optimizer arguments, converted to their types."""
         arguments = ARGUMENTS[self.optimizer].model_validate(self.optimizer_args)
         return arguments.model_dump(exclude_unset=True, exclude_none=True)

@@ -1,6 +1,6 @@
-"""Names of losses and metrics, the tasks they fit and which way is better: known without the engine.
+"""Losses and metrics: their names, their tasks and their directions, without importing the engine.
 
-A test holds these tables against the engine's own.
+A test compares these tables with the engine.
 """
 
 from typing import Literal
@@ -48,11 +48,11 @@ def metrics_for(task: Task) -> list[str]:
 
 
 def direction(metric: str) -> Literal["min", "max"]:
-    """Return whether more or less of `metric` (with or without `val_`) is better."""
+    """Return the better direction of `metric`, with or without the prefix `val_`."""
     name = metric.removeprefix("val_")
     return METRICS[name][1] if name in METRICS else "min"
 
 
 def validation_names(metrics: tuple[str, ...] | None, task: Task) -> list[str]:
-    """List what is measured on validation data after each epoch, as trials and stopping name it."""
+    """List the metrics computed on validation data after each epoch, with the prefix `val_`."""
     return ["val_loss", *(f"val_{name}" for name in (metrics or DEFAULT_METRICS[task]))]

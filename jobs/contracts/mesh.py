@@ -10,7 +10,7 @@ from jobs.contracts.base import Frozen
 
 
 class LayoutRule(Frozen):
-    """Variables whose whole path matches `match` are sharded along `axes`, one entry a dimension."""
+    """Shards the variables whose whole path matches `match` along `axes`, one entry per dimension."""
 
     match: str = Field(min_length=1, max_length=300)
     axes: tuple[str | None, ...] = Field(min_length=1, max_length=8)
@@ -62,7 +62,7 @@ class MeshSpec(Frozen):
 
     @model_serializer(mode="wrap")
     def _keeps_its_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `batch_axis` even when null: left out, it would be read back as the default."""
+        """Write `batch_axis` even if it is null: omitted, it would be parsed as the default."""
         return {**handler(self), "batch_axis": self.batch_axis}
 
     def size(self) -> int:
@@ -74,5 +74,5 @@ class MeshSpec(Frozen):
         return self.shape[self.axis_names.index(name)]
 
     def batch_shards(self) -> int:
-        """Return over how many devices each batch is divided."""
+        """Return the number of devices that each batch is divided over."""
         return self.axis(self.batch_axis) if self.batch_axis is not None else 1

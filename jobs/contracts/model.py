@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.problems import said
+from jobs.contracts.problems import message_of
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 
@@ -57,7 +57,7 @@ class TemplateModel(Frozen):
             where = ".".join(str(part) for part in item["loc"])
             known = ", ".join(TEMPLATES[self.template].model_fields)
             raise ValueError(
-                f"args.{where}: {said(item)} (got {item.get('input')!r}); {self.template} takes {known}"
+                f"args.{where}: {message_of(item)} (got {item.get('input')!r}); {self.template} takes {known}"
             ) from error
         return self
 

@@ -25,7 +25,7 @@ from jobs.contracts.search_space import (
     When,
 )
 
-LOOKED_AT = 1000
+MOST_VALUES = 1000
 """Steps are regular: where so many of them fall on the old ones, all do."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Parameter)
@@ -51,7 +51,7 @@ def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/sea
         pointer: where `sent` stands in the body.
 
     Raises:
-        Wider: a name is new or stands twice, or a value was not searched before; names every place.
+        Wider: a name is new or is used twice, or a value was not searched before; names every place.
     """
     by_name = {parameter.name: parameter for parameter in old}
     new: dict[str, Parameter] = {}
@@ -63,7 +63,7 @@ def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/sea
             known = ", ".join(by_name)
             found.append(Problem(f"{here}/name", f"{name!r} is not searched; this search has {known}"))
         elif name in named:
-            found.append(Problem(f"{here}/name", f"{name!r} stands twice"))
+            found.append(Problem(f"{here}/name", f"{name!r} is used twice"))
         else:
             named.add(name)
             try:
@@ -124,7 +124,7 @@ def _range_beyond(
     points = new.grid()
     if not old.takes(points[0]):
         return "min", f"{points[0]} is none of the steps of {old.step} from {old.min} to {old.max}"
-    if not all(old.takes(value) for value in islice(points, LOOKED_AT)):
+    if not all(old.takes(value) for value in islice(points, MOST_VALUES)):
         return "step", f"steps of {new.step} do not fall on those of {old.step}"
     return None
 

@@ -1,22 +1,22 @@
-"""Several objectives at once: which results no other beats."""
+"""Pareto fronts of results with several objectives."""
 
 from collections.abc import Sequence
 
 Costs = tuple[float, ...]
-"""One value an objective, each to be minimized."""
+"""One value per objective, each to be minimized."""
 
 
 def dominates(a: Costs, b: Costs) -> bool:
-    """Say whether `a` is nowhere worse than `b`, and somewhere better."""
+    """Return whether `a` is no worse than `b` in every objective, and better in one."""
     return a != b and all(x <= y for x, y in zip(a, b, strict=True))
 
 
 def fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
-    """Sort results into fronts: those that nothing dominates, then those that only the first front does, …
+    """Sort results into Pareto fronts: not dominated, dominated only by the first front, and so on.
 
     Args:
         costs: of each result.
-        enough: no further front is looked for once the fronts hold so many.
+        enough: stop when the fronts have at least this many results.
 
     Returns:
         Indices into `costs`; within a front by the first objective, then the second, ….
@@ -25,10 +25,10 @@ def fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
     found: list[list[int]] = []
     while left and sum(map(len, found)) < enough:
         front: list[int] = []
-        beaten: list[int] = []
-        for i in left:  # what dominates another stands before it in this order
-            is_beaten = any(dominates(costs[j], costs[i]) for j in front)
-            (beaten if is_beaten else front).append(i)
+        dominated: list[int] = []
+        for i in left:  # in this order, a result comes after all that dominate it
+            is_dominated = any(dominates(costs[j], costs[i]) for j in front)
+            (dominated if is_dominated else front).append(i)
         found.append(front)
-        left = beaten
+        left = dominated
     return found

@@ -1,5 +1,7 @@
-"""Which values of a search space are tried before anything runs: each hyperparameter's extremes, under
-every choice that decides over it."""
+"""Selects the configurations with which a search space is checked before it runs.
+
+These are each hyperparameter's extreme values, combined with every choice that affects their validity.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -7,19 +9,19 @@ from itertools import islice
 from jobs.contracts.fit import CLIPS
 from jobs.contracts.search_space import ChoiceParameter, Parameter, Space, Value, grid
 
-LOOKED_AT = 64
-"""How many values of one hyperparameter are tried: all of them, in most spaces."""
+MOST_VALUES = 64
+"""The most values of one hyperparameter that are checked; most spaces have fewer."""
 COMBINATIONS = 256
 DECIDE: dict[str, tuple[str, ...]] = {
     "optimizer_args": ("optimizer",),
     "schedule": ("schedule/kind", "schedule/epochs", "schedule/warmup_epochs", "epochs"),
     **dict.fromkeys(CLIPS, CLIPS),
 }
-"""Hyperparameters that decide what a fit field of this name, or what stands inside it, may be."""
+"""Maps a fit field to the hyperparameters that affect which values it, or its parts, may have."""
 
 
 def extremes(parameter: Parameter) -> Sequence[Value]:
-    """Return the values between which a hyperparameter's effects lie, the largest first."""
+    """Return a hyperparameter's extreme values, the largest first; all values if it has no order."""
     values = parameter.grid()
     if parameter.kind in ("int", "float"):
         return list(dict.fromkeys((values[-1], values[0])))
@@ -27,17 +29,17 @@ def extremes(parameter: Parameter) -> Sequence[Value]:
 
 
 def configurations(space: Space, parameter: Parameter) -> Iterator[dict[str, Value]]:
-    """Yield values for `parameter` and what decides over it, in the space's order."""
+    """Yield values for `parameter` and the hyperparameters that it depends on, in the space's order."""
     names = _deciding(space, parameter)
     parents = {condition.name for other in space for condition in other.conditions()}
-    reduced = tuple(_tried(other, other.name in parents) for other in space if other.name in names)
-    for values in islice(grid(reduced), COMBINATIONS):
+    space_part = tuple(_reduced(other, other.name in parents) for other in space if other.name in names)
+    for values in islice(grid(space_part), COMBINATIONS):
         if parameter.name in values:
             yield values
 
 
 def _deciding(space: Space, parameter: Parameter) -> set[str]:
-    """Return the names of `parameter`, its conditions, theirs, and of what it is judged together with."""
+    """Return the names of `parameter`, its ancestors, and the hyperparameters in `DECIDE`."""
     by_name = {other.name: other for other in space}
     found, left = {parameter.name}, [parameter]
     while left:
@@ -50,8 +52,8 @@ def _deciding(space: Space, parameter: Parameter) -> set[str]:
     return found
 
 
-def _tried(parameter: Parameter, is_parent: bool) -> Parameter:
-    """Return the same hyperparameter with fewer values; of one with children, all that they may ask for."""
+def _reduced(parameter: Parameter, is_parent: bool) -> Parameter:
+    """Return the hyperparameter reduced to its extremes, or with all values if others depend on it."""
     every = is_parent or parameter.name == "batch_size"  # each batch size must divide over the mesh
-    values = tuple((parameter.grid() if every else extremes(parameter))[:LOOKED_AT])
+    values = tuple((parameter.grid() if every else extremes(parameter))[:MOST_VALUES])
     return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)

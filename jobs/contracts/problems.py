@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into JSON pointers into the body that was sent."""
+"""Converts pydantic's errors to messages with JSON pointers into the request body."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 PLAIN = ("missing", "value_error", "extra_forbidden")
-"""Kinds of error whose message says all; to the others what came in is added."""
+"""Error types whose message is complete; the received value is appended to all others."""
 
 
 class Problem(NamedTuple):
@@ -17,36 +17,36 @@ class Problem(NamedTuple):
 
 
 def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Problem]:
-    """List what is wrong, each with a pointer that starts with `prefix` (say `/spec`)."""
+    """List the problems of a body, with pointers that start with `prefix`, for example `/spec`."""
     return from_items(error.errors(include_url=False), body, prefix)
 
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
-    """Do the same for pydantic's error items, whose `loc` lies in `body`."""
+    """List the problems of pydantic's error items, whose `loc` refers to `body`."""
     items = list(items)
     return [_problem(item, body, prefix) for item in items if not _follows_from_another(item, items)]
 
 
 def first(error: ValidationError) -> Problem:
-    """Return the first thing that is wrong, for where the body itself is not at hand.
+    """Return the first problem when the body is not available.
 
-    Its pointer leads from what was refused: a check over several fields names one of them.
+    Its pointer is relative to the refused value: a check over several fields names one of them.
     """
     item = error.errors(include_url=False)[0]
     if item["type"] == "extra_forbidden":
-        return Problem("", said(item))
+        return Problem("", message_of(item))
     return _problem({**item, "loc": ()}, item["input"], "")
 
 
-def said(item: Mapping[str, Any]) -> str:
-    """Return the sentence of one of pydantic's error items, in our words where it has none of its own."""
+def message_of(item: Mapping[str, Any]) -> str:
+    """Return the message of one of pydantic's error items."""
     if item["type"] == "extra_forbidden":
         return _unknown([str(part) for part in item["loc"]])
     return str(item["msg"]).removeprefix("Value error, ")
 
 
 def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]]) -> bool:
-    """Say whether a list is "too short" only because its own items were refused."""
+    """Return whether a list is "too short" only because its items were refused."""
     loc = item["loc"]
     return item["type"] == "too_short" and any(
         len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in items
@@ -54,7 +54,7 @@ def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]
 
 
 def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
-    message = said(item)
+    message = message_of(item)
     parts, here = _follow(body, item["loc"], is_missing=item["type"] == "missing")
     if item["type"] == "extra_forbidden" and parts:
         message = _unknown(parts)
@@ -73,7 +73,7 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
     for index, part in enumerate(loc):
         if isinstance(here, dict) and isinstance(part, str):
             if part not in here and not (is_missing and index == len(loc) - 1):
-                continue  # a union's tag or the name of a union's member
+                continue  # the tag or the member of a union
             parts.append(part)
             here = here.get(part)
         elif isinstance(here, list) and isinstance(part, int):
@@ -83,11 +83,11 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
 
 
 def _named_first(message: str, here: Any) -> tuple[list[str], str]:
-    """Return the path to the field that a check over several fields blames, and its sentence.
+    """Return the path of the field that a model validator names, and the rest of its message.
 
-    Such checks belong to the whole object; ours begin their sentence with the field's name, or with a
-    dotted path to it: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path with a
-    colon after it is no part of the sentence: "search.space.0.name: 'units' stands twice".
+    Pydantic assigns such errors to the whole object. Our validators begin their message with the field's
+    name or dotted path: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path that ends
+    with a colon is removed from the message: "search.space.0.name: 'units' is used twice".
     """
     first, _, rest = message.partition(" ")
     path = first.rstrip(":").split(".")
@@ -103,7 +103,7 @@ def _named_first(message: str, here: Any) -> tuple[list[str], str]:
 
 def _unknown(parts: list[str]) -> str:
     *above, name = parts
-    return f"{name!r} is no field of {'.'.join(above)}" if above else f"{name!r} is no field here"
+    return f"{name!r} is not a field of {'.'.join(above)}" if above else f"{name!r} is not a known field"
 
 
 def escaped(part: str) -> str:

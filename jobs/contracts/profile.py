@@ -1,4 +1,4 @@
-"""What is known of a dataset version: written by a profile task, read by forms, plans and engines."""
+"""The profile of a dataset version: written by a profile task, read by forms, plans and the engine."""
 
 from typing import Any, Literal
 

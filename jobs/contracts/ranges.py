@@ -1,7 +1,7 @@
-"""Numbers from a lower to an upper bound, in one of three scales, with or without a step.
+"""Numeric ranges in one of three scales, with or without a step.
 
-The scales and the meaning of a step are KerasTuner's (`hp.Int`, `hp.Float`): under `linear` a step is added,
-under `log` it multiplies, under `reverse_log` the same distances are laid from the top downwards.
+The scales and the meaning of a step are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added,
+with `log` it multiplies, and `reverse_log` uses the same distances from the top downwards.
 """
 
 import math
@@ -12,15 +12,15 @@ from typing import Literal, overload
 Sampling = Literal["linear", "log", "reverse_log"]
 
 DIGITS = 12
-"""Grid values are rounded to so many digits: 0.1 + 2 × 0.1 shall be 0.3 on every page and in every key."""
+"""Significant digits of grid values, so that 0.1 + 2 × 0.1 is 0.3 on every page and in every key."""
 FINEST = 1e-11
-"""A step below this part of the largest value makes neighbours that `DIGITS` cannot tell apart."""
+"""The smallest step, relative to the largest value, at which neighbours differ within `DIGITS`."""
 SLACK = 1e-9
-"""By how much of a step rounding may miss the upper bound."""
+"""The fraction of a step by which rounding may miss the upper bound."""
 
 
 def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
-    """Map a fraction in [0, 1] to [low, high] in a scale."""
+    """Map a fraction in [0, 1] to [low, high]."""
     if sampling == "log":
         return low * math.pow(high / low, fraction)
     if sampling == "reverse_log":
@@ -29,7 +29,7 @@ def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
 
 
 def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> float:
-    """Map a value in [low, high] to its fraction in [0, 1]: what `at` came from."""
+    """Map a value in [low, high] to its fraction in [0, 1]: the inverse of `at`."""
     if low == high:
         return 0.5
     if sampling == "log":
@@ -42,7 +42,7 @@ def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> fl
 
 
 def rounded(value: float) -> float:
-    """Return `value` as grids hold it."""
+    """Round a value to `DIGITS` significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 
@@ -52,7 +52,7 @@ def closest_gap(low: float, step: float, sampling: Sampling) -> float:
 
 
 class Steps(Sequence[float]):
-    """The values of a stepped range, ascending, each computed when asked for: there may be billions.
+    """The values of a stepped range, ascending; computed on access, because there may be billions.
 
     Args:
         low: the lower bound; always a value, unless the scale is `reverse_log`.
@@ -84,14 +84,14 @@ class Steps(Sequence[float]):
         return isinstance(value, int | float) and self.nearest(value) == value
 
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
-        """Return the place of `value`, which must be one of the values exactly."""
+        """Return the position of `value`, which must be exactly one of the values."""
         place = self.place(value) if isinstance(value, int | float) else 0
         if value in self and place in range(len(self))[start:stop]:
             return place
         raise ValueError(f"{value!r} is no step from {self._low} to {self._high}")
 
     def nearest(self, value: float) -> float:
-        """Return the value of the range that is closest to any number."""
+        """Return the value of the range closest to `value`."""
         return self._value(self.place(value))
 
     def _value(self, place: int) -> float:
@@ -104,7 +104,7 @@ class Steps(Sequence[float]):
         return min(max(rounded(value), self._low), self._high)
 
     def place(self, value: float) -> int:
-        """Return where the closest value stands: near what the scale's inverse says."""
+        """Return the position of the closest value."""
         inside = min(max(value, self._low), self._high)
         if self._sampling == "linear":
             guess = round((inside - self._low) / self._step)

@@ -1,4 +1,4 @@
-"""The signed record of what an endpoint serves: the only thing the prediction server believes."""
+"""The signed record of what an endpoint serves; prediction servers trust nothing else."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from jobs.contracts.base import Frozen
 
 
 class ReleasedVersion(Frozen):
-    """One version that may answer requests."""
+    """A version that may answer requests."""
 
     number: int
     digest: str = Field(description="sha256 of the .keras file")
@@ -19,20 +19,18 @@ class ReleasedVersion(Frozen):
 
 
 class Release(Frozen):
-    """What endpoint `model` serves at `generation`. Generations only grow."""
+    """What the endpoint `model` serves at `generation`. Generations only increase."""
 
     model: str
     generation: int
-    production: int | None = Field(
-        description="number of the version that answers; None takes the endpoint down"
-    )
+    production: int | None = Field(description="the version that answers; None takes the endpoint down")
     standby: tuple[int, ...] = Field(default=(), description="kept warm: rollback targets")
     labels: dict[str, int] = Field(default_factory=dict)
     versions: tuple[ReleasedVersion, ...] = Field(description="all versions named above")
     issued_at: str
 
     def signed_bytes(self) -> bytes:
-        """Return the canonical bytes under the signature."""
+        """Return the canonical bytes that are signed."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -45,7 +43,7 @@ class SignedRelease(Frozen):
 
 
 class ReplicaReport(Frozen):
-    """What a prediction server says of one endpoint."""
+    """The report of a prediction server about one endpoint."""
 
     replica: str
     model: str

@@ -1,6 +1,6 @@
-"""Search spaces: hyperparameters in order, their grid, sampling, and what must hold between them.
+"""Search spaces: an ordered list of hyperparameters, with validation, grid and sampling.
 
-Pure functions of the space, so the plan on a page, a grid search and a random search agree.
+All functions depend on the space alone, so the plan on a page, a grid search and a random search agree.
 """
 
 import random
@@ -47,23 +47,23 @@ def check_space(space: Space) -> None:
     """Check names and conditions over the whole space.
 
     Raises:
-        ValueError: a name stands twice, or a condition can never hold; begins with the place.
+        ValueError: a name is used twice, or a condition can never hold; the message begins with the place.
     """
     for place, message in faults(space):
         raise ValueError(f"{place}: {message}")
 
 
 def faults(space: Space) -> Iterator[tuple[str, str]]:
-    """List what is wrong between the hyperparameters of a space, each with its dotted place."""
+    """List the errors of a space: dotted place and message."""
     seen: dict[str, Parameter] = {}
     for i, parameter in enumerate(space):
         if parameter.name in seen:
-            yield f"{i}.name", f"{parameter.name!r} stands twice"
+            yield f"{i}.name", f"{parameter.name!r} is used twice"
         listed = isinstance(parameter.when, tuple)
         for j, condition in enumerate(parameter.conditions()):
             where = f"{i}.when.{j}" if listed else f"{i}.when"
             if condition.name not in seen:
-                sentence = f"{parameter.name!r} depends on {condition.name!r}, which must stand before it"
+                sentence = f"{parameter.name!r} depends on {condition.name!r}, which must be listed before it"
                 yield where, sentence
             elif never := _never(seen[condition.name], condition):
                 yield f"{where}.in", never
@@ -71,7 +71,7 @@ def faults(space: Space) -> Iterator[tuple[str, str]]:
 
 
 def _never(parent: Parameter, condition: When) -> str:
-    """Return why one of a condition's values can never come about; nothing if each can."""
+    """Return why a condition can never hold for one of its values; empty if it can for each."""
     for value in condition.in_:
         if not parent.takes(value):
             return f"{parent.name!r} never has the value {value!r}; it takes {told(parent)}"
@@ -100,7 +100,7 @@ def grid(space: Space) -> Iterator[dict[str, Value]]:
 
 
 def sample(space: Space, rng: random.Random) -> dict[str, Value]:
-    """Draw one configuration: each active hyperparameter on its own."""
+    """Draw a configuration: each active hyperparameter independently."""
     values: dict[str, Value] = {}
     for parameter in space:
         if parameter.is_active(values):
@@ -120,12 +120,12 @@ def check_values(space: Space, values: Values) -> dict[str, Value]:
 
 
 def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
-    """List what is wrong with a configuration given by hand: the hyperparameter, and a sentence.
+    """List the errors of a configuration given by hand: hyperparameter and message.
 
-    Numbers must lie in their range, not on a step: who gives them may look between the steps.
+    A number must lie in its range, but need not lie on a step.
     """
     checked: dict[str, Value] = {}
-    doubtful: set[str] = set()  # missing or wrong, or below one that is: nobody can say whether it is active
+    doubtful: set[str] = set()  # missing, wrong, or a child of such: whether it is active is unknown
     for parameter in space:
         name, given = parameter.name, parameter.name in values
         message = ""
@@ -144,10 +144,10 @@ def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
 
 
 def _fault(parameter: Parameter, value: Value) -> str:
-    """Return why a hyperparameter does not take a value; nothing if it does."""
+    """Return why a value is invalid for a hyperparameter; empty if it is valid."""
     if isinstance(parameter, IntParameter | FloatParameter):
         whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
-        # Compared as it is: of a whole number of hundreds of digits no float can be made.
+        # Compared without conversion: an integer of hundreds of digits has no float.
         inside = isinstance(value, int | float) and parameter.min <= value <= parameter.max
         if isinstance(value, bool) or not (whole and inside):
             span = f"{parameter.kind} from {parameter.min} to {parameter.max}"

@@ -1,4 +1,4 @@
-"""What a model takes and gives."""
+"""The signature of a model: names, types and shapes of its inputs and outputs."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from jobs.contracts.base import Frozen
 
 
 class TensorSpec(Frozen):
-    """One named tensor; `shape` leaves out the batch dimension, None is any size."""
+    """One named tensor. `shape` excludes the batch dimension; None is any size."""
 
     name: str
     dtype: str

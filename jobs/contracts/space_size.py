@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from jobs.contracts.search_space import Parameter, Space
 
 MOST_STATES = 4096
-"""Conditions more entangled than this are not counted further: a second would pass."""
+"""The most states to count; beyond, counting would take longer than a second."""
 
 
 class _Condition(Protocol):
@@ -25,7 +25,7 @@ class _Condition(Protocol):
 
 
 class Conditional(Protocol):
-    """What counting knows of a hyperparameter."""
+    """The part of a hyperparameter that counting needs."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -34,24 +34,24 @@ class Conditional(Protocol):
 
 
 class Count(NamedTuple):
-    """How many configurations there are; at least so many, where `exact` does not hold."""
+    """A number of configurations; a lower bound if `exact` is False."""
 
     number: int
     exact: bool
 
 
 State = frozenset[int]
-"""The children, by their place, of which a parent has been taken and that may still become active."""
+"""Positions of the children that may still become active, given the parents processed so far."""
 
 
 def count(space: Sequence[Conditional]) -> Count:
-    """Count the grid's configurations, inactive hyperparameters left out."""
+    """Count the configurations of the grid, without inactive hyperparameters."""
     parts = [_count_connected(part) for part in _components(space)]
     return Count(math.prod(part.number for part in parts), all(part.exact for part in parts))
 
 
 def _components(space: Sequence[Conditional]) -> Iterator[list[Conditional]]:
-    """Divide a space into parts between which there is no condition."""
+    """Divide a space into parts that no condition connects (union-find)."""
     leader = {parameter.name: parameter.name for parameter in space}
 
     def lead(name: str) -> str:
@@ -69,12 +69,12 @@ def _components(space: Sequence[Conditional]) -> Iterator[list[Conditional]]:
 
 
 def _count_connected(space: list[Conditional]) -> Count:
-    ordered = _early(space)
+    ordered = _ordered(space)
     states: Counter[State] = Counter({frozenset(): 1})
     begun: set[int] = set()
     for place, parameter in enumerate(ordered):
         children = _children(parameter, ordered)
-        states = _taken(states, place, parameter, children, begun)
+        states = _next_states(states, place, parameter, children, begun)
         begun |= children.keys()
         if len(states) > MOST_STATES:
             return Count(states.total(), exact=False)  # each can be completed in at least one way
@@ -82,7 +82,7 @@ def _count_connected(space: list[Conditional]) -> Count:
 
 
 def _children(parameter: Conditional, ordered: list[Conditional]) -> dict[int, frozenset[Any]]:
-    """Return the children of a hyperparameter by their place, with the values that each asks for."""
+    """Return the children of a hyperparameter by position, with the parent values that activate each."""
     children: dict[int, frozenset[Any]] = {}
     for place, child in enumerate(ordered):
         for condition in child.conditions():
@@ -92,8 +92,8 @@ def _children(parameter: Conditional, ordered: list[Conditional]) -> dict[int, f
     return children
 
 
-def _early(space: list[Conditional]) -> list[Conditional]:
-    """Return the parents of each child just before it: few children then wait at the same time."""
+def _ordered(space: list[Conditional]) -> list[Conditional]:
+    """Order a space so that each child closely follows its parents, which keeps the states few."""
     known = {parameter.name: parameter for parameter in space}
     ordered: dict[str, Conditional] = {}
 
@@ -103,26 +103,26 @@ def _early(space: list[Conditional]) -> list[Conditional]:
                 take(known[condition.name])
         ordered.setdefault(parameter.name, parameter)
 
-    for parameter in sorted(space, key=lambda one: not one.conditions()):  # children draw their parents along
+    for parameter in sorted(space, key=lambda one: not one.conditions()):  # children add their parents first
         take(parameter)
     return list(ordered.values())
 
 
-def _taken(
+def _next_states(
     states: Counter[State],
     place: int,
     parameter: Conditional,
     children: dict[int, frozenset[Any]],
     begun: set[int],
 ) -> Counter[State]:
-    """Return the states after one more hyperparameter has got each of its values, or been left out.
+    """Return the states after processing one more hyperparameter.
 
     Args:
-        states: those before.
-        place: of the hyperparameter.
-        parameter: itself.
-        children: what depends on it.
-        begun: children of which an earlier parent has been taken.
+        states: number of configurations by state, before.
+        place: position of the hyperparameter.
+        parameter: the hyperparameter.
+        children: its children, as `_children` returns them.
+        begun: children with a parent that was processed earlier.
     """
     kinds = _kinds(parameter.grid(), children)
     is_child = bool(parameter.conditions())
@@ -130,7 +130,7 @@ def _taken(
     for state, ways in states.items():
         waiting = state - {place}
         if is_child and place not in state:
-            result[waiting.difference(children)] += ways  # left out: so is whoever depends on it
+            result[waiting.difference(children)] += ways  # inactive, and so are its children
             continue
         for met, values in kinds.items():
             open_still = frozenset(child for child in met if child in state or child not in begun)
@@ -139,9 +139,9 @@ def _taken(
 
 
 def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[State, int]:
-    """Count the values of a grid by the children whose conditions they meet.
+    """Count the values of a grid by the children that they activate.
 
-    Only values that a condition names can meet one, so the others are counted without being looked at.
+    Only values named in a condition can activate a child; all others are counted together.
     """
     values = frozenset(grid) if isinstance(grid, list) else grid
     kinds: Counter[State] = Counter()
@@ -155,16 +155,19 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
 
 
 COUNTED = 10**15
-"""Larger spaces are given as "at least" this: a browser would no longer show the number exactly."""
+"""Larger sizes are shown as "at least" this number: a browser could not show them exactly."""
 NAMED = 3
-"""More continuous hyperparameters than this are counted, not named."""
+"""The most continuous hyperparameters that are listed by name."""
 
 
 class SpaceSize(NamedTuple):
-    """How many configurations a grid over a space has, and how many there are at all: None is without end.
+    """The size of a search space.
 
-    Numbers beyond `COUNTED`, and those under conditions too entangled to count, are lower bounds: `exact`
-    does not hold.
+    Attributes:
+        grid: configurations of a grid over it.
+        distinct: all configurations; None if there are infinitely many.
+        continuous: names of the hyperparameters with infinitely many values.
+        exact: False if the numbers are lower bounds, because they exceed `COUNTED` or took too long to count.
     """
 
     grid: int
@@ -173,29 +176,29 @@ class SpaceSize(NamedTuple):
     exact: bool = True
 
     def __str__(self) -> str:
-        """Say it in a line, with what a grid would use where that is not all there is."""
+        """Describe the size in one line."""
         if self.distinct is None:
             many = len(self.continuous) > NAMED
             where = f"{len(self.continuous)} hyperparameters" if many else ", ".join(self.continuous)
-            return f"continuous in {where}; a grid over it would use {self.told(self.grid)} points"
+            return f"continuous in {where}; a grid over it would use {self.formatted(self.grid)} points"
         if self.distinct > self.grid:
-            whole, used = self.told(self.distinct), number(self.grid)
+            whole, used = self.formatted(self.distinct), number(self.grid)
             return f"{whole} configurations; a grid over them would use {used}"
-        return f"{self.told(self.grid)} grid point{'' if self.grid == 1 else 's'}"
+        return f"{self.formatted(self.grid)} grid point{'' if self.grid == 1 else 's'}"
 
-    def told(self, count: int) -> str:
-        """Write a count; of what was counted no further it says so."""
+    def formatted(self, count: int) -> str:
+        """Format a count, with \"at least\" if it is a lower bound."""
         return number(count) if self.exact else f"at least {number(count)}"
 
 
 def grid_size(space: Space, limit: int = 1_000_000) -> int:
-    """Count the grid's configurations, up to `limit`; conditions too entangled to count give `limit`."""
+    """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
     found = count(space)
     return min(found.number, limit) if found.exact else limit
 
 
 def of(space: Space) -> SpaceSize:
-    """Measure a space, up to `COUNTED`."""
+    """Return the size of a space, counted up to `COUNTED`."""
     grid = count(space)
     continuous = tuple(parameter.name for parameter in space if _is_continuous(parameter))
     if continuous:
@@ -216,12 +219,12 @@ def _is_continuous(parameter: Parameter) -> bool:
 
 
 def _with_every_value(parameter: Parameter) -> Parameter:
-    """Return the same hyperparameter with each whole number on its grid, also where the grid is spread."""
+    """Return the hyperparameter with every integer of its range on its grid."""
     if parameter.kind == "int" and parameter.step is None:
         return parameter.model_copy(update={"sampling": "linear"})
     return parameter
 
 
 def number(count: int) -> str:
-    """Write a count as the pages do."""
+    """Format a count with narrow spaces between thousands, as pages do."""
     return f"{count:,}".replace(",", "\u202f")

@@ -1,7 +1,7 @@
-"""What a search algorithm is told, and what it answers: rows in, suggestions out, nothing in between.
+"""Request and answer of a search algorithm: trials in, suggestions out.
 
-An algorithm has no memory. The same rows give the same answer, in any order of the rows, in any process,
-after any kill; what it must remember, it writes into its suggestions, and the rows bring it back.
+An algorithm keeps no state. The same trials give the same answer, in any order, in any process and after any
+crash. What an algorithm must remember is part of its suggestions, which become columns of the trials.
 """
 
 from typing import Any
@@ -13,24 +13,24 @@ from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Value
 
 FINAL = frozenset({"pruned", "completed", "failed", "stopped"})
-"""States of a trial that nothing follows but a retry."""
+"""Final states of a trial; only a retry changes them."""
 
 
 class TrialRow(Frozen):
-    """One trial as the database knows it.
+    """One trial, as stored in the database.
 
     Attributes:
-        score: the objective's value, None while unknown; of a trial that waits at a rung, its value there.
-        scores: one value an objective, where there are several.
+        score: the objective's value, None while unknown; at a rung, the value there.
+        scores: one value per objective, if there are several.
         source: `algorithm`, `hand`, `earlier` (a trial of the search that this one is warm-started from), or
-            `withdrawn` (the algorithm's, taken back before it began).
-        bracket: which bracket of Hyperband it belongs to.
-        rung: how often it was promoted. A `paused` trial has reached the end of this rung and waits there.
-        epochs: up to which epoch it may train at this rung; None: to the end.
-        until: up to which epoch it trains on that was completed before; its rungs are behind it.
-        rungs: its score at the end of each rung it has reached, oldest first.
-        inside: False of one whose values were searched only before the space was made narrower. It counts
-            among the trials made, and no model learns from it.
+            `withdrawn` (the algorithm's, cancelled before it began).
+        bracket: its bracket of Hyperband.
+        rung: the number of its promotions. A `paused` trial waits at the end of this rung.
+        epochs: the last epoch of this rung; None: `fit.epochs`.
+        until: the last epoch of a completed trial that is continued; it has left its rungs.
+        rungs: its score at the end of each rung so far, oldest first.
+        inside: False if its values lie outside a space that was made narrower. It counts as a trial, but no
+            model learns from it.
     """
 
     number: int = Field(ge=0)
@@ -47,22 +47,22 @@ class TrialRow(Frozen):
     inside: bool = True
 
     def waits(self) -> bool:
-        """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
+        """Return whether it waits at the end of its rung. A trial paused with its job does not."""
         return self.state == "paused" and len(self.rungs) > self.rung and self.until is None
 
     def is_pending(self) -> bool:
-        """Say whether a result may still come without anybody's decision."""
+        """Return whether a result may still arrive without a promotion or a retry."""
         return self.state not in FINAL and not self.waits()
 
     def result(self) -> tuple[float, ...] | None:
-        """Return what it reached, one value an objective; None while that is not known."""
+        """Return its result, one value per objective; None while unknown."""
         if self.scores is not None:
             return self.scores
         return None if self.score is None else (self.score,)
 
 
 class SuggestRequest(Frozen):
-    """Asks for up to `count` things to train next. `epochs` is how long a whole training may take."""
+    """A request for up to `count` suggestions. `epochs` is the length of a full training."""
 
     search: SearchSpec
     epochs: int = Field(default=100, ge=1)
@@ -71,14 +71,14 @@ class SuggestRequest(Frozen):
 
 
 class Suggestion(Frozen):
-    """One thing to train: a new trial, or one that goes on from its checkpoint.
+    """A trial to train: a new one, or a promoted one that resumes from its checkpoint.
 
     Attributes:
         values: the configuration.
-        promotes: the number of the trial that goes on; None: a new trial.
-        answered_by: the number of a completed trial with the same values, which answers for this one.
-        epochs: up to which epoch to train; None: to the end.
-        saw: the numbers that a promotion rests on, for people.
+        promotes: the number of the promoted trial; None: a new trial.
+        answered_by: the number of a completed trial with the same values, whose scores are copied.
+        epochs: the last epoch to train; None: `fit.epochs`.
+        saw: the numbers behind a promotion, for display.
     """
 
     values: dict[str, Value]
@@ -91,19 +91,19 @@ class Suggestion(Frozen):
 
 
 class Dropped(Frozen):
-    """A trial that waits at a rung and will never be promoted, with the numbers that decided so."""
+    """A trial that will not be promoted from its rung, with the numbers behind the decision."""
 
     trial: int
     saw: dict[str, Any] = Field(default_factory=dict)
 
 
 class Answer(Frozen):
-    """What an algorithm says. Neither suggestions nor `exhausted`: ask again once a trial has changed."""
+    """The answer of an algorithm. If it is empty and not `exhausted`, ask again when a trial has changed."""
 
     suggestions: tuple[Suggestion, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    exhausted: bool = Field(default=False, description="no further suggestion will ever come")
+    exhausted: bool = Field(default=False, description="there will be no further suggestion")
 
     def is_empty(self) -> bool:
-        """Say whether it holds nothing to do: it waits for results."""
+        """Return whether there is nothing to do until a trial changes."""
         return not self.suggestions and not self.dropped

@@ -1,4 +1,4 @@
-"""A search space in words, a line for each hyperparameter: for pages, the review and an import's preview."""
+"""Describes a search space in words, one line per hyperparameter, for pages and previews."""
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, told
@@ -6,7 +6,7 @@ from jobs.contracts.search_space import Space
 
 
 class Line(Frozen):
-    """One hyperparameter: what it takes, and when it is there; empty if always."""
+    """A hyperparameter, its values and its condition; `when` is empty if it is always active."""
 
     name: str
     takes: str

@@ -15,14 +15,14 @@ AT_RUNG = "Done up to the end of a rung; once the others are there too, the best
 OUTSIDE = "The next script that asks for a trial gets one."
 PAUSED = "Paused at the newest checkpoint; Resume goes on from there."
 
-LOOKED_AT = ("number", "state", "restarts", "rung", "rungs", "until")
+MOST_VALUES = ("number", "state", "restarts", "rung", "rungs", "until")
 """What the reason follows from: a poll asks for it, and thousands may wait at a rung."""
 
 
 def reasons(search: Job) -> dict[int, str]:
     """Return the reason of each queued or paused trial by its number."""
     held = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    rows = list(held.order_by("number").only(*LOOKED_AT))
+    rows = list(held.order_by("number").only(*MOST_VALUES))
     if not rows:
         return {}
     free = set(batches.waiting(search.trials.all()).values_list("number", flat=True))

@@ -8,7 +8,7 @@ from django.db.models import Prefetch
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
-from jobs.contracts.warm_start import Warm
+from jobs.contracts.warm_processes import Warm
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.visibility import in_sight
 from jobs.states import AttemptState, TrialState

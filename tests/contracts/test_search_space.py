@@ -106,7 +106,7 @@ RATE = {"name": "rate", "kind": "float", "min": 0.1, "max": 0.5, "step": 0.1}
         (UNITS, when("units", 16.0), "never has the value 16.0"),
         (RATE, when("rate", 0.25), "1.when.in: 'rate' never has the value 0.25; it takes numbers from 0.1"),
         (flag("norm"), when("norm", 1), "'norm' never has the value 1; it takes False, True"),
-        (flag("norm"), when("other", True), "1.when: 'x' depends on 'other', which must stand before it"),
+        (flag("norm"), when("other", True), "1.when: 'x' depends on 'other', which must be listed before it"),
         (flag("norm"), [when("norm", True), when("norm", "yes")], "1.when.1.in: 'norm' never has the value"),
     ],
 )

@@ -67,9 +67,11 @@ def test_a_bad_spec_is_refused_with_pointers(api: Client, spec: dict[str, Any]) 
 def test_a_misspelt_field_is_named_with_its_place(api: Client, spec: dict[str, Any]) -> None:
     body = {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epoch": 5, "epochs": 5}}, "tag": "a"}
     told = {error["pointer"]: error["message"] for error in post(api, "/experiments", body).json()["errors"]}
-    assert told["/tag"] == "'tag' is no field here"
+    assert told["/tag"] == "'tag' is not a known field"
     spelt = post(api, "/experiments", {key: body[key] for key in ("project", "name", "spec")})
-    assert spelt.json()["errors"] == [{"pointer": "/spec/fit/epoch", "message": "'epoch' is no field of fit"}]
+    assert spelt.json()["errors"] == [
+        {"pointer": "/spec/fit/epoch", "message": "'epoch' is not a field of fit"}
+    ]
 
 
 def test_a_draft_may_be_unfinished_but_not_submitted(api: Client) -> None:

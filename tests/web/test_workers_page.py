@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.contracts.warm_start import Warm
+from jobs.contracts.warm_processes import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
 from tests import factories

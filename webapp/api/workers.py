@@ -9,7 +9,7 @@ from ninja.responses import Status
 
 from jobs import access
 from jobs.actions import workers
-from jobs.contracts.warm_start import Warm
+from jobs.contracts.warm_processes import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Worker
 from jobs.queries.workers import kept_warm

@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 from pydantic import ValidationError
 
 from jobs.contracts.external_search import OutsideSearch
-from jobs.contracts.problems import said
+from jobs.contracts.problems import message_of
 from jobs.contracts.search import RUNGS, Algorithm
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
@@ -47,7 +47,7 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
         )
     except ValidationError as error:
         item = error.errors()[0]
-        parser.error(f"{'.'.join(str(part) for part in item['loc'])}: {said(item)}")
+        parser.error(f"{'.'.join(str(part) for part in item['loc'])}: {message_of(item)}")
     return Settings(
         project=given.project,
         name=given.name,

@@ -1,6 +1,6 @@
 """What a node keeps warm, as the workers page shows it."""
 
-from jobs.contracts.warm_start import Warm
+from jobs.contracts.warm_processes import Warm
 from workers.supervise.pool import RunnerPool
 from workers.supervise.usage import share_of
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from jobs.contracts.base import Frozen
 from jobs.contracts.formats.reading import Item, Refused, refusal
 from jobs.contracts.hyperparameters import Parameter, Value
-from jobs.contracts.problems import Problem, said
+from jobs.contracts.problems import Problem, message_of
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import faults
 from jobs.contracts.summary import Line, summary
@@ -69,7 +69,7 @@ def _told(item: Any) -> str:
     if item["type"] == "string_pattern_mismatch":
         return f"{item['input']!r} is no name here: letters, digits and _ . / -, beginning with a letter or _"
     where = [str(part) for part in item["loc"][1:]]  # the first is the kind
-    message = said(item)
+    message = message_of(item)
     return f"{'.'.join(where)}: {message}" if where else message
 
 
@@ -116,5 +116,5 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 
 def _placed(item: Any, places: dict[str, str]) -> Problem:
     key = str(item["loc"][0]) if item["loc"] else "algorithm"
-    message = said(item)
+    message = message_of(item)
     return Problem(places.get(key, ""), message)

@@ -53,7 +53,7 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{key!r} stands twice in one object")
+            raise ValueError(f"{key!r} is used twice in one object")
         found[key] = value
     return found
 
@@ -120,7 +120,7 @@ def _children(node: yaml.Node, pointer: str) -> Iterable[tuple[str, yaml.Node]]:
         return []
     names = [str(key.value) for key, _ in node.value]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise Refused([Problem(f"{pointer}/{escaped(name)}", "it stands twice") for name in twice])
+        raise Refused([Problem(f"{pointer}/{escaped(name)}", "it is used twice") for name in twice])
     return [(name, child) for name, (_, child) in zip(names, node.value, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What a worker keeps warm ahead of need, as its heartbeats tell it."""
+"""The warm processes of a worker, as its heartbeats report them."""
 
 import datetime as dt
 from typing import Literal
@@ -19,16 +19,16 @@ class Warm(Frozen):
     devices: str | None = Field(default=None, description="the accelerators it has opened")
     pid: int
     since: float = Field(description="its start, in seconds since the epoch")
-    memory_bytes: int = Field(default=0, description="its own, and its part of what processes share")
+    memory_bytes: int = Field(default=0, description="its own memory and its share of shared pages")
 
     @property
     def started(self) -> dt.datetime:
-        """Its start."""
+        """Return the start time."""
         return dt.datetime.fromtimestamp(self.since, dt.UTC)
 
     @property
     def environment(self) -> str:
-        """What it can run, in words."""
+        """Describe what it can run."""
         words = [f"{self.threads} thread" if self.threads == 1 else f"{self.threads} threads"]
         if self.platform is not None:
             words.append(self.platform)
