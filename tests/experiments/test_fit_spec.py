@@ -56,7 +56,7 @@ UNITS = choice("units", 8, 16)
             "less than 1 (got 2)",
         ),
         (body({"clipnorm": 1, "clipvalue": 1}), "/fit/clipvalue", "choose one of clipnorm and clipvalue"),
-        (body({"schedule": {"kind": "cosine", "power": 2}}), "/fit/schedule/power", "no field"),
+        (body({"schedule": {"kind": "cosine", "power": 2}}), "/fit/schedule/power", "not a field"),
         (body({"schedule": {"kind": "sawtooth"}}), "/fit/schedule", "sawtooth"),
         (body({"schedule": {"kind": "piecewise", "at": [4, 2]}}), "/fit/schedule/at", "must ascend"),
         (
