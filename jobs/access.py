@@ -27,6 +27,7 @@ from jobs.models import (
     Trial,
     User,
 )
+from jobs.models.job import JobQuerySet
 
 
 class Action(StrEnum):
@@ -126,7 +127,7 @@ def _or_shared(user: User, path: str = "project") -> Q:
     return _in_sight(user, path) | Q(**{f"{path}__isnull": True})
 
 
-def visible_jobs(user: User) -> QuerySet[Job]:
+def visible_jobs(user: User) -> JobQuerySet:
     """Return the jobs that `user` may see."""
     return Job.objects.filter(_or_shared(user))
 

@@ -46,7 +46,7 @@ def finish(
         StaleFence: it had ended otherwise.
     """
     with transaction.atomic():
-        rows = Attempt.objects.filter(pk=attempt_id).exclude(state=AttemptState.ENDED)
+        rows = Attempt.objects.filter(pk=attempt_id).open()
         if not rows.update(state=AttemptState.ENDED, outcome=outcome, error=error, ended=clock.now()):
             was = Attempt.objects.values_list("outcome", flat=True).get(pk=attempt_id)
             if was == outcome:
@@ -92,7 +92,7 @@ def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError
 
 
 def _set_running_executions(trial: Trial, to: TrialState) -> None:
-    trial.executions.filter(state=TrialState.RUNNING).update(state=to)
+    trial.executions.running().update(state=to)
 
 
 def _lost_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
@@ -192,7 +192,7 @@ def reap(job: Job | None = None) -> int:
 
 
 def _expired() -> QuerySet[Attempt]:
-    return Attempt.objects.exclude(state=AttemptState.ENDED).filter(lease_until__lt=clock.now())
+    return Attempt.objects.open().filter(lease_until__lt=clock.now())
 
 
 def _reap(expired: Attempt) -> bool:
@@ -224,7 +224,7 @@ def bury(worker_id: int, *, name: str, pid: int) -> None:
     row = Worker.objects.filter(pk=worker_id, name=name, pid=pid).exclude(state=Worker.State.GONE)
     if not row.update(state=Worker.State.LOST):
         return
-    held = Attempt.objects.filter(worker_id=worker_id).exclude(state=AttemptState.ENDED)
+    held = Attempt.objects.filter(worker_id=worker_id).open()
     each(held, _end_with_worker)  # one that cannot be ended is left to the reaper
 
 

@@ -10,7 +10,7 @@ from jobs.actions.transition import move, move_trial
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
 from jobs.queries.outcomes import WITHDRAWN
-from jobs.states import FINAL, AttemptState, Desired, JobKind, JobState, TrialState
+from jobs.states import FINAL, Desired, JobKind, JobState, TrialState
 
 
 def pause(job: Job, *, by: User) -> Job:
@@ -47,7 +47,7 @@ def _want(job: Job, desired: Desired, *, frm: tuple[JobState, ...], by: User) ->
     with transaction.atomic():
         if not Job.objects.filter(pk=job.pk, state__in=frm).exclude(desired=desired).update(desired=desired):
             raise _refusal(job, desired)
-        Job.objects.filter(parent=job).exclude(state__in=FINAL).update(desired=desired)
+        Job.objects.filter(parent=job).unfinished().update(desired=desired)
         job.refresh_from_db()
         if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
             move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
@@ -69,7 +69,7 @@ def _refusal(job: Job, desired: Desired) -> StaleState:
 
 
 def _wake_family(job: Job) -> None:
-    held = Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__in=_family(job))
+    held = Attempt.objects.open().filter(job__in=_family(job))
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
         queue.wake(worker_id, attempt_id)
     hints.send("schedule", job=job.pk)
@@ -91,7 +91,7 @@ def resume(job: Job, *, by: User) -> Job:
                 raise StaleState(
                     f"job {job.pk} is a step of job {parent.pk}, which is to be {parent.desired}"
                 )
-        paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).exclude(state__in=FINAL)
+        paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).unfinished()
         if not paused.update(desired=Desired.RUNNING):
             job.refresh_from_db()
             raise StaleState(f"job {job.pk} is {job.state}; only a paused one can resume")
@@ -159,9 +159,9 @@ def change(job: Job, *, priority: int | None = None, pool: str | None = None, by
     if pool is not None:
         fields["pool"] = pool
     with transaction.atomic():
-        if not Job.objects.filter(pk=job.pk).exclude(state__in=FINAL).update(**fields):
+        if not Job.objects.filter(pk=job.pk).unfinished().update(**fields):
             raise Conflict(f"job {job.pk} is {job.state}; there is nothing left to order")
-        Job.objects.filter(parent=job).exclude(state__in=FINAL).update(**fields)
+        Job.objects.filter(parent=job).unfinished().update(**fields)
         audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields)
         hints.send("schedule", job=job.pk)
     job.refresh_from_db()

@@ -18,7 +18,7 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
 from jobs.models import Artifact, Dataset, DatasetVersion, Job, Project, User
-from jobs.states import FINAL, JobKind
+from jobs.states import JobKind
 from jobs.store import sha256_of, store
 
 BUNDLED: dict[str, tuple[str, str]] = {
@@ -222,7 +222,7 @@ def try_again(version: DatasetVersion, *, by: User) -> Job:
     open_jobs = Job.objects.filter(kind=JobKind.PROFILE, payload__dataset_version=version.pk)
     with transaction.atomic():
         states = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
-        if open_jobs.exclude(state__in=FINAL).exists() or not states.update(
+        if open_jobs.unfinished().exists() or not states.update(
             state=DatasetVersion.State.PREPARING, error=None
         ):
             raise Conflict(f"{version} is {version.state}: only a failed version is read again")

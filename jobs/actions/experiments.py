@@ -16,7 +16,6 @@ from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Experiment, Job, ModelVersion, Project, Revision, User
 from jobs.queries import plan
-from jobs.states import FINAL
 
 MAX_TAGS, MAX_TAG = 20, 50
 WRITE = access.Action.WRITE
@@ -239,12 +238,12 @@ def delete(experiment: Experiment, *, by: User) -> None:
     with transaction.atomic():
         Experiment.objects.select_for_update().get(pk=experiment.pk)
         jobs = Job.objects.filter(experiment=experiment)
-        if running := jobs.exclude(state__in=FINAL).first():
+        if running := jobs.unfinished().first():
             raise Conflict(f"job {running.pk} is {running.state}: stop it first")
         if version := ModelVersion.objects.filter(source_job__in=jobs).first():
             raise Conflict(f"{version} was made by it, and its lineage must stay: archive it instead")
         audit.record("experiment.delete", experiment, by=by, project=experiment.project, name=experiment.name)
-        jobs.filter(parent=None).delete()  # before the revisions, which jobs protect
+        jobs.roots().delete()  # before the revisions, which jobs protect
         experiment.delete()
 
 

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from jobs import access, clock, hints
 from jobs.actions import attempt_end, audit, events, runner_events, suggest
@@ -23,10 +23,11 @@ from jobs.contracts.external_search import OutsideSearch, completed
 from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
-from jobs.queries import batches, outcomes
+from jobs.models.attempt import AttemptQuerySet
+from jobs.queries import outcomes
 from jobs.queries.external_search import command
 from jobs.queries.outcomes import EXHAUSTED, FAILING, OUTSIDE
-from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, Outcome
+from jobs.states import FINAL, WAITING, AttemptState, Desired, JobKind, JobState, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def open_search(project: Project, name: str, wanted: OutsideSearch, *, by: User)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # two chiefs of one name make one search
         mine = Job.objects.filter(project=project, title=name, kind=JobKind.SEARCH, revision=None)
-        job = mine.exclude(state__in=FINAL).order_by("-pk").first()
+        job = mine.unfinished().order_by("-pk").first()
         is_new = job is None
         if job is None:
             job = _queued(project, name, wanted, by=by)
@@ -152,12 +153,12 @@ def rest_without_chief(root: Job) -> None:
 
 def open_attempts(root: Job) -> Any:
     """Return the attempts of a search that hold trials."""
-    return root.attempts.exclude(state=AttemptState.ENDED)
+    return root.attempts.open()
 
 
-def _locked(attempts: QuerySet[Attempt]) -> list[Attempt]:
+def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
     """Return those that are open, so that nobody ends them until the transaction does."""
-    rows = attempts.exclude(state=AttemptState.ENDED).select_for_update(of=("self",))
+    rows = attempts.open().select_for_update(of=("self",))
     return list(rows.order_by("pk"))
 
 
@@ -204,7 +205,7 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
         if root.desired == Desired.PAUSED:
             return Answer.WAIT
         _run(root)
-        trial = batches.waiting(root.trials.all()).order_by("number").first() or _discovery(root)
+        trial = root.trials.waiting().order_by("number").first() or _discovery(root)
         return _hold(root, worker, trial) if trial is not None else _why_none(root)
 
 
@@ -237,7 +238,7 @@ def _discovery(root: Job) -> Trial | None:
     made = root.trials.filter(source="algorithm")
     if outside.space or made.count() >= outside.max_trials or root.payload.get(EXHAUSTED):
         return None
-    if made.exclude(state__in=TRIAL_FINAL).exists():
+    if made.unfinished().exists():
         return None
     return suggest.make_trial(root, {}, source="algorithm")
 
@@ -285,7 +286,7 @@ class Question(NamedTuple):
 def question(job_id: int) -> Question | None:
     """Return what an algorithm is to be asked, as a SuggestRequest in JSON; None where no trial is wanted."""
     root = Job.objects.get(pk=job_id)
-    if _why_none(root) is not Answer.SUGGEST or batches.waiting(root.trials.all()).exists():
+    if _why_none(root) is not Answer.SUGGEST or root.trials.waiting().exists():
         return None
     outside = outcomes.outside_of(root)
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
@@ -315,7 +316,7 @@ def suggested(job_id: int, asked: Question, values: Values | None) -> None:
 def give_back(job_id: int, attempt: int, why: str) -> None:
     """End the attempt of a script that is gone: its trial, with its number and values, is the next one's."""
     error = {"code": "script_gone", "message": why}
-    held = Attempt.objects.filter(job_id=job_id, number=attempt).exclude(state=AttemptState.ENDED).first()
+    held = Attempt.objects.filter(job_id=job_id, number=attempt).open().first()
     if held is not None:
         _end(held, Outcome.LOST, error)
 

@@ -17,9 +17,17 @@ from jobs.actions.transition import move, move_trials
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.models import Attempt, Job, TrialDecision
-from jobs.queries import batches, outcomes, steps
+from jobs.queries import outcomes, steps
 from jobs.queries.outcomes import EXHAUSTED, FAILING
-from jobs.states import FINAL, TRIAL_FINAL, WAITING, AttemptState, Desired, JobKind, JobState, TrialState
+from jobs.states import (
+    FINAL,
+    OPEN,
+    WAITING,
+    Desired,
+    JobKind,
+    JobState,
+    TrialState,
+)
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +51,16 @@ def advance(root: Job) -> None:
 
 def _busy(root: Job) -> bool:
     """Say whether a worker still holds anything of the family."""
-    held = Attempt.objects.exclude(state=AttemptState.ENDED)
+    held = Attempt.objects.open()
     return held.filter(job__in=[root.pk, *root.family.values_list("pk", flat=True)]).exists()
 
 
 def _wind_down(root: Job) -> None:
     """Bring a family that shall pause or stop to rest, once no worker holds a part of it."""
     pausing = root.desired == Desired.PAUSED
-    waiting = batches.waiting(root.trials.all())
+    waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
-    for child in root.family.exclude(state__in=FINAL):
+    for child in root.family.unfinished():
         _rest(child, pausing=pausing)
     if _busy(root):
         return
@@ -62,7 +70,7 @@ def _wind_down(root: Job) -> None:
 
 
 def _rest(job: Job, *, pausing: bool) -> None:
-    if job.attempts.exclude(state=AttemptState.ENDED).exists():
+    if job.attempts.open().exists():
         return
     reason = "killed" if job.desired == Desired.KILLED else ""
     if pausing:
@@ -104,7 +112,7 @@ def _search_is_over(root: Job) -> bool:
     if not suggest.is_over(root, search):
         suggest.ask(root, search)
         return False
-    return not root.trials.exclude(state__in=TRIAL_FINAL).exists()
+    return not root.trials.unfinished().exists()
 
 
 def _go_on_outside(root: Job) -> None:
@@ -113,9 +121,7 @@ def _go_on_outside(root: Job) -> None:
     made = root.trials.filter(source="algorithm").count()
     if _keeps_failing(root, search.max_consecutive_failures):
         _give_up(root)
-    elif root.trials.exclude(state__in=TRIAL_FINAL).exists() or (
-        made < search.planned() and not root.payload.get(EXHAUSTED)
-    ):
+    elif root.trials.unfinished().exists() or (made < search.planned() and not root.payload.get(EXHAUSTED)):
         external_search.rest_without_chief(root)
     elif not outcomes.best_trials(root, limit=1):
         _fail(root, NO_TRIAL_COMPLETED)
@@ -146,8 +152,8 @@ def _give_up(root: Job) -> None:
 def _fail(root: Job, error: dict[str, Any]) -> None:
     """Start nothing more; fail the root once no worker holds a part of it, and keep the verdict till then."""
     waiting = root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    move_trials(root, batches.not_held(waiting), TrialState.STOPPED)
-    for child in root.family.exclude(state__in=FINAL):
+    move_trials(root, waiting.not_held(), TrialState.STOPPED)
+    for child in root.family.unfinished():
         _rest(child, pausing=False)
     if _busy(root):
         _say_verdict(root, error)
@@ -167,7 +173,7 @@ def _say_verdict(root: Job, error: dict[str, Any]) -> None:
         return
     root.payload = root.payload | {FAILING: error}
     root.save(update_fields=["payload"])
-    held = root.attempts.exclude(state=AttemptState.ENDED)
+    held = root.attempts.open()
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
         queue.wake(worker_id, attempt_id)
 
@@ -217,7 +223,7 @@ def _fail_with(root: Job, child: Job) -> None:
 
 def advance_all() -> None:
     """Advance every open root job; one that our own code cannot take further fails and says so."""
-    open_roots = Job.objects.filter(parent=None).exclude(state__in=[*FINAL, JobState.DRAFT])
+    open_roots = Job.objects.roots().filter(state__in=OPEN)
     each(open_roots.order_by("pk"), advance, otherwise=_break)
 
 

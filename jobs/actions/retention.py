@@ -35,7 +35,7 @@ def _holding(deadline: float) -> Iterator[Job]:
 
     Every search that ever ended keeps some. In no order, so that each has its turn if there are too many.
     """
-    rows = Job.objects.filter(pk__in=Checkpoint.objects.filter(removed=None).values("job"))
+    rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
     found = list(rows.values_list("pk", "state"))
     random.shuffle(found)
     for pk, _ in sorted(found, key=lambda row: row[1] in FINAL):
@@ -58,7 +58,7 @@ def _superfluous(job: Job) -> list[Checkpoint]:
     kept: dict[tuple[int | None, int | None], int] = {}
     superfluous = []
     best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
-    for checkpoint in job.checkpoints.filter(removed=None).select_related("trial").order_by("-pk"):
+    for checkpoint in job.checkpoints.kept().select_related("trial").order_by("-pk"):
         key = (checkpoint.trial_id, checkpoint.execution)
         kept[key] = kept.get(key, 0) + 1
         if kept[key] > _allowance(job, checkpoint, best):

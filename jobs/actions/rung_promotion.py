@@ -36,7 +36,7 @@ def drop(root: Job, dropped: Dropped) -> None:
 
 def cut_short(trial: Trial, verdict: Verdict | None) -> None:
     """Take down why a pruner stopped a trial; what was left of it is not trained."""
-    trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.PRUNED)
+    trial.executions.incomplete().update(state=TrialState.PRUNED)
     if verdict is not None:
         saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}
         seen = {"epoch": verdict.epoch, "value": verdict.value}

@@ -119,7 +119,7 @@ class _Words:
         if event.error is not None:
             error = event.error.model_dump()
             body = shift_trial(trial, to, fence=fence, finished=finished, error=error)
-            trial.executions.filter(state=TrialState.RUNNING).update(state=trial.state)
+            trial.executions.running().update(state=trial.state)
             hints.send("schedule", job=self.attempt.job_id)  # too many of these end the search
             return body
         reached = self._reached(trial)
@@ -158,7 +158,7 @@ class _Words:
         fell_short = event.state == "failed" and trial.until is not None
         if event.state != "running" and not fell_short:  # else what it reached before stands
             reached = {name: getattr(event, name) for name in REACHED}
-        rows.exclude(state=TrialState.COMPLETED).update(state=event.state, **reached)
+        rows.incomplete().update(state=event.state, **reached)
 
     def take_checkpoints(self, events: Sequence[said.CheckpointCommitted]) -> None:
         """Write the checkpoints of a batch; one that is known stays as it is."""

@@ -21,7 +21,7 @@ from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
 from jobs.queries.waiting import at_limit, slots_of
-from jobs.states import FINAL, WAITING, AttemptState, Desired, JobKind, JobState
+from jobs.states import FINAL, WAITING, Desired, JobKind, JobState
 
 UNCLAIMED_SECONDS = 15.0
 
@@ -102,9 +102,7 @@ def place() -> int:
 
 def _pools() -> dict[str, Pool]:
     pools: dict[str, Pool] = defaultdict(Pool)
-    taken = dict(
-        Attempt.objects.exclude(state=AttemptState.ENDED).values_list("worker").annotate(Sum("slots"))
-    )
+    taken = dict(Attempt.objects.open().values_list("worker").annotate(Sum("slots")))
     for worker in Worker.objects.filter(lease_until__gt=clock.now()).exclude(
         state__in=(Worker.State.LOST, Worker.State.GONE)
     ):
@@ -117,15 +115,13 @@ def _pools() -> dict[str, Pool]:
 
 
 def _slots_by_project() -> dict[int | None, int]:
-    rows = (
-        Attempt.objects.exclude(state=AttemptState.ENDED).values_list("job__project").annotate(Sum("slots"))
-    )
+    rows = Attempt.objects.open().values_list("job__project").annotate(Sum("slots"))
     return defaultdict(int, dict(rows))
 
 
 def _running_trials() -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
-    held = Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__kind=JobKind.SEARCH)
+    held = Attempt.objects.open().filter(job__kind=JobKind.SEARCH)
     counts.update(held.values_list("job").annotate(Count("pk")))
     return counts
 
@@ -137,7 +133,7 @@ def _waiting_jobs() -> QuerySet[Job]:
 def _waiting_trials() -> QuerySet[Trial]:
     """Return the trials that wait for us; those of outside scripts ask their chief."""
     trials = Trial.objects.filter(job__revision__isnull=False, job__desired=Desired.RUNNING)
-    return batches.waiting(trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)))
+    return trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)).waiting()
 
 
 def _jobs() -> list[Candidate]:
@@ -239,7 +235,7 @@ def _hold(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
     The caller has locked the job, so nobody else gives, pauses or stops them meanwhile.
     """
     pks = [trial.pk for trial in trials]
-    if batches.waiting(Trial.objects.filter(pk__in=pks)).count() != len(pks):
+    if Trial.objects.filter(pk__in=pks).waiting().count() != len(pks):
         raise StaleState("a trial was given to somebody else, or waits no longer")
     Trial.objects.filter(pk__in=pks).update(attempt=attempt.number)
     attempt.trials.add(*pks)

@@ -18,8 +18,8 @@ from jobs.contracts.problems import Problem, problems
 from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Revision, Trial, User
-from jobs.queries import batches, outcomes
 from jobs.queries import jobs as queries
+from jobs.queries import outcomes
 from jobs.queries.codec import Event
 from jobs.queries.outcomes import BEYOND, EXHAUSTED, FIRST, WITHDRAWN
 from jobs.states import Desired, JobKind, TrialState
@@ -199,7 +199,7 @@ def _withdrawable(job: Job) -> QuerySet[Trial]:
     untrained = waiting.filter(started=None, rung=0, rungs=[], checkpoints=None).exclude(
         executions__epochs__gt=0
     )
-    return batches.not_held(untrained)
+    return untrained.not_held()
 
 
 def _inside(search: SearchSpec, trial: Trial) -> bool:

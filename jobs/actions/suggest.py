@@ -18,7 +18,7 @@ from jobs.errors import StaleFence
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, warm_start
 from jobs.queries.outcomes import EXHAUSTED
-from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Desired, JobKind, TrialState
+from jobs.states import FINAL, TRIAL_FINAL, Desired, JobKind, TrialState
 
 LEASE_SECONDS = 60.0
 
@@ -66,7 +66,7 @@ def _room(root: Job, search: SearchSpec) -> int:
     """
     lanes = _lanes(root, search)
     if search.algorithm in WITHOUT_RESULTS and (each := batches.fill(root)) is not None:
-        ahead, waiting = lanes * each, batches.waiting(root.trials.all()).count()
+        ahead, waiting = lanes * each, root.trials.waiting().count()
         return ahead - waiting if 2 * waiting <= ahead else 0
     # While a search runs, what is paused waits at a rung and takes no slot.
     return lanes - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
@@ -74,9 +74,9 @@ def _room(root: Job, search: SearchSpec) -> int:
 
 def _lanes(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
-    live = Worker.objects.filter(state=Worker.State.UP, pool=root.pool, lease_until__gt=clock.now())
+    live = Worker.objects.live(root.pool)
     capacity = sum(slots // root.slots for slots in live.values_list("slots", flat=True))
-    taken = Attempt.objects.exclude(state=AttemptState.ENDED).filter(worker__pool=root.pool).exclude(job=root)
+    taken = Attempt.objects.open().filter(worker__pool=root.pool).exclude(job=root)
     capacity -= sum(taken.values_list("slots", flat=True)) // root.slots
     return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
 

@@ -24,7 +24,7 @@ from jobs.models import (
     PromotionRequest,
 )
 from jobs.queries import curves, outcomes, steps
-from jobs.states import TRIAL_FINAL, JobKind, TrialState
+from jobs.states import JobKind
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -103,10 +103,10 @@ def _asked(version: DatasetVersion) -> dict[str, Any]:
 
 
 def _search(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
-    open_ones = Execution.objects.exclude(state=TrialState.COMPLETED).order_by("number")
-    standing = Checkpoint.objects.filter(removed=None).order_by("-pk")
+    open_ones = Execution.objects.incomplete().order_by("number")
+    standing = Checkpoint.objects.kept().order_by("-pk")
     trials = (
-        attempt.trials.exclude(state__in=TRIAL_FINAL)
+        attempt.trials.unfinished()
         .order_by("number")
         .prefetch_related(
             Prefetch("executions", open_ones, to_attr="todo"),
@@ -167,7 +167,7 @@ def _train(attempt: Attempt, common: dict[str, Any]) -> tasks.Task:
         retrain=steps.followed(job.parent or job).after.retrain,
         objective=outcomes.objective_of(job.parent or job),
         model_name=f"m{job.pk}",
-        resume=_checkpoints(Checkpoint.objects.filter(job=job, removed=None).order_by("-pk")),
+        resume=_checkpoints(Checkpoint.objects.kept().filter(job=job).order_by("-pk")),
     )
 
 

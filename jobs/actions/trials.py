@@ -82,7 +82,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
                 f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
             )
         _refuse_withdrawn(trial)
-        trial.executions.exclude(state=TrialState.COMPLETED).update(state=TrialState.QUEUED)
+        trial.executions.incomplete().update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **ANEW)
         audit.record(
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
@@ -121,7 +121,7 @@ def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=over)
         fields = _longer(root, trial, epochs, over=over)
-        again = trial.executions.all() if over else trial.executions.exclude(state=TrialState.COMPLETED)
+        again = trial.executions.all() if over else trial.executions.incomplete()
         again.update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **ANEW, **fields)
         where = f"job:{trial.job_id}"
@@ -131,7 +131,7 @@ def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
     """Refuse a trial of which nothing is left to go on from; of a completed one all executions go on."""
-    standing = set(trial.checkpoints.filter(removed=None).values_list("execution", flat=True))
+    standing = set(trial.checkpoints.kept().values_list("execution", flat=True))
     wanted = set(trial.executions.values_list("number", flat=True))
     if wanted <= standing or (standing and not every):
         return

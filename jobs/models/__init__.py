@@ -2,10 +2,11 @@
 
 from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
+from jobs.models.attempt import Attempt, Lease
 from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
 from jobs.models.data import Dataset, DatasetVersion
 from jobs.models.experiment import Experiment, Revision
-from jobs.models.job import Attempt, Execution, Job, Lease, Trial, TrialDecision, Worker
+from jobs.models.job import Job
 from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
 from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
 from jobs.models.registry import (
@@ -18,6 +19,8 @@ from jobs.models.registry import (
     ReleaseRecord,
     Replica,
 )
+from jobs.models.trial import Execution, Trial, TrialDecision
+from jobs.models.worker import Worker
 
 __all__ = [
     "Alias",

@@ -1,3 +1,5 @@
+from typing import Self
+
 from django.db import models
 
 
@@ -35,6 +37,14 @@ class JobArtifact(models.Model):
         return self.name
 
 
+class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
+    """Checkpoints by whether their folder stands."""
+
+    def kept(self) -> Self:
+        """Return the checkpoints that retention has not removed."""
+        return self.filter(removed=None)
+
+
 class Checkpoint(models.Model):
     """A committed checkpoint folder; restore takes the newest whose manifest verifies."""
 
@@ -49,6 +59,8 @@ class Checkpoint(models.Model):
     bytes = models.PositiveBigIntegerField()
     removed = models.DateTimeField(null=True, help_text="when retention removed the folder")
     created = models.DateTimeField(auto_now_add=True)
+
+    objects = CheckpointQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "folder"], name="checkpoint_folder_once")]

@@ -1,6 +1,7 @@
 from django.db import models
 
-from jobs.models.job import Job, Trial
+from jobs.models.job import Job
+from jobs.models.trial import Trial
 
 
 class EventChunk(models.Model):

@@ -1,12 +1,10 @@
-"""Which trials of a search wait for a slot, and how many of them one attempt takes at once."""
+"""Decides how many waiting trials of a search one attempt takes."""
 
 from math import ceil
 from statistics import median_low
 
-from django.db.models import Exists, OuterRef, QuerySet
-
-from jobs.models import Attempt, Job, Trial
-from jobs.states import AttemptState, TrialState
+from jobs.models import Job
+from jobs.states import TrialState
 
 FILL_SECONDS = 3.0
 """How long an attempt shall be busy: long beside what placing one costs, short for who waits for a slot."""
@@ -14,17 +12,6 @@ FILL_SECONDS = 3.0
 MOST = 50
 NEWEST = 9
 """This many of the newest trials tell how long the next ones take."""
-
-
-def not_held(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Leave out the trials that an attempt holds which has not ended: its runner will turn to them."""
-    holding = Attempt.objects.filter(job=OuterRef("job"), number=OuterRef("attempt"))
-    return trials.filter(~Exists(holding.exclude(state=AttemptState.ENDED)))
-
-
-def waiting(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Return the queued trials that nobody holds."""
-    return not_held(trials.filter(state=TrialState.QUEUED))
 
 
 def fill(search: Job) -> int | None:

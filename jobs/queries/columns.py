@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jobs.contracts.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.models import Execution, Job
 from jobs.queries import events, outcomes, running_executions, waiting
-from jobs.states import TRIAL_FINAL, TrialState
+from jobs.states import TrialState
 
 Column = list[Any] | NDArray[np.float32]
 Columns = dict[str, Any]
@@ -120,7 +120,7 @@ def _changed(search: Job, after: str) -> set[int] | None:
     numbers = {event["trial"] for event in told if event.get("trial")}
     # A new trial has told nothing yet, and an open one may change without a word.
     numbers.update(search.trials.filter(number__gt=newest).values_list("number", flat=True))
-    numbers.update(search.trials.exclude(state__in=TRIAL_FINAL).values_list("number", flat=True))
+    numbers.update(search.trials.unfinished().values_list("number", flat=True))
     return numbers
 
 

@@ -35,5 +35,5 @@ def attempts(trial: Trial) -> QuerySet[Attempt]:
 
 def checkpoints(trial: Trial) -> list[Checkpoint]:
     """Return the newest checkpoints of a trial that stand, by execution."""
-    newest = trial.checkpoints.filter(removed=None).order_by("-pk")[:MOST_CHECKPOINTS]
+    newest = trial.checkpoints.kept().order_by("-pk")[:MOST_CHECKPOINTS]
     return sorted(newest, key=lambda row: (row.execution or 0, -row.step))

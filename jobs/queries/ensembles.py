@@ -52,7 +52,7 @@ def offers(trial: Trial) -> list[Offer]:
 
 def _newest(search: Job) -> set[int]:
     """Return the numbers of the trials of the newest ensemble that somebody made of a search."""
-    made = Job.objects.filter(kind=JobKind.ENSEMBLE, parent=None, payload__search=search.pk)
+    made = Job.objects.roots().filter(kind=JobKind.ENSEMBLE, payload__search=search.pk)
     newest = made.only("payload").order_by("-pk").first()
     pooled = outcomes.pooled_of(newest) if newest is not None else None
     return set(pooled.numbers) if pooled is not None else set()

@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from jobs import access
 from jobs.models import Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.outcomes import objective_of
-from jobs.states import TrialState
 
 SORTS = {"name": "name", "created": "created", "updated": "updated", "state": "last_state", "id": "pk"}
 
@@ -37,7 +36,7 @@ def listed(
         state: of the last job, or `none` where there is no job.
         who: name of the person who made it.
     """
-    roots = Job.objects.filter(experiment=OuterRef("pk"), parent=None).order_by("-pk")
+    roots = Job.objects.roots().filter(experiment=OuterRef("pk")).order_by("-pk")
     rows = access.visible_experiments(user).select_related("project", "created_by")
     rows = rows.annotate(
         last_job=Subquery(roots.values("pk")[:1]),
@@ -77,10 +76,9 @@ class Best:
 def best_of(experiments: Iterable[Experiment]) -> dict[int, Best]:
     """Return the best score of each experiment's newest search that has one, in two queries."""
     scored = (
-        Trial.objects.filter(
+        Trial.objects.scored()
+        .filter(
             job__experiment__in=[experiment.pk for experiment in experiments],
-            state=TrialState.COMPLETED,
-            score__isnull=False,
         )
         .values("job")
         .annotate(lowest=Min("score"), highest=Max("score"))
@@ -109,7 +107,7 @@ def authors_in(user: User, project: Project) -> list[str]:
 
 def root_jobs(experiment: Experiment) -> QuerySet[Job]:
     """Return the jobs of an experiment, newest first, each with how many trials it has."""
-    rows = experiment.jobs.filter(parent=None).select_related("revision", "created_by")
+    rows = experiment.jobs.roots().select_related("revision", "created_by")
     return rows.annotate(trial_count=Count("trials")).order_by("-pk")
 
 
@@ -121,11 +119,9 @@ def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
     objective = objective_of(newest)
     metric = objective.metric
     order = F("score").desc() if objective.direction == "max" else F("score").asc()
-    rows = Trial.objects.filter(
+    rows = Trial.objects.scored().filter(
         job__experiment=experiment,
         job__revision__spec_json__search__objective__metric=metric,
-        state=TrialState.COMPLETED,
-        score__isnull=False,
     )
     return list(rows.select_related("job", "job__revision").order_by(order, "pk")[:limit])
 

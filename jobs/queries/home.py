@@ -65,7 +65,7 @@ class Home:
 def home(user: User) -> Home:
     """Gather the home page of `user`."""
     now = timezone.now()
-    roots = access.visible_jobs(user).filter(parent=None, project__isnull=False)
+    roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     failures = roots.filter(state=JobState.FAILED, created_by=user, finished__gt=now - FAILED_WITHIN)
     active = roots.filter(state__in=[str(state) for state in ACTIVE]).order_by("-started")

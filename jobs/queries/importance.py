@@ -17,7 +17,7 @@ SOURCE = (
 
 def completed(search: Job) -> int:
     """Count the trials that an analysis can learn from."""
-    return search.trials.filter(state=TrialState.COMPLETED, score__isnull=False).count()
+    return search.trials.scored().count()
 
 
 def shown(search: Job) -> dict[str, Any]:
@@ -71,9 +71,7 @@ def request(search: Job) -> ImportanceRequest:
     """
     rows = [
         (values, score)
-        for values, score in search.trials.filter(state=TrialState.COMPLETED, score__isnull=False)
-        .order_by("number")
-        .values_list("values", "score")
+        for values, score in search.trials.scored().order_by("number").values_list("values", "score")
         if score is not None and math.isfinite(score)
     ]
     columns = unit_interval(outcomes.widest_space(search), [values for values, _ in rows])

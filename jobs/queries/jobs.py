@@ -16,6 +16,7 @@ from jobs.models import (
     ModelVersion,
     Trial,
 )
+from jobs.models.job import JobQuerySet
 from jobs.queries import decisions, outcomes, progress, running_executions
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, JobKind, TrialState
@@ -27,7 +28,7 @@ OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results
 """What steps, progress and results of a root read of its children; an error may hold a long traceback."""
 
 
-def for_lists(rows: QuerySet[Job]) -> QuerySet[Job]:
+def for_lists(rows: JobQuerySet) -> JobQuerySet:
     """Fetch beside the jobs what `detail` needs."""
     children = Prefetch("children", Job.objects.only(*OF_A_CHILD))
     return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
@@ -170,7 +171,7 @@ OF_A_CHECKPOINT = ("trial", "execution", "step", "epoch", "bytes")
 
 
 def _beside_a_trial() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
-    standing = Checkpoint.objects.filter(removed=None).order_by("-pk").only(*OF_A_CHECKPOINT)
+    standing = Checkpoint.objects.kept().order_by("-pk").only(*OF_A_CHECKPOINT)
     return (
         Prefetch("executions", Execution.objects.order_by("number")),
         "decisions",

@@ -119,7 +119,7 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
     scored = root.trials.filter(score__isnull=False).order_by(order, "number")
-    rows = scored.filter(state=TrialState.COMPLETED)
+    rows: QuerySet[Trial] = scored.filter(state=TrialState.COMPLETED)
     if not rows.exists():
         rows = scored.exclude(state=TrialState.FAILED)
     several = _several_objectives(root)

@@ -97,7 +97,7 @@ def _at_once(job: Job, latest: Sequence[Trial]) -> float:
     Slots are not enough to know it: other jobs hold some, and one stays empty while a trial is asked for.
     """
     if len(latest) < LATEST:
-        return job.trials.filter(state=TrialState.RUNNING).count() or math.inf
+        return job.trials.running().count() or math.inf
     began = [trial.started for trial in latest if trial.started is not None]
     now, since = timezone.now(), min(began)
     beside = job.trials.filter(Q(state=TrialState.RUNNING) | Q(finished__gt=since), started__isnull=False)

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Sum
 from pydantic import ValidationError
 
-from jobs import clock
 from jobs.contracts import checks
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
@@ -15,7 +14,6 @@ from jobs.errors import BadSpec
 from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
 from jobs.queries import datasets, duration_history, warm_start
 from jobs.queries.outcomes import dataset_in
-from jobs.states import AttemptState
 
 PREFIX = "/spec"
 
@@ -82,11 +80,9 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
 
 def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
     """Return what the plan must know of workers and of earlier runs."""
-    workers = Worker.objects.filter(
-        pool=spec.resources.pool, state=Worker.State.UP, lease_until__gt=clock.now()
-    )
+    workers = Worker.objects.live(spec.resources.pool)
     slots = workers.aggregate(total=Sum("slots"), largest=Max("slots"))
-    held = Attempt.objects.filter(worker__in=workers).exclude(state=AttemptState.ENDED)
+    held = Attempt.objects.open().filter(worker__in=workers)
     taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
     total = slots["total"] or 0
     history = duration_history.history(project, spec, experiment)

@@ -130,7 +130,7 @@ def _own_seconds_left(job: Job) -> float | None:
 
 
 def _lanes(job: Job) -> int:
-    live = Worker.objects.filter(pool=job.pool, lease_until__gt=timezone.now(), state=Worker.State.UP)
+    live = Worker.objects.live(job.pool)
     slots = sum(slots // job.slots for slots in live.values_list("slots", flat=True))
     return max(slots, 1)
 
@@ -160,7 +160,7 @@ def _begun(job: Job, pace: Pace, running: Running) -> float:
     for (trial, _), each in running.items():
         shares[trial] += each.share
     over = Count("executions", filter=Q(executions__state__in=(TrialState.COMPLETED, TrialState.PRUNED)))
-    done = dict(job.trials.filter(state=TrialState.RUNNING).annotate(over=over).values_list("pk", "over"))
+    done = dict(job.trials.running().annotate(over=over).values_list("pk", "over"))
     executions, units = outcomes.search_of(job).trainings(), 0.0
     for trial, since in running_executions.begun(job).items():
         open_ = executions - done.get(trial, 0)

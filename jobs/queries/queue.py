@@ -8,7 +8,7 @@ from jobs import access
 from jobs.models import Attempt, Job, User
 from jobs.queries.jobs import why_waiting
 from jobs.queries.visibility import in_sight
-from jobs.states import ACTIVE, WAITING, AttemptState
+from jobs.states import ACTIVE, WAITING
 
 LIMIT = 500
 HIGHEST_PRIORITY = 100
@@ -52,12 +52,7 @@ def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 def _entries(user: User, jobs: list[Job]) -> list[Entry]:
     seen = in_sight(user, jobs)
-    held = dict(
-        Attempt.objects.filter(job__in=jobs)
-        .exclude(state=AttemptState.ENDED)
-        .values_list("job")
-        .annotate(total=Sum("slots"))
-    )
+    held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
     projects = {job.project_id: job.project for job in jobs if job.pk in seen}
     writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
     return [

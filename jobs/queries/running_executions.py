@@ -35,12 +35,12 @@ class UnderWay(NamedTuple):
 
 def of_search(search: Job) -> dict[Key, UnderWay]:
     """Return what runs of a search: two queries, whatever the number of its trials."""
-    return read(search, search.trials.filter(state=TrialState.RUNNING).values_list("pk", flat=True))
+    return read(search, search.trials.running().values_list("pk", flat=True))
 
 
 def read(search: Job, trials: Iterable[int]) -> dict[Key, UnderWay]:
     """Return what runs of these trials of a search, by their keys."""
-    running = Execution.objects.filter(trial__in=trials, state=TrialState.RUNNING)
+    running = Execution.objects.running().filter(trial__in=trials)
     rows = running.filter(trial__state=TrialState.RUNNING).select_related("trial").defer("metrics", "best")
     found = list(rows)
     if not found:
@@ -63,7 +63,7 @@ def begun(search: Job) -> dict[int, dt.datetime]:
     A trial's row says when it began for the first time, which may have been days and a pause ago.
     """
     claimed = dict(search.attempts.filter(claimed__isnull=False).values_list("number", "claimed"))
-    running = search.trials.filter(state=TrialState.RUNNING, started__isnull=False)
+    running = search.trials.running().filter(started__isnull=False)
     rows = running.values_list("pk", "started", "attempt")
     return {pk: max(filter(None, (started, claimed.get(attempt)))) for pk, started, attempt in rows}
 

@@ -4,11 +4,10 @@ A page says one sentence of all trials for which it is true, so each reads well 
 """
 
 from django.db.models import Sum
-from django.utils import timezone
 
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries import batches, outcomes
-from jobs.states import WAITING, AttemptState, Desired, TrialState
+from jobs.queries import outcomes
+from jobs.states import WAITING, Desired, TrialState
 
 NEXT = "The same runner comes to this after the trials before."
 AT_RUNG = "Done up to the end of a rung; once the others are there too, the best go on."
@@ -25,7 +24,7 @@ def reasons(search: Job) -> dict[int, str]:
     rows = list(held.order_by("number").only(*MOST_VALUES))
     if not rows:
         return {}
-    free = set(batches.waiting(search.trials.all()).values_list("number", flat=True))
+    free = set(search.trials.waiting().values_list("number", flat=True))
     shared = _of_all(search)
     return {
         trial.number: NEXT
@@ -53,19 +52,16 @@ def _of_all(search: Job) -> str:
         return f"The search is told to be {search.desired}."
     if search.state in WAITING and search.why_waiting:
         return search.why_waiting
-    live = Worker.objects.filter(pool=search.pool, lease_until__gt=timezone.now(), state=Worker.State.UP)
+    live = Worker.objects.live(search.pool)
     workers = dict(live.values_list("pk", "slots"))
     if not workers:
         return f"No worker runs in pool {search.pool}."
-    running = search.trials.filter(state=TrialState.RUNNING).count()
+    running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:
         return at_limit(limit)
     busy = dict(
-        Attempt.objects.exclude(state=AttemptState.ENDED)
-        .filter(worker__in=workers)
-        .values_list("worker")
-        .annotate(Sum("slots"))
+        Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
     )
     free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
     if free < search.slots:

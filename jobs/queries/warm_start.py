@@ -7,7 +7,7 @@ from jobs.contracts.search import LEARNS_FROM_EARLIER, SearchSpec
 from jobs.contracts.search_space import check_values
 from jobs.models import Job, Project
 from jobs.queries import outcomes
-from jobs.states import JobKind, TrialState
+from jobs.states import JobKind
 
 POINTER = "/search/warm_start"
 NEWEST = 2000
@@ -41,7 +41,7 @@ def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
     done = Job.objects.filter(pk=search.warm_start, project=root.project, kind=JobKind.SEARCH).first()
     if done is None:
         return []  # it was deleted since: nothing to learn, no reason to fail
-    rows = done.trials.filter(state=TrialState.COMPLETED, score__isnull=False).order_by("-number")[:NEWEST]
+    rows = done.trials.scored().order_by("-number")[:NEWEST]
     scores = outcomes.scores_of(rows, search.objectives) if search.objectives is not None else {}
     return [
         {

@@ -11,7 +11,6 @@ from jobs import clock
 from jobs.contracts.warm_processes import Warm
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.visibility import in_sight
-from jobs.states import AttemptState, TrialState
 
 SlotState = Literal["free", "busy", "draining", "lost"]
 _WARM = TypeAdapter(list[Warm])
@@ -105,16 +104,17 @@ def _without_ghosts(rows: list[Worker]) -> list[Worker]:
 def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
     held: dict[int, list[Slot]] = defaultdict(list)
     attempts = (
-        Attempt.objects.filter(worker__in=workers)
-        .exclude(state=AttemptState.ENDED)
+        Attempt.objects.open()
+        .filter(worker__in=workers)
         .select_related("job")
-        .prefetch_related(Prefetch("trials", Trial.objects.filter(state=TrialState.RUNNING), to_attr="begun"))
+        .prefetch_related(Prefetch("trials", Trial.objects.running()))
         .order_by("pk")
     )
     seen = in_sight(user, [attempt.job for attempt in attempts])
     for attempt in attempts:
         job = attempt.job if attempt.job_id in seen else None
-        trial = attempt.begun[0].number if attempt.begun and job else None
+        running = list(attempt.trials.all())  # as prefetched
+        trial = running[0].number if running and job else None
         held[attempt.worker_id] += [Slot("busy", job, trial)] * attempt.slots
     return held
 

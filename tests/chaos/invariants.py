@@ -164,7 +164,7 @@ def problems_of_the_database() -> Iterator[str]:
                     yield f"PRAGMA {check}: {rows[:5]}"
     if (broken := audit.verify()) is not None:
         yield f"the audit chain breaks at {broken}"
-    for attempt in Attempt.objects.exclude(state=AttemptState.ENDED).filter(job__state__in=FINAL):
+    for attempt in Attempt.objects.open().filter(job__state__in=FINAL):
         yield f"{attempt} of a final job was left open"
 
 

@@ -14,7 +14,6 @@ from jobs.contracts import events as said
 from jobs.contracts.task import TrialTask
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
-from jobs.queries import batches
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.states import Outcome
@@ -73,7 +72,7 @@ def test_trials_given_back_while_others_are_being_placed_are_not_overtaken(
     held = list(attempt.trials.order_by("number"))
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
-    assert batches.waiting(attempt.job.trials.all()).exists()
+    assert attempt.job.trials.waiting().exists()
     look = schedule._pools
 
     def lost_meanwhile() -> dict[str, schedule.Pool]:
@@ -310,7 +309,7 @@ def test_a_trial_queued_again_is_no_longer_the_attempts_that_has_brought_it_to_i
     first, *rest = attempt.trials.order_by("number")
     solo.say(attempt, begun(first), ended(first, error))
     queue_again(first, yard.owner)
-    assert batches.waiting(attempt.job.trials.all()).get() == first, "it waits for any slot"
+    assert attempt.job.trials.waiting().get() == first, "it waits for any slot"
     late = said.ExecutionDone(
         time=time.time(), trial=first.number, execution=1, state="completed", score=0.1, epochs=3
     )

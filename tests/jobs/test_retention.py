@@ -51,4 +51,4 @@ def test_a_checkpoint_stays_that_a_trial_was_let_go_on_from_meanwhile(
 
     monkeypatch.setattr(outcomes, "best_trials", lambda _job, limit: job.trials.none())
     monkeypatch.setattr(retention, "_superfluous", gone_on_since)
-    assert (retention.sweep(), job.checkpoints.filter(removed=None).count()) == (0, 2)
+    assert (retention.sweep(), job.checkpoints.kept().count()) == (0, 2)

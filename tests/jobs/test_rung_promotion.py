@@ -242,7 +242,7 @@ def test_checkpoints_of_what_waits_stay_and_those_of_what_was_pruned_go(yard: Ya
         )  # fmt: skip
     Trial.objects.filter(pk=other.pk).update(state="pruned")
     retention.sweep()
-    assert Checkpoint.objects.filter(removed=None).get().trial_id == trial.pk
+    assert Checkpoint.objects.kept().get().trial_id == trial.pk
 
 
 def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climber) -> None:

@@ -13,7 +13,6 @@ from jobs.contracts.warm_processes import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Worker
 from jobs.queries.workers import kept_warm
-from jobs.states import AttemptState
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, Json, OneOf, Time
@@ -58,7 +57,7 @@ class WorkerFilter(Schema):
 
 
 def _shown(worker: Worker) -> Json:
-    busy = Attempt.objects.filter(worker=worker).exclude(state=AttemptState.ENDED)
+    busy = Attempt.objects.filter(worker=worker).open()
     return {
         "id": worker.pk,
         "name": worker.name,

@@ -34,7 +34,7 @@ def jobs(request: Request) -> HttpResponse:
     state = chosen(request.GET.get("state"), [str(s) for s in JobState], "")
     kind = chosen(request.GET.get("kind"), [str(k) for k in JobKind], "")
     # Unless asked for, children stand on their root's page alone, and profiles on their data set's.
-    rows = rows.filter(kind=kind) if kind else rows.filter(parent=None).exclude(kind=JobKind.PROFILE)
+    rows = rows.filter(kind=kind) if kind else rows.roots().exclude(kind=JobKind.PROFILE)
     if state:
         rows = rows.filter(state=state)
     if project := request.GET.get("project"):

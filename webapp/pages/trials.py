@@ -102,7 +102,7 @@ def _least_epochs(row: Trial) -> int:
     """Return the first epoch to which a completed trial could go on; 0 where it cannot."""
     if row.state != "completed" or not shown.takes_trials(row.job):
         return 0
-    standing = row.checkpoints.filter(removed=None).exists()
+    standing = row.checkpoints.kept().exists()
     return max((e.epochs for e in row.executions.all()), default=0) + 1 if standing else 0
 
 

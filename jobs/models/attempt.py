@@ -1,0 +1,62 @@
+from typing import Self
+
+from django.db import models
+
+from jobs.models.choices import choices
+from jobs.models.job import Job
+from jobs.models.worker import Worker
+from jobs.states import AttemptState
+
+
+class AttemptQuerySet(models.QuerySet["Attempt"]):
+    """Attempts by state."""
+
+    def open(self) -> Self:
+        """Return the attempts that have not ended: they hold their worker's slots."""
+        return self.exclude(state=AttemptState.ENDED)
+
+
+class Attempt(models.Model):
+    """One try at a job, or at some trials of a search. Holds the lease; its number is the fence."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    trials = models.ManyToManyField("jobs.Trial", related_name="attempts")
+    number = models.PositiveIntegerField()
+    worker = models.ForeignKey(Worker, on_delete=models.PROTECT, related_name="attempts")
+    slots = models.PositiveIntegerField()
+    state = models.CharField(
+        max_length=10, choices=choices(AttemptState), default=AttemptState.ASSIGNED.value
+    )
+    outcome = models.CharField(max_length=10, blank=True)
+    lease_until = models.DateTimeField()
+    resumed_from = models.PositiveBigIntegerField(
+        null=True, help_text="step of the checkpoint it went on from"
+    )
+    record = models.JSONField(default=dict, help_text="reproducibility record")
+    error = models.JSONField(null=True)
+    spool_acked = models.PositiveBigIntegerField(
+        default=0, help_text="bytes of the spool already in the database"
+    )
+    assigned = models.DateTimeField()
+    claimed = models.DateTimeField(null=True)
+    ended = models.DateTimeField(null=True)
+
+    objects = AttemptQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "number"], name="attempt_number")]
+        indexes = [models.Index(fields=["state", "lease_until"]), models.Index(fields=["worker", "state"])]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.job_id}"
+
+
+class Lease(models.Model):
+    """A named right held by one process at a time, such as being the scheduler."""
+
+    name = models.CharField(max_length=50, primary_key=True)
+    holder = models.CharField(max_length=200)
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} by {self.holder}"

@@ -1,0 +1,40 @@
+from typing import Self
+
+from django.db import models
+
+from jobs import clock
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    """Workers by state and lease."""
+
+    def live(self, pool: str | None = None) -> Self:
+        """Return the workers that take new work, of one pool or of all."""
+        rows = self.filter(state=Worker.State.UP, lease_until__gt=clock.estimate())
+        return rows if pool is None else rows.filter(pool=pool)
+
+
+class Worker(models.Model):
+    """A node that supervises runners. `lease_until` is renewed by its heartbeat."""
+
+    class State(models.TextChoices):
+        UP = "up", "up"
+        DRAINING = "draining", "draining"
+        LOST = "lost", "lost"
+        GONE = "gone", "gone"
+
+    name = models.CharField(max_length=200)
+    host = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField()
+    pool = models.CharField(max_length=63, default="default", db_index=True)
+    slots = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.UP)
+    lease_until = models.DateTimeField()
+    devices = models.JSONField(default=list, help_text="[{name, kind, memory_bytes, memory_used, load}]")
+    info = models.JSONField(default=dict, help_text="versions, cpu, memory, consumer health")
+    started = models.DateTimeField(auto_now_add=True)
+
+    objects = WorkerQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name
