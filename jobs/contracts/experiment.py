@@ -15,6 +15,7 @@ from jobs.contracts.model import ModelSpec
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.search import SearchSpec
+from jobs.contracts.searchable import is_known, known_names
 
 
 class ExperimentSpec(Frozen):
@@ -64,8 +65,6 @@ class ExperimentSpec(Frozen):
     def _hyperparameters_mean_something(self) -> Self:
         if self.search is None:
             return self
-        from jobs.contracts.values import is_known, known_names  # values.py applies values to this very class
-
         for i, parameter in enumerate(self.search.space):
             if not is_known(parameter.name, self.model):
                 raise ValueError(

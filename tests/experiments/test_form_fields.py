@@ -6,7 +6,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.model import TEMPLATES
 from jobs.contracts.precision import WILL_NOT_TRAIN
 from jobs.contracts.profile import Profile
-from jobs.contracts.values import SEARCHABLE_FIT_FIELDS
+from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiment.advice import FORMATS
 from webapp.forms.experiment.rows import BEGINNINGS

@@ -6,7 +6,7 @@ from jobs.contracts import measures
 from jobs.contracts.data import Task
 from jobs.contracts.model import TEMPLATES
 from jobs.contracts.profile import Profile
-from jobs.contracts.values import SEARCHABLE_FIT_FIELDS
+from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.models import Dataset, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
