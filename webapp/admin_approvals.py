@@ -11,7 +11,7 @@ from jobs.actions import promotions
 from jobs.errors import TrainyardError
 from jobs.models import PromotionRequest, User
 from jobs.queries.gates import must_accept, read
-from webapp.admin import ReadOnlyAdmin
+from webapp.admin_read_only import ReadOnlyAdmin
 
 NOTE = "decided in the admin"
 
@@ -60,6 +60,3 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
                 self.message_user(request, f"Request {row.pk}: {refusal.message}{hint}", messages.ERROR)
             else:
                 self.message_user(request, f"Request {row.pk} is {word}.", messages.SUCCESS)
-
-
-admin.site.register(PromotionRequest, PromotionRequestAdmin)

@@ -59,7 +59,7 @@ def _in_background(claimed: Analysis) -> None:
 def compute(claimed: Analysis) -> None:
     """Ask the process and keep what it says."""
     close_old_connections()
-    search = Job.objects.select_related("revision").get(pk=claimed.job_id)
+    search = claimed.job
     trials = importance.completed(search)
     try:
         answer = ask(importance.request(search).model_dump_json())

@@ -8,7 +8,7 @@ from django.utils.functional import SimpleLazyObject
 from jobs import access
 from jobs.models import Project, User
 from jobs.queries import home
-from webapp.pages import nav
+from webapp import navigation as nav
 
 THEMES = ("auto", "light", "dark")
 SESSION_KEY = "project"

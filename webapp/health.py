@@ -9,10 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jobs import clock
-from jobs.models import Lease, Worker
-
-SCHEDULER_LEASE = "scheduler"
+from jobs.queries.health import scheduler_is_alive, worker_is_alive
 
 
 def _database() -> bool:
@@ -29,19 +26,11 @@ def _broker() -> bool:
         client.close()
 
 
-def _scheduler() -> bool:
-    return Lease.objects.filter(name=SCHEDULER_LEASE, until__gt=clock.now()).exists()
-
-
-def _worker() -> bool:
-    return Worker.objects.filter(state=Worker.State.UP, lease_until__gt=clock.now()).exists()
-
-
 PARTS: dict[str, Callable[[], bool]] = {
     "database": _database,
     "broker": _broker,
-    "scheduler": _scheduler,
-    "worker": _worker,
+    "scheduler": scheduler_is_alive,
+    "worker": worker_is_alive,
 }
 
 

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
@@ -12,7 +13,7 @@ from django.http import HttpRequest
 from jobs.actions.datasets import Upload
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from webapp.api.problems import TooLarge
+from webapp.http_errors import TooLarge
 
 
 def check_size(request: HttpRequest) -> None:
@@ -36,15 +37,36 @@ def received(request: HttpRequest, field: str = "file", sha256: str = "") -> Ite
         BadInput: there is no such file in the form.
     """
     check_size(request)
+    file = _file(request, field, "Choose a file.")
+    with _on_disk(file) as path:
+        yield Upload(path, Path(file.name or "upload").name, sha256 or None)
+
+
+@contextmanager
+def file_on_disk(request: HttpRequest, field: str) -> Iterator[Path]:
+    """Yield an uploaded file as a path that stands until the block ends.
+
+    Raises:
+        BadInput: the form holds no such file.
+    """
+    with _on_disk(_file(request, field, "File required")) as path:
+        yield path
+
+
+def _file(request: HttpRequest, field: str, message: str) -> "UploadedFile[Any]":
     file = request.FILES.get(field)
     if not isinstance(file, UploadedFile):
-        raise BadInput(f"The form lacks the file {field!r}.", [Problem(f"/{field}", "Choose a file.")])
-    name = Path(file.name or "upload").name
+        raise BadInput(f"The form lacks the file {field!r}.", [Problem(f"/{field}", message)])
+    return file
+
+
+@contextmanager
+def _on_disk(file: "UploadedFile[Any]") -> Iterator[Path]:
     if isinstance(file, TemporaryUploadedFile):
-        yield Upload(Path(file.temporary_file_path()), name, sha256 or None)
+        yield Path(file.temporary_file_path())
         return
-    with tempfile.NamedTemporaryFile() as copy:
+    with tempfile.NamedTemporaryFile(prefix="upload-") as copy:
         for chunk in file.chunks():
             copy.write(chunk)
         copy.flush()
-        yield Upload(Path(copy.name), name, sha256 or None)
+        yield Path(copy.name)

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Model
-from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from jobs import clock
 from jobs.models import AuditEvent, AuditHead, Project, User
 
 SALT = "trainyard.audit"
@@ -36,7 +36,7 @@ def record(
         detail["project"] = project.slug
     head = _locked_head()
     event = AuditEvent(
-        time=timezone.now(),
+        time=clock.now(),
         actor=by,
         action=action,
         target=target if isinstance(target, str) else name_of(target),

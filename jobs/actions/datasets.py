@@ -10,10 +10,11 @@ from typing import Any, get_args
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
+from pydantic import TypeAdapter, ValidationError
 
 from jobs import access, sniff
 from jobs.actions import audit, submit
-from jobs.contracts.data import Task
+from jobs.contracts.data import Slug, Task
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
@@ -29,6 +30,22 @@ BUNDLED: dict[str, tuple[str, str]] = {
     "diabetes": ("Diabetes", "442 patients with ten measures each and how the disease went on: a number."),
 }
 """Slug → name, description. The data come with scikit-learn's wheel, so no network is needed."""
+
+
+SLUG: TypeAdapter[str] = TypeAdapter(Slug)
+
+
+def check_slug(slug: str) -> str:
+    """Return a data set's slug.
+
+    Raises:
+        BadInput: it is none; says what one looks like.
+    """
+    try:
+        return SLUG.validate_python(slug)
+    except ValidationError as error:
+        message = f"{slug!r}: up to 63 small letters, digits, - and _, a letter or digit first"
+        raise BadInput(message, [Problem("/slug", message)]) from error
 
 
 @dataclass(frozen=True)

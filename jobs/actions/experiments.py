@@ -5,10 +5,9 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 from pydantic import ValidationError
 
-from jobs import access
+from jobs import access, clock
 from jobs.actions import audit
 from jobs.actions import submit as submitting
 from jobs.contracts.experiment import ExperimentSpec
@@ -129,7 +128,7 @@ def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
     rows = Experiment.objects.filter(pk=experiment.pk)
     if seen is not None:
         rows = rows.filter(version=seen)
-    if not rows.update(version=F("version") + 1, updated=timezone.now(), **fields):
+    if not rows.update(version=F("version") + 1, updated=clock.now(), **fields):
         raise StaleState(f"{experiment.name} was changed by somebody else meanwhile: load it again")
     experiment.refresh_from_db()
 

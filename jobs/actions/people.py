@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
-from jobs import access, hints
+from jobs import access, clock, hints
 from jobs.access import Action
 from jobs.actions import audit
 from jobs.contracts.problems import Problem
@@ -59,7 +58,7 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
         raise Forbidden(f"{user.username} cannot log in.")
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
-        LoginLink.objects.create(user=user, digest=_digest(secret), expires=timezone.now() + ttl)
+        LoginLink.objects.create(user=user, digest=_digest(secret), expires=clock.now() + ttl)
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
 
@@ -71,7 +70,7 @@ def find_login_link(secret: str) -> LoginLink:
         NotFound: it is unknown, used, too old, or its owner may not come in any more.
     """
     usable = LoginLink.objects.filter(
-        digest=_digest(secret), used=None, expires__gt=timezone.now(), user__is_active=True
+        digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
     )
     link = usable.select_related("user").first()
     if link is None:
@@ -83,7 +82,7 @@ def use_login_link(secret: str) -> User:
     """Use a link up and return who may come in by it. Of two that try at once, one gets in."""
     link = find_login_link(secret)
     with transaction.atomic():
-        if not LoginLink.objects.filter(pk=link.pk, used=None).update(used=timezone.now()):
+        if not LoginLink.objects.filter(pk=link.pk, used=None).update(used=clock.now()):
             raise NotFound("This link was used already. Ask an administrator for a new one.")
         audit.record("person.login", link.user, by=link.user, name=link.user.username)
     return link.user
@@ -122,7 +121,7 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
 def end_sessions(user: User) -> int:
     """Log somebody out everywhere; return how many sessions that were."""
     ended = 0
-    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+    for session in Session.objects.filter(expire_date__gt=clock.now()).iterator():
         if session.get_decoded().get("_auth_user_id") == str(user.pk):
             session.delete()
             ended += 1

@@ -5,9 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
-from jobs import access
+from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import audit, gates, releases, submit
 from jobs.actions.isolation import each
@@ -47,7 +46,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             comment=comment.strip(),
             requested_by=by,
-            expires=timezone.now() + LIFETIME,
+            expires=clock.now() + LIFETIME,
         )
         _start_gates(promotion, endpoint, by=by)
         _audit("request", promotion, by=by, version=version.number, stage=stage, digest=version.artifact_id)
@@ -113,7 +112,7 @@ def _judge(job: Job, found: Sequence[Gate]) -> None:
         changed = judged.update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
-            decided=timezone.now() if failed else None,
+            decided=clock.now() if failed else None,
         )
         if changed:
             promotion = PromotionRequest.objects.select_related("model__project").get(gate_job=job)
@@ -151,7 +150,7 @@ def _overtaken(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
     """Return why the request cannot be approved as it stands, having moved it on where time did."""
     if promotion.state != State.PENDING:
         return StaleState(f"Request {promotion.pk} is {promotion.state}, not pending.")
-    if promotion.expires <= timezone.now():
+    if promotion.expires <= clock.now():
         _expire(promotion)
         return StaleState(f"Request {promotion.pk} expired {promotion.expires:%Y-%m-%d %H:%M} UTC; ask anew.")
     if promotion.baseline_generation != endpoint.generation:
@@ -235,14 +234,14 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 
 def expire_due() -> int:
     """Expire the open requests whose time is over; return how many."""
-    due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=timezone.now())
+    due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=clock.now())
     return each(due.select_related("model__project"), _expire)
 
 
 @transaction.atomic
 def _expire(promotion: PromotionRequest) -> bool:
     open_still = PromotionRequest.objects.filter(pk=promotion.pk, state__in=OPEN)
-    if not open_still.update(state=State.EXPIRED, decided=timezone.now()):
+    if not open_still.update(state=State.EXPIRED, decided=clock.now()):
         return False
     _audit("expire", promotion, by=None)
     return True
@@ -267,7 +266,7 @@ def _decide(
 ) -> None:
     """End the openness of a request by compare-and-set, with the decision and its audit row."""
     expected = (State.PENDING,) if to == State.APPROVED else OPEN
-    now = timezone.now()
+    now = clock.now()
     rows = PromotionRequest.objects.filter(pk=promotion.pk, state__in=expected)
     if not rows.update(state=to, decided=now):
         raise StaleState(f"Request {promotion.pk} is {promotion.state}; it cannot become {to} now.")

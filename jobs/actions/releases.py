@@ -5,9 +5,8 @@ from typing import Literal
 
 from django.db import transaction
 from django.db.models import Min
-from django.utils import timezone
 
-from jobs import access, hints, signing
+from jobs import access, clock, hints, signing
 from jobs.access import Action
 from jobs.actions import audit
 from jobs.contracts.problems import Problem
@@ -189,7 +188,7 @@ def _release(
         standby=tuple(standby),
         labels={label: version.number for label, version in named.items() if version is not None},
         versions=tuple(_released(warm[number]) for number in sorted(warm)),
-        issued_at=timezone.now().isoformat(),
+        issued_at=clock.now().isoformat(),
     )
 
 
@@ -217,7 +216,7 @@ def report(said: ReplicaReport, *, by: User) -> Replica:
             defaults={
                 "generation": said.generation,
                 "report": said.model_dump(mode="json"),
-                "seen": timezone.now(),
+                "seen": clock.now(),
             },
         )
         _complete(endpoint)

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
-from jobs import hints
+from jobs import clock, hints
 from jobs.actions import audit
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, NotFound
@@ -43,7 +42,7 @@ def create(
     if not user.is_active:
         raise Forbidden(f"{user.username} is switched off.")
     wanted = _checked_scopes(user, scopes)
-    if expires is not None and expires <= timezone.now():
+    if expires is not None and expires <= clock.now():
         raise BadInput("A token must end in the future.", [Problem("/expires", "lies in the past")])
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
@@ -66,7 +65,7 @@ def authenticate(raw: str) -> ApiToken | None:
     """
     if not raw.startswith(PREFIX):
         return None
-    now = timezone.now()
+    now = clock.estimate()
     alive = Q(expires=None) | Q(expires__gt=now)
     token = (
         ApiToken.objects.select_related("user")
@@ -83,7 +82,7 @@ def still_reads(token_id: int) -> bool:
     token = ApiToken.objects.filter(pk=token_id).first()
     if token is None or "read" not in token.scopes:
         return False
-    return token.expires is None or token.expires > timezone.now()
+    return token.expires is None or token.expires > clock.estimate()
 
 
 def revoke(token: ApiToken, *, by: User) -> None:

@@ -15,6 +15,17 @@ def visible_events(user: User) -> QuerySet[AuditEvent]:
     return rows.filter(Q(project__in=managed) | Q(actor=user))
 
 
+def project_events(user: User) -> QuerySet[AuditEvent]:
+    """Return the rows of all projects of `user`; an administrator reads every row."""
+    rows = AuditEvent.objects.select_related("actor", "project")
+    return rows if user.is_superuser else rows.filter(project__in=access.projects_of(user))
+
+
+def count() -> int:
+    """Return how many rows the chain has."""
+    return AuditEvent.objects.count()
+
+
 def filtered(
     rows: QuerySet[AuditEvent], *, actor: str = "", action: str = "", target: str = ""
 ) -> QuerySet[AuditEvent]:

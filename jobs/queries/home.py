@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
-from jobs import access
+from jobs import access, clock
 from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
 from jobs.queries import outcomes, progress
 from jobs.states import ACTIVE, FINAL, JobKind, JobState
@@ -64,7 +63,7 @@ class Home:
 
 def home(user: User) -> Home:
     """Gather the home page of `user`."""
-    now = timezone.now()
+    now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     failures = roots.filter(state=JobState.FAILED, created_by=user, finished__gt=now - FAILED_WITHIN)

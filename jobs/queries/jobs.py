@@ -161,6 +161,12 @@ def artifact(row: JobArtifact) -> Shown:
     }
 
 
+def checkpoints(job: Job) -> QuerySet[Checkpoint]:
+    """Return the kept checkpoints of a job and its children."""
+    family = [job.pk, *job.children.values_list("pk", flat=True)]
+    return Checkpoint.objects.kept().filter(job__in=family).select_related("trial")
+
+
 def trials(job: Job) -> QuerySet[Trial]:
     """Return a search's trials with their executions, the decisions on them and their checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_beside_a_trial())

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from django.db.models import Avg, F, Max, Q
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
+from jobs import clock
 from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.queries import outcomes, running_executions
@@ -74,7 +74,7 @@ def _of_the_first(job: Job) -> Pace | None:
     epochs = _told_epochs(begun)
     if not epochs:
         return None
-    seconds = sum(_seconds(begun[trial], timezone.now()) for trial in epochs)
+    seconds = sum(_seconds(begun[trial], clock.estimate()) for trial in epochs)
     trained = sum(told + 0.5 for told in epochs.values())  # and about half of the one at hand
     whole, per_epoch = job.revision.spec.fit.epochs, seconds / trained
     per_unit = per_epoch if search.algorithm in RUNGS else per_epoch * whole
@@ -99,7 +99,7 @@ def _at_once(job: Job, latest: Sequence[Trial]) -> float:
     if len(latest) < LATEST:
         return job.trials.running().count() or math.inf
     began = [trial.started for trial in latest if trial.started is not None]
-    now, since = timezone.now(), min(began)
+    now, since = clock.estimate(), min(began)
     beside = job.trials.filter(Q(state=TrialState.RUNNING) | Q(finished__gt=since), started__isnull=False)
     busy, covered, reached = 0.0, 0.0, since
     for trial in beside.only("state", "started", "finished").order_by("started"):

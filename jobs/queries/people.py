@@ -5,13 +5,43 @@ from dataclasses import dataclass
 from django.db.models import Count, Max, Q, QuerySet
 
 from jobs import access
+from jobs.errors import NotFound
 from jobs.models import Membership, Project, Role, User
+
+
+def accounts() -> QuerySet[User]:
+    """Return the account of every person; the installation's own belongs to none."""
+    return User.objects.filter(is_service=False)
+
+
+def visible_accounts(user: User) -> QuerySet[User]:
+    """Return all people for an administrator, else those who share a project with `user`."""
+    if user.is_superuser:
+        return accounts()
+    return accounts().filter(memberships__project__in=access.projects_of(user)).distinct()
+
+
+def get_account(username: str) -> User:
+    """Return a person by name, whether they may log in or not.
+
+    Raises:
+        NotFound: there is no such person.
+    """
+    user = accounts().filter(username=username).first()
+    if user is None:
+        raise NotFound(f"There is no person {username!r}.")
+    return user
+
+
+def active_user(user_id: int) -> User | None:
+    """Return the account with this id, a person's or a service's; None where it is switched off."""
+    return User.objects.filter(pk=user_id, is_active=True).first()
 
 
 def people() -> QuerySet[User]:
     """Return every person (no service account), with the projects they work in and their last token use."""
     return (
-        User.objects.filter(is_service=False)
+        accounts()
         .prefetch_related("memberships__project")
         .annotate(token_used=Max("tokens__last_used"))
         .order_by("username")
@@ -47,6 +77,11 @@ def projects(user: User) -> list[ProjectView]:
         )
         for row in rows.order_by("name")
     ]
+
+
+def memberships(user: User) -> QuerySet[Membership]:
+    """Return the projects of `user` with the role in each, by the projects' slugs."""
+    return Membership.objects.filter(user=user).select_related("project").order_by("project__slug")
 
 
 def members(project: Project) -> QuerySet[Membership]:

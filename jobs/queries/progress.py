@@ -15,8 +15,8 @@ from statistics import median
 from typing import NamedTuple
 
 from django.db.models import Count, Q, Sum
-from django.utils import timezone
 
+from jobs import clock
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, Worker
@@ -164,7 +164,7 @@ def _begun(job: Job, pace: Pace, running: Running) -> float:
     executions, units = outcomes.search_of(job).trainings(), 0.0
     for trial, since in running_executions.begun(job).items():
         open_ = executions - done.get(trial, 0)
-        passed = (timezone.now() - since).total_seconds() / max(pace.seconds_per_unit, 1e-6)
+        passed = (clock.estimate() - since).total_seconds() / max(pace.seconds_per_unit, 1e-6)
         units += max(min(passed - (executions - open_), open_ * NEVER_ALL), shares[trial], 0.0)
     return units * pace.seconds_per_unit
 
@@ -179,7 +179,7 @@ def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: Pace | None, lan
     trained = [child for child in job.children.all() if child.kind == JobKind.TRAIN]
     finished = sum(child.state in FINAL for child in trained)
     spent = sum(
-        min((timezone.now() - child.started).total_seconds(), each * NEVER_ALL)
+        min((clock.estimate() - child.started).total_seconds(), each * NEVER_ALL)
         for child in trained
         if child.state == JobState.RUNNING and child.started
     )

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from jobs import access
 from jobs.access import Action
 from jobs.errors import Forbidden
-from jobs.models import Decision, PromotionRequest, User
+from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import gates
 
 Shown = dict[str, Any]
@@ -51,6 +51,12 @@ def why_not(promotion: PromotionRequest, user: User) -> str | None:
     except Forbidden as refusal:
         return refusal.message
     return None
+
+
+def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
+    """Return what a decided request took the place of, or would have."""
+    release = promotion.releases.select_related("replaced").first()
+    return release.replaced if release else promotion.baseline_version
 
 
 def thread(promotion: PromotionRequest) -> QuerySet[Decision]:

@@ -4,11 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Max, QuerySet
-from django.utils import timezone
 
-from jobs import access
+from jobs import access, clock
 from jobs.contracts.release import ReplicaReport
-from jobs.models import Endpoint, ModelVersion, RegisteredModel, ReleaseRecord, Replica, User
+from jobs.models import Endpoint, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import history
 
 Shown = dict[str, Any]
@@ -21,6 +20,21 @@ def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
     related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
     counted = {"version_count": Count("versions", distinct=True), "newest_number": Max("versions__number")}
     return access.visible_models(user).select_related(*related).annotate(**counted)
+
+
+def model_names(project: Project) -> list[str]:
+    """Return the names of a project's models in order."""
+    return list(project.models.order_by("name").values_list("name", flat=True))
+
+
+def is_taken(name: str) -> bool:
+    """Say whether a model of the installation has this name."""
+    return RegisteredModel.objects.filter(name=name).exists()
+
+
+def endpoint_of(model: RegisteredModel) -> Endpoint:
+    """Return a model's endpoint with the versions that stand on it."""
+    return Endpoint.objects.select_related("production", "staging", "previous").get(model=model)
 
 
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
@@ -119,7 +133,7 @@ def replicas_of(endpoint: Endpoint) -> list[Replica]:
 
 def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
     """Return the replicas heard of within the last seconds."""
-    return endpoint.replicas.filter(seen__gte=timezone.now() - LIVE)
+    return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE)
 
 
 def shown_replica(replica: Replica, now: datetime | None = None) -> Shown:
@@ -128,7 +142,7 @@ def shown_replica(replica: Replica, now: datetime | None = None) -> Shown:
     return {
         "name": replica.name,
         "generation": replica.generation,
-        "live": replica.seen >= (now or timezone.now()) - LIVE,
+        "live": replica.seen >= (now or clock.estimate()) - LIVE,
         "loading": said.loading,
         "versions": said.versions,
         "error": said.error,

@@ -4,11 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
-from django.db.models import Prefetch
+from django.db.models import Prefetch, QuerySet, Sum
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
 from jobs.contracts.warm_processes import Warm
+from jobs.errors import NotFound
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.visibility import in_sight
 
@@ -80,13 +81,38 @@ def kept_warm(worker: Worker) -> list[Warm]:
         return []
 
 
+def listed(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:
+    """Return the workers of a pool and in a state; those that left only where their state is asked for."""
+    rows = Worker.objects.all() if pool is None else Worker.objects.filter(pool=pool)
+    if state is not None:
+        return rows.filter(state=state)
+    return rows.exclude(state__in=(Worker.State.GONE, Worker.State.LOST))
+
+
+def get(worker_id: int) -> Worker:
+    """Return a worker by id.
+
+    Raises:
+        NotFound: there is no such worker.
+    """
+    worker = Worker.objects.filter(pk=worker_id).first()
+    if worker is None:
+        raise NotFound(f"There is no worker {worker_id}.")
+    return worker
+
+
+def slots_busy(worker: Worker) -> int:
+    """Return how many of a worker's slots attempts hold."""
+    return worker.attempts.open().aggregate(total=Sum("slots"))["total"] or 0
+
+
 def pools(user: User) -> list[Pool]:
     """Return the pools with every worker that has not left."""
     found: dict[str, Pool] = {}
     rows = list(Worker.objects.exclude(state=Worker.State.GONE).order_by("pool", "name", "pk"))
     rows = _without_ghosts(rows)
     held = _held_slots(user, rows)
-    now = clock.now()
+    now = clock.estimate()
     for worker in rows:
         pool = found.setdefault(worker.pool, Pool(worker.pool))
         alive = worker.lease_until > now and worker.state != Worker.State.LOST

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pytest
 from django.utils import timezone
 
+from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, schedule
 from jobs.contracts import events as said
 from jobs.models import Attempt, Execution, Job, Trial
@@ -101,7 +102,7 @@ class Replay:
     def at(self, second: float) -> progress.Progress:
         """Return the progress that is shown."""
         now = self._moment(second)
-        self.monkeypatch.setattr(timezone, "now", lambda: now)
+        self.monkeypatch.setattr(clock, "estimate", lambda: now)
         root, recording = self.root, self.recording
         root.state, root.started = "running", self._moment(recording.started)
         root.save()
@@ -205,7 +206,7 @@ def test_a_trial_that_takes_longer_than_the_others_makes_the_time_left_no_longer
     slow = replace(DEMO, trials=[*spans, (55.0, 100.0)], ended=100.0, steps={})
     replay = Replay(yard, slow, monkeypatch, after={})
     assert replay.left_at(57.0) == pytest.approx(3.0, rel=0.1)
-    monkeypatch.setattr(timezone, "now", lambda: replay._moment(70.0))
+    monkeypatch.setattr(clock, "estimate", lambda: replay._moment(70.0))
     left = progress.of(replay.root).eta_seconds
     assert left is not None and 0 < left < 1
 
@@ -235,7 +236,7 @@ class Underway:
         """Return what is said so many seconds after the present attempt was claimed."""
         job = Job.objects.get(pk=self.job.pk)
         now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
-        self.monkeypatch.setattr(timezone, "now", lambda: now)
+        self.monkeypatch.setattr(clock, "estimate", lambda: now)
         return progress.of(job).eta_seconds
 
 

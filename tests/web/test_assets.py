@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webapp.pages import nav
+from webapp import navigation as nav
 from webapp.templatetags.states import LOOKS
 
 ROOT = Path(__file__).resolve().parents[2]

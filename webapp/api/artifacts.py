@@ -6,7 +6,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 
 from jobs import access
-from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
+from jobs.models import Artifact, User
+from jobs.queries import artifacts as queries
 from jobs.store import store
 from webapp.api.auth import Caller, actor, caller, needs
 from webapp.api.downloads import attachment
@@ -24,17 +25,12 @@ def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
 
 def _artifact(who: Caller, digest: str) -> Artifact:
     """Find it by what the caller may see; the prediction servers may see what was released."""
-    if who.user.is_service:
-        released = ReleaseRecord.objects.filter(version__artifact=digest)
-        artifact = Artifact.objects.filter(pk=digest).first()
-        if artifact is not None and released.exists():
-            return artifact
+    if who.user.is_service and (artifact := queries.released(digest)) is not None:
+        return artifact
     return access.get_artifact(who.user, digest)
 
 
 def _file_name(artifact: Artifact, user: User) -> str:
     """Return the name that a job in the caller's sight gave it; the same bytes may have others elsewhere."""
-    seen = access.visible_jobs(user)
-    use = JobArtifact.objects.filter(artifact=artifact, job__in=seen).order_by("pk").first()
-    name = UNSAFE.sub("-", use.name) if use else ""
+    name = UNSAFE.sub("-", queries.name_of(artifact, user))
     return name.strip(".-")[:120] or f"{artifact.digest[:12]}.keras"

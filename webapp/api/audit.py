@@ -7,6 +7,7 @@ from ninja import Query, Router, Schema
 from jobs import access
 from jobs.actions import audit
 from jobs.models import AuditEvent, User
+from jobs.queries import audit as queries
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Json, Time, username
@@ -67,9 +68,7 @@ def list_audit(request: HttpRequest, paging: Query[Paging], wanted: Query[AuditF
 
 
 def _rows(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:
-    rows = AuditEvent.objects.select_related("actor", "project")
-    if not user.is_superuser:
-        rows = rows.filter(project__in=access.projects_of(user))
+    rows = queries.project_events(user)
     if wanted.project is not None:
         rows = rows.filter(project=access.get_project(user, wanted.project))
     equal = {"action": wanted.action, "target": wanted.target, "actor__username": wanted.actor}
@@ -81,4 +80,4 @@ def verify(request: HttpRequest) -> Json:
     """Walk the whole chain."""
     access.require_admin(actor(request))
     broken = audit.verify()
-    return {"holds": broken is None, "broken": broken, "count": AuditEvent.objects.count()}
+    return {"holds": broken is None, "broken": broken, "count": queries.count()}

@@ -11,7 +11,7 @@ from jobs.actions import tokens
 from jobs.errors import Forbidden
 from jobs.models import ApiToken, User
 from webapp.api import throttle
-from webapp.api.problems import Unauthenticated
+from webapp.http_errors import Unauthenticated
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -22,6 +22,11 @@ class Caller:
 
     user: User
     token: ApiToken | None = None
+
+    @property
+    def key(self) -> str:
+        """Return what tells this caller from all others: each token counts for itself."""
+        return f"token {self.token.pk}" if self.token else f"user {self.user.pk}"
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -83,7 +88,7 @@ class Credentials(AuthBase):
     def __call__(self, request: HttpRequest) -> Caller:
         """Return the caller, or raise what keeps them out."""
         who = caller(request)
-        throttle.take(who)
+        throttle.take(who.key)
         wanted = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
         if not set(wanted) & set(who.scopes):
             raise Forbidden(f"The token lacks the scope {' or '.join(wanted)}.", code="scope_missing")

@@ -4,25 +4,23 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import TypeAdapter, ValidationError
 
 from jobs import access
 from jobs.actions import datasets as actions
 from jobs.actions.datasets import Roles
-from jobs.contracts.data import Slug as DataSlug
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
-from webapp.api.media import form_text, is_multipart, read_json
+from webapp.api.media import form_text, is_multipart
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Json, OneOf, Time, username
+from webapp.json_text import read_json
 from webapp.uploads import received
 
 router = Router()
-SLUG: TypeAdapter[str] = TypeAdapter(DataSlug)
 SORTS = {"slug": "slug", "created": "created", "id": "pk"}
 UPLOAD: dict[str, Any] = {
     "requestBody": {
@@ -158,7 +156,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     """Make a data set from an uploaded CSV, NPZ or Parquet file. A worker then reads and describes it."""
     _refuse_urls(request)
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
-    slug = check_slug(form_text(request, "slug"))
+    slug = actions.check_slug(form_text(request, "slug"))
     with received(request, sha256=form_text(request, "sha256", "")) as upload:
         version = actions.create(
             project,
@@ -229,16 +227,3 @@ def _refuse_urls(request: HttpRequest) -> None:
 def _roles(request: HttpRequest) -> Roles:
     texts = (form_text(request, name, "") for name in ("target", "features", "task"))
     return Roles.read(*texts)
-
-
-def check_slug(slug: str) -> str:
-    """Return a data set's slug.
-
-    Raises:
-        BadInput: it is none; says what one looks like.
-    """
-    try:
-        return SLUG.validate_python(slug)
-    except ValidationError as error:
-        message = f"{slug!r}: up to 63 small letters, digits, - and _, a letter or digit first"
-        raise BadInput(message, [Problem("/slug", message)]) from error

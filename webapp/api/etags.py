@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from webapp.api.problems import StaleEtag
+from webapp.http_errors import StaleEtag
 
 
 def tag(version: int | str) -> str:

@@ -4,24 +4,19 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from ninja.decorators import decorate_view
 
-from jobs.errors import Conflict, TrainyardError
+from jobs.actions import idempotency
+from jobs.errors import TrainyardError
 from jobs.models import IdempotencyKey
 from webapp.api import throttle
 from webapp.api.auth import Caller, caller
 from webapp.api.media import MULTIPART
 from webapp.api.problems import problem, refuse
-
-KEPT = timedelta(hours=24)
-STUCK = timedelta(seconds=60)
-"""Nothing of an unfinished request is committed, so after this long its key may be taken over."""
 
 
 def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -48,20 +43,19 @@ idempotent = decorate_view(idempotent_view)
 
 def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
     digest = _body_digest(request)
-    row, is_mine = _claim(who, _own(key, who), request.path[:200], digest)
+    row, is_mine = idempotency.claim(who.user, _own(key, who), request.path[:200], digest)
     if row.body_digest != digest:
         return problem(422, "This Idempotency-Key was used with another body.", code="idempotency_mismatch")
     if not is_mine:
         if row.status is None:
-            raise _in_flight()
-        throttle.take(who)
+            raise idempotency.in_flight()
+        throttle.take(who.key)
         return _again(row)
     try:
         with transaction.atomic():  # the work and its answer are kept together or not at all
             response = run()
             if response.status_code < 300:
-                row.status, row.response = response.status_code, _stored(response)
-                row.save(update_fields=["status", "response"])
+                idempotency.keep(row, response.status_code, _stored(response))
             else:
                 transaction.set_rollback(True)
     except BaseException:
@@ -75,32 +69,6 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
 def _own(key: str, who: Caller) -> str:
     """Return the key as this credential's own: a weaker token of the same person replays nothing."""
     return f"{who.token.pk if who.token else 'session'}:{key}"
-
-
-def _in_flight() -> Conflict:
-    return Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
-
-
-def _claim(who: Caller, key: str, route: str, digest: str) -> tuple[IdempotencyKey, bool]:
-    """Return the key's row, and whether this request is the one to do the work.
-
-    Raises:
-        Conflict: another request with this key began and failed while this one looked; a third may run.
-    """
-    now = timezone.now()
-    IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
-    try:
-        row, is_new = IdempotencyKey.objects.get_or_create(
-            user=who.user, key=key, route=route, defaults={"body_digest": digest}
-        )
-    except IntegrityError as error:
-        raise _in_flight() from error
-    if is_new:
-        return row, True
-    stuck = IdempotencyKey.objects.filter(
-        pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK
-    )
-    return row, stuck.update(created=now) == 1
 
 
 def _body_digest(request: HttpRequest) -> str:

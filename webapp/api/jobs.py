@@ -134,10 +134,7 @@ def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> P
 def list_checkpoints(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[Any]:
     """List the checkpoints that still stand, newest first."""
     job = access.get_job(actor(request), job_id)
-    rows = Checkpoint.objects.filter(
-        job__in=[job.pk, *job.children.values_list("pk", flat=True)], removed=None
-    )
-    return cut(rows.select_related("trial"), paging, _checkpoint)
+    return cut(shown.checkpoints(job), paging, _checkpoint)
 
 
 def _checkpoint(row: Checkpoint) -> Json:

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 from jobs.actions.tokens import SCOPES
-from jobs.models import Membership
+from jobs.queries.people import memberships
 from webapp.api.auth import caller, needs
 
 router = Router()
@@ -30,7 +30,7 @@ class Me(Schema):
 def me(request: HttpRequest) -> Me:
     """Return who the credentials belong to; any scope will do."""
     who = caller(request)
-    roles = Membership.objects.filter(user=who.user).order_by("project__slug")
+    roles = memberships(who.user)
     return Me(
         user=who.user.username,
         admin=who.user.is_superuser,

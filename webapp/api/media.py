@@ -2,7 +2,7 @@
 
 import json
 import math
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import orjson
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +12,8 @@ from ninja.types import DictStrAny
 
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from webapp.api.problems import Malformed, UnsupportedMediaType
+from webapp.http_errors import UnsupportedMediaType
+from webapp.json_text import read_json
 
 JSON = "application/json; charset=utf-8"
 MULTIPART = "multipart/form-data"
@@ -28,26 +29,6 @@ class JsonParser(Parser):
             if kind != "application/json" and not kind.endswith("+json"):
                 raise UnsupportedMediaType(f"The body is sent as {kind}; send application/json.")
         return cast(DictStrAny, read_json(request.body))
-
-
-def read_json(raw: bytes) -> Any:
-    """Return the value of JSON text.
-
-    Raises:
-        Malformed: it is not JSON, or holds NaN, infinity, a NUL or half a surrogate pair.
-    """
-    try:
-        value = json.loads(raw, parse_constant=_not_json)
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"The body is not JSON: {error}") from error
-    if b"\\u0000" in raw:
-        raise Malformed("The body holds a NUL character.")
-    return value
-
-
-def _not_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def is_multipart(request: HttpRequest) -> bool:

@@ -21,6 +21,8 @@ from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import In, Json, Number, Slug, Text, Time
+from webapp.json_text import read_json
+from webapp.uploads import file_on_disk
 
 router = Router()
 BY_NAME = {"name": "name", "created": "created"}
@@ -181,7 +183,7 @@ def create_version(request: HttpRequest, name: str) -> Status[Any]:
     """Make a version of a job's artifact (JSON `{"artifact"}`), or of a `.keras` sent as `file`."""
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
-        with uploads.file_on_disk(request, "file") as path:
+        with file_on_disk(request, "file") as path:
             version = registration.add_uploaded(model, path, by=actor(request))
     else:
         version = registration.add_version(model, _artifact(request), by=actor(request))
@@ -189,7 +191,7 @@ def create_version(request: HttpRequest, name: str) -> Status[Any]:
 
 
 def _artifact(request: HttpRequest) -> str:
-    body = media.read_json(request.body)
+    body = read_json(request.body)
     try:
         return VersionIn.model_validate(body).artifact
     except ValidationError as error:

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import people
-from jobs.errors import NotFound
 from jobs.models import User
+from jobs.queries import people as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.pages import Page, Paging, cut
@@ -65,11 +65,7 @@ def _shown(user: User) -> Json:
 @router.get("/users", response=Page[UserOut], auth=needs("read", "admin"))
 def list_users(request: HttpRequest, paging: Query[Paging]) -> Page[Json]:
     """List the people: all of them for an administrator, else those who share a project with you."""
-    user = actor(request)
-    rows = User.objects.filter(is_service=False)
-    if not user.is_superuser:
-        rows = rows.filter(memberships__project__in=access.projects_of(user)).distinct()
-    return cut(rows, paging, _shown, sorts=BY_NAME, default="user")
+    return cut(queries.visible_accounts(actor(request)), paging, _shown, sorts=BY_NAME, default="user")
 
 
 @router.post("/users", response={201: Invited}, auth=needs("admin"))
@@ -85,9 +81,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[Any]:
 def change_user(request: HttpRequest, username: str, body: UserChange) -> Json:
     """Switch an account off or on, give or take the installation's admin right."""
     access.require_admin(actor(request))
-    user = User.objects.filter(username=username, is_service=False).first()
-    if user is None:
-        raise NotFound(f"There is no person {username!r}.")
+    user = queries.get_account(username)
     if body.active is not None:
         user = people.set_active(user, body.active, by=actor(request))
     if body.admin is not None:

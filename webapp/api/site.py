@@ -18,7 +18,8 @@ from jobs.errors import TrainyardError
 from webapp.api import openapi
 from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser
-from webapp.api.problems import SENTENCES, TooLarge, Unavailable, UnsupportedMediaType, problem, refuse
+from webapp.api.problems import SENTENCES, problem, refuse
+from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
 
 # One module a resource; each has a `router`. Keep the order of contract.md.
 RESOURCES = (

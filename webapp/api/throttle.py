@@ -3,29 +3,24 @@
 import math
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from webapp.api.problems import Throttled
-
-if TYPE_CHECKING:
-    from webapp.api.auth import Caller
+from webapp.http_errors import Throttled
 
 _lock = threading.Lock()
 _buckets: dict[str, tuple[float, float]] = {}
 FORGET_ABOVE = 10_000
 
 
-def take(who: "Caller") -> None:
+def take(caller: str) -> None:
     """Take one request out of the caller's bucket.
 
     Raises:
         Throttled: it is empty.
     """
     rate, burst = settings.TRAINYARD_API_RATE, settings.TRAINYARD_API_BURST
-    key = f"token {who.token.pk}" if who.token else f"user {who.user.pk}"
-    wait = _take(key, rate, burst, time.monotonic())
+    wait = _take(caller, rate, burst, time.monotonic())
     if wait > 0:
         raise Throttled(
             f"More than {rate:g} requests a second for too long.", retry_after=max(1, math.ceil(wait))

@@ -8,8 +8,9 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
 from jobs.actions import tokens
-from jobs.errors import Forbidden, NotFound
+from jobs.errors import Forbidden
 from jobs.models import ApiToken
+from jobs.queries import tokens as queries
 from webapp.api.auth import actor, caller
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, In, Json, Time
@@ -59,7 +60,7 @@ def _shown(token: ApiToken) -> Json:
 @router.get("/tokens", response=Page[TokenOut])
 def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[Json]:
     """List your tokens."""
-    return cut(ApiToken.objects.filter(user=actor(request)), paging, _shown, sorts=BY_ID)
+    return cut(queries.own(actor(request)), paging, _shown, sorts=BY_ID)
 
 
 @router.post("/tokens", response={201: NewToken})
@@ -77,8 +78,5 @@ def create_token(request: HttpRequest, body: TokenIn) -> Status[Any]:
 @router.delete("/tokens/{token_id}", response={204: None})
 def revoke_token(request: HttpRequest, token_id: Id) -> HttpResponse:
     """End a token at once."""
-    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
-    if token is None:
-        raise NotFound("There is no such token.")
-    tokens.revoke(token, by=actor(request))
+    tokens.revoke(queries.get(token_id), by=actor(request))
     return HttpResponse(status=204)

@@ -3,11 +3,10 @@
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import Field, StringConstraints
 
-from jobs import access
+from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import ensembles
 from jobs.models import Job
@@ -92,7 +91,7 @@ def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
     """Return which trial ran when, on which worker and in which lane there, a list a column."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
-    return fast_json(timeline.read(search, now=timezone.now()))
+    return fast_json(timeline.read(search, now=clock.estimate()))
 
 
 @router.get("/jobs/{int:job_id}/importance", response=Json)

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from ninja.responses import Status
@@ -10,9 +9,8 @@ from ninja.responses import Status
 from jobs import access
 from jobs.actions import workers
 from jobs.contracts.warm_processes import Warm
-from jobs.errors import NotFound
-from jobs.models import Attempt, Worker
-from jobs.queries.workers import kept_warm
+from jobs.models import Worker
+from jobs.queries import workers as queries
 from webapp.api.auth import actor, needs
 from webapp.api.pages import Page, Paging, cut
 from webapp.api.shapes import Id, Json, OneOf, Time
@@ -57,7 +55,6 @@ class WorkerFilter(Schema):
 
 
 def _shown(worker: Worker) -> Json:
-    busy = Attempt.objects.filter(worker=worker).open()
     return {
         "id": worker.pk,
         "name": worker.name,
@@ -65,9 +62,9 @@ def _shown(worker: Worker) -> Json:
         "pool": worker.pool,
         "state": worker.state,
         "slots": worker.slots,
-        "slots_busy": busy.aggregate(total=Sum("slots"))["total"] or 0,
+        "slots_busy": queries.slots_busy(worker),
         "devices": worker.devices,
-        "warm": [_warm(process) for process in kept_warm(worker)],
+        "warm": [_warm(process) for process in queries.kept_warm(worker)],
         "info": {name: fact for name, fact in worker.info.items() if name != "warm"},
         "started": worker.started,
         "seen_until": worker.lease_until,
@@ -85,40 +82,24 @@ def list_workers(
     wanted: Query[WorkerFilter],
 ) -> Page[Json]:
     """List the workers; everyone may see what there is to run on."""
-    return cut(_rows(wanted), paging, _shown)
-
-
-def _rows(wanted: WorkerFilter) -> QuerySet[Worker]:
-    rows = Worker.objects.all()
-    if wanted.pool is not None:
-        rows = rows.filter(pool=wanted.pool)
-    if wanted.state is not None:
-        return rows.filter(state=wanted.state)
-    return rows.exclude(state__in=(Worker.State.GONE, Worker.State.LOST))
+    return cut(queries.listed(pool=wanted.pool, state=wanted.state), paging, _shown)
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))
 def get_worker(request: HttpRequest, worker_id: Id) -> Json:  # noqa: ARG001
     """Return one worker."""
-    return _shown(_worker(worker_id))
-
-
-def _worker(worker_id: int) -> Worker:
-    worker = Worker.objects.filter(pk=worker_id).first()
-    if worker is None:
-        raise NotFound(f"There is no worker {worker_id}.")
-    return worker
+    return _shown(queries.get(worker_id))
 
 
 @router.post("/workers/{worker_id}/drain", response={202: WorkerOut}, auth=needs("admin"))
 def drain(request: HttpRequest, worker_id: Id) -> Status[Any]:
     """Let a worker finish what it runs and take nothing new."""
     access.require_admin(actor(request))
-    return Status(202, _shown(workers.drain(_worker(worker_id), by=actor(request))))
+    return Status(202, _shown(workers.drain(queries.get(worker_id), by=actor(request))))
 
 
 @router.post("/workers/{worker_id}/enable", response={202: WorkerOut}, auth=needs("admin"))
 def enable(request: HttpRequest, worker_id: Id) -> Status[Any]:
     """Let a draining worker take work again."""
     access.require_admin(actor(request))
-    return Status(202, _shown(workers.enable(_worker(worker_id), by=actor(request))))
+    return Status(202, _shown(workers.enable(queries.get(worker_id), by=actor(request))))

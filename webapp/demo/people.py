@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.utils import timezone
-
+from jobs import clock
 from jobs.actions import people, tokens
-from jobs.models import User
+from jobs.queries.people import accounts
 
 TRAINER, APPROVER = "ada", "grace"
 LIFE = timedelta(days=7)
@@ -24,6 +23,6 @@ class Person:
 
 def meet(name: str) -> Person:
     """Return a demo person, made if absent, with a fresh token and login link."""
-    user = User.objects.filter(username=name).first() or people.add_person(name, by=None)
-    _, token = tokens.create(user, by=user, scopes=SCOPES[name], name="demo", expires=timezone.now() + LIFE)
+    user = accounts().filter(username=name).first() or people.add_person(name, by=None)
+    _, token = tokens.create(user, by=user, scopes=SCOPES[name], name="demo", expires=clock.now() + LIFE)
     return Person(name, token, people.create_login_link(user, by=None))

@@ -11,7 +11,9 @@ from jobs.models import ModelVersion, Project
 class ModelForm(forms.Form):
     """A new model."""
 
-    project = forms.ModelChoiceField(queryset=Project.objects.none(), to_field_name="slug", empty_label=None)
+    project: "forms.ModelChoiceField[Project]" = forms.ModelChoiceField(
+        queryset=None, to_field_name="slug", empty_label=None
+    )
     name = forms.CharField(
         max_length=63, help_text="Small letters, digits and hyphens; it stands in the prediction address."
     )

@@ -9,8 +9,9 @@ from channels.db import database_sync_to_async
 from jobs import access
 from jobs.actions import tokens
 from jobs.errors import TrainyardError
-from jobs.models import Job, User
+from jobs.models import Job
 from jobs.queries.events import Slice
+from jobs.queries.people import active_user
 from webapp.live.hub import hub
 
 FRAME_SECONDS = 0.1  # at most ten frames a second
@@ -60,7 +61,7 @@ def _may_see(user_id: int, job_id: int, token_id: int | None = None) -> Job:
     Raises:
         NotFound: not, or not any more.
     """
-    user = User.objects.filter(pk=user_id, is_active=True).first()
+    user = active_user(user_id)
     if user is None:
         raise TrainyardError("This account is closed.", code="unauthenticated")
     if token_id is not None and not tokens.still_reads(token_id):

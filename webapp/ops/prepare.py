@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from jobs.actions.people import add_person, create_login_link
 from jobs.actions.tokens import service_token
-from jobs.models import User
+from jobs.queries.people import accounts
 from jobs.signing import public_key_file
 from webapp.ops.backup import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
@@ -88,7 +88,7 @@ def _back_up(home: Home) -> str:
 
 def _welcome(web_url: str) -> list[str]:
     """Until somebody has come in, each start prints a way in: an unused link may be lost or too old."""
-    people = User.objects.filter(is_service=False, is_active=True)
+    people = accounts().filter(is_active=True)
     if people.exclude(last_login=None).exists():
         return []
     first = people.filter(is_superuser=True).order_by("pk").first()

@@ -2,6 +2,7 @@
 
 from allauth.account.utils import perform_login
 from allauth.mfa.models import Authenticator
+from allauth.mfa.utils import is_mfa_enabled
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render as bare_render
 from django.urls import path, reverse
@@ -10,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from jobs.actions import people as actions
 from jobs.errors import NotFound
-from jobs.models import Membership
+from jobs.queries.people import memberships
 from webapp.pages.shortcuts import Request, action, go, page, render, say
 
 # What `perform_login` needs to know of the model backend, which also refuses inactive people.
@@ -21,11 +22,9 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def account(request: Request) -> HttpResponse:
     """Show who one is: projects and roles, password, second factor, sessions."""
     context = {
-        "memberships": Membership.objects.filter(user=request.user).select_related("project"),
+        "memberships": memberships(request.user),
         "has_password": request.user.has_usable_password(),
-        "has_second_factor": Authenticator.objects.filter(
-            user=request.user, type=Authenticator.Type.TOTP
-        ).exists(),
+        "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
     }
     return render(request, "account/index.html", context)
 

@@ -18,7 +18,6 @@ from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
 from jobs.queries.paging import page_of
-from webapp.api.datasets import check_slug
 from webapp.pages.pictures import Bar, histogram_bars, png_uri
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, is_partial, page, render, say, url
 from webapp.uploads import check_size, received
@@ -190,7 +189,7 @@ def _take_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
         slug = given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0])
         return actions.create(
             project,
-            slug=check_slug(slug),
+            slug=actions.check_slug(slug),
             upload=file,
             name=given.get("name", "").strip()[:200],
             description=given.get("description", "").strip(),

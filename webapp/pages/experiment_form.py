@@ -13,10 +13,10 @@ from jobs.contracts.formats.importing import READERS
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import Experiment, Project
-from webapp.api.media import read_json
-from webapp.api.problems import Malformed
 from webapp.forms.experiment import advice, rows, start
 from webapp.forms.experiment.sections import SECTIONS
+from webapp.http_errors import Malformed
+from webapp.json_text import read_json
 from webapp.pages.experiments import in_project
 from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
 

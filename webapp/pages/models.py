@@ -12,10 +12,10 @@ from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import RegisteredModel
 from jobs.queries import history, paging, versions
 from jobs.queries import registry as queries
-from webapp.api.uploads import file_on_disk
 from webapp.forms.registry import AliasForm, ModelForm, RollbackForm, UploadForm
 from webapp.pages import versions as version_pages
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
+from webapp.uploads import file_on_disk
 
 HISTORY_ROWS = 20
 

@@ -1,13 +1,13 @@
 """People of the installation: for administrators."""
 
 from allauth.mfa.models import Authenticator
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from jobs import access
 from jobs.actions import people as actions
-from jobs.errors import BadInput, Conflict, NotFound
+from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.queries import people as query
 from webapp.forms.people import PersonForm
@@ -27,8 +27,8 @@ def people(request: Request) -> HttpResponse:
             form.refused(error)
         else:
             return _show_link(request, made)
-    second_factor = Authenticator.objects.filter(user=OuterRef("pk"), type=Authenticator.Type.TOTP)
-    rows = query.people().annotate(has_second_factor=Exists(second_factor))
+    is_totp = Q(authenticator__type=Authenticator.Type.TOTP)
+    rows = query.people().annotate(has_second_factor=Count("authenticator", filter=is_totp))
     context = {"rows": rows, "form": form}
     status = 422 if request.method == "POST" else 200
     return render(request, "people/list.html", context, status=status)
@@ -45,10 +45,7 @@ def _show_link(request: Request, user: User) -> HttpResponse:
 
 def _person(request: HttpRequest, username: str) -> User:
     access.require_admin(request.user)  # type: ignore[arg-type] # the page guard let people in only
-    user = User.objects.filter(username=username, is_service=False).first()
-    if user is None:
-        raise NotFound(f"There is no person {username!r}.")
-    return user
+    return query.get_account(username)
 
 
 @action

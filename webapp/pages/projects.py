@@ -13,7 +13,7 @@ from jobs.models import Project, Role
 from jobs.queries import people as query
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say, url
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
@@ -55,17 +55,7 @@ def project_enter(request: Request, project: str) -> HttpResponse:
     """Choose a project: pages without one in their address then show this one's."""
     chosen = access.get_project(request.user, project)
     request.session[SESSION_KEY] = chosen.slug
-    return go(url_of_first_page(chosen.slug))
-
-
-def url_of_first_page(slug: str) -> str:
-    """Return where entering a project leads: its experiments."""
-    from django.urls import NoReverseMatch
-
-    try:
-        return url("experiments", slug)
-    except NoReverseMatch:
-        return url("project_settings", slug)
+    return go("experiments", chosen.slug)
 
 
 @form_page

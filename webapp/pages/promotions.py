@@ -11,8 +11,8 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput
-from jobs.models import Endpoint, ModelVersion, PromotionRequest, ReleaseRecord
-from jobs.queries import gates, home, paging, versions
+from jobs.models import PromotionRequest
+from jobs.queries import gates, home, paging, registry, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
@@ -61,11 +61,11 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
 
 def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     user = request.user
-    endpoint = Endpoint.objects.select_related("production", "staging", "previous").get(model=row.model)
+    endpoint = registry.endpoint_of(row.model)
     found = gates.read(row)
     is_open = row.state in queries.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
-    champion = now if is_open else _replaced(row)
+    champion = now if is_open else queries.replaced_version(row)
     mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
     return {
         "promotion": row,
@@ -84,12 +84,6 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "form": DecisionForm(open_gates=gates.must_accept(found)),
         "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
     }
-
-
-def _replaced(row: PromotionRequest) -> ModelVersion | None:
-    """Return what a decided request took the place of, or would have."""
-    release = ReleaseRecord.objects.filter(promotion=row).select_related("replaced").first()
-    return release.replaced if release else row.baseline_version
 
 
 def _verdict(verb: str) -> Callable[..., HttpResponse]:

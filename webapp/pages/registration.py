@@ -8,8 +8,9 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import registration
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import Job, ModelVersion, Project, RegisteredModel
+from jobs.models import Job, ModelVersion, Project
 from jobs.queries import jobs as shown
+from jobs.queries import registry
 from webapp.forms.registry import RegisterForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
 
@@ -21,8 +22,7 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     artifact = shown.artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
     if artifact is None or job.project is None:
         raise NotFound(f"Job {job.pk} has made no such model.")
-    models = RegisteredModel.objects.filter(project=job.project).order_by("name")
-    names = list(models.values_list("name", flat=True))
+    names = registry.model_names(job.project)
     form = RegisterForm(request.POST or None, models=names, initial={"name": _free_name(job)})
     if form.is_valid() and (version := _made(request, job.project, digest, form)) is not None:
         say(request, f"Version {version.number} of {version.model.name} is being validated.")
@@ -50,7 +50,7 @@ def _free_name(job: Job) -> str:
         .replace("_", "-")[:63]
         .strip("-")
     )
-    return "" if RegisteredModel.objects.filter(name=name).exists() else name
+    return "" if registry.is_taken(name) else name
 
 
 def _trail(job: Job) -> list[tuple[str, str]]:

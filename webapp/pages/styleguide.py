@@ -6,8 +6,8 @@ from django import forms
 from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path, reverse
-from django.utils import timezone
 
+from jobs import clock
 from jobs.errors import NotFound
 from jobs.states import JobState, TrialState
 from webapp.pages.shortcuts import Request, crumbs, page, render
@@ -30,7 +30,7 @@ def styleguide(request: Request) -> HttpResponse:
     """Show the components to administrators, and to everybody while developing."""
     if not (settings.DEBUG or request.user.is_superuser):
         raise NotFound("There is no such page.")
-    now = timezone.now()
+    now = clock.estimate()
     jobs = [str(state) for state in (*JobState, TrialState.PRUNED)]
     here = reverse("styleguide")
     context = {

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from django.http import HttpResponse
 from django.urls import path
-from django.utils import timezone
 
+from jobs import clock
 from jobs.actions import tokens as actions
-from jobs.errors import BadInput, Forbidden, NotFound
-from jobs.models import ApiToken
+from jobs.errors import BadInput, Forbidden
+from jobs.queries import tokens as query
 from webapp.forms.people import TokenForm
 from webapp.pages.shortcuts import Request, action, form_page, go, render, say
 
@@ -24,16 +24,14 @@ def tokens(request: Request) -> HttpResponse:
             form.refused(error)
         except Forbidden as error:
             form.add_error("scopes", error.message)
-    rows = ApiToken.objects.select_related("user").order_by("-created")
-    rows = rows if request.user.is_superuser else rows.filter(user=request.user)
     status = 422 if request.method == "POST" else 200
-    context = {"rows": rows, "form": form, "now": timezone.now()}
+    context = {"rows": query.visible(request.user), "form": form, "now": clock.estimate()}
     return render(request, "tokens/list.html", context, status=status)
 
 
 def _make(request: Request, form: TokenForm) -> HttpResponse:
     wanted = form.cleaned_data
-    end = timezone.now() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
+    end = clock.estimate() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
     token, raw = actions.create(
         request.user, by=request.user, scopes=wanted["scopes"], name=wanted["name"], expires=end
     )
@@ -46,9 +44,7 @@ def _make(request: Request, form: TokenForm) -> HttpResponse:
 @action
 def token_revoke(request: Request, token_id: int) -> HttpResponse:
     """End a token."""
-    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
-    if token is None:
-        raise NotFound("There is no such token.")
+    token = query.get(token_id)
     actions.revoke(token, by=request.user)
     say(request, f"Token {token.name or token.prefix} no longer works.")
     return go("tokens")

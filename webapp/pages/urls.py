@@ -1,44 +1,49 @@
-"""The pages, subject by subject: a module has `urls`, a list of paths whose names are the pages' names."""
+"""The addresses of the pages: each module lists its own, with the pages' names."""
 
-from importlib import import_module
-from importlib.util import find_spec
-
-from django.urls import URLPattern, URLResolver
-
-SUBJECTS = (
-    "home",
-    "account",
-    "search",
-    "docs",
-    "styleguide",
-    "projects",
-    "experiments",
-    "experiment_form",
-    "trials",  # these two before jobs, whose address of an order takes any word
-    "search_changes",
-    "registration",
-    "jobs",
-    "compare",
-    "queue",
-    "models",
-    "promotions",
-    "endpoints",
-    "datasets",
-    "code",
-    "workers",
-    "people",
-    "tokens",
-    "webhooks",
-    "audit",
+from webapp.pages import (
+    account,
+    audit,
+    datasets,
+    docs,
+    endpoints,
+    experiment_form,
+    experiments,
+    home,
+    jobs,
+    models,
+    people,
+    projects,
+    promotions,
+    queue,
+    registration,
+    search,
+    search_changes,
+    styleguide,
+    tokens,
+    trials,
+    workers,
 )
 
-
-def _urls() -> list[URLPattern | URLResolver]:
-    found: list[URLPattern | URLResolver] = []
-    for subject in SUBJECTS:
-        if find_spec(f"webapp.pages.{subject}"):
-            found += import_module(f"webapp.pages.{subject}").urls
-    return found
-
-
-urlpatterns = _urls()
+urlpatterns = [
+    *home.urls,
+    *account.urls,
+    *search.urls,
+    *docs.urls,
+    *styleguide.urls,
+    *projects.urls,
+    *experiments.urls,
+    *experiment_form.urls,
+    *trials.urls,  # these two before jobs, whose address of an order takes any word
+    *search_changes.urls,
+    *registration.urls,
+    *jobs.urls,
+    *queue.urls,
+    *models.urls,
+    *promotions.urls,
+    *endpoints.urls,
+    *datasets.urls,
+    *workers.urls,
+    *people.urls,
+    *tokens.urls,
+    *audit.urls,
+]

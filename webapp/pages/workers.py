@@ -50,10 +50,7 @@ def worker_enable(request: Request, worker_id: int) -> HttpResponse:
 
 def _worker(request: Request, worker_id: int) -> Worker:
     access.require_admin(request.user)
-    row = Worker.objects.filter(pk=worker_id).first()
-    if row is None:
-        raise NotFound(f"There is no worker {worker_id}.")
-    return row
+    return query.get(worker_id)
 
 
 urls = [

@@ -11,10 +11,10 @@ from django import template
 from django.forms import BoundField
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs import clock
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
@@ -70,7 +70,7 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
         '<time datetime="{}" title="{}" data-relative>{}</time>',
         utc.isoformat(),
         utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        words.relative(timezone.now() - moment),
+        words.relative(clock.estimate() - moment),
     )
 
 

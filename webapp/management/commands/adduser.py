@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs.actions import people
 from jobs.errors import TrainyardError
 from jobs.models import User
+from jobs.queries.people import accounts
 from webapp.ops.home import Home
 
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
 
     def _existing(self, username: str) -> User | None:
         """Find somebody who lost the way in: without e-mail the terminal is the last road."""
-        person = User.objects.filter(username=username, is_service=False).first()
+        person = accounts().filter(username=username).first()
         if person is not None:
             self.stderr.write(f"{username} is there already; this is a new way in.")
         return person

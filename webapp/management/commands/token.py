@@ -2,8 +2,8 @@ import re
 from datetime import datetime, timedelta
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
+from jobs import clock
 from jobs.actions import people, tokens
 from jobs.errors import TrainyardError
 
@@ -35,4 +35,4 @@ def ends_at(text: str) -> datetime:
     match = re.fullmatch(r"(\d{1,5})([mhd])", text)
     if match is None:
         raise CommandError(f"--expires {text!r}: give a number and m, h or d, such as 30d")
-    return timezone.now() + int(match[1]) * UNITS[match[2]]
+    return clock.now() + int(match[1]) * UNITS[match[2]]

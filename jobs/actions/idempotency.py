@@ -1,0 +1,47 @@
+"""Keeps the answer of a request under its `Idempotency-Key`, so that it is given again."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+
+from jobs import clock
+from jobs.errors import Conflict
+from jobs.models import IdempotencyKey, User
+
+KEPT = timedelta(hours=24)
+STUCK = timedelta(seconds=60)
+"""Nothing of an unfinished request is committed, so after this long its key may be taken over."""
+
+
+def in_flight() -> Conflict:
+    """Return the refusal of a key whose first request still runs."""
+    return Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
+
+
+def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey, bool]:
+    """Return the key's row, and whether this request is the one to do the work.
+
+    Raises:
+        Conflict: another request with this key began and failed while this one looked; a third may run.
+    """
+    now = clock.now()
+    IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
+    try:
+        row, is_new = IdempotencyKey.objects.get_or_create(
+            user=user, key=key, route=route, defaults={"body_digest": digest}
+        )
+    except IntegrityError as error:
+        raise in_flight() from error
+    if is_new:
+        return row, True
+    stuck = IdempotencyKey.objects.filter(
+        pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK
+    )
+    return row, stuck.update(created=now) == 1
+
+
+def keep(row: IdempotencyKey, status: int, response: dict[str, Any]) -> None:
+    """Keep the answer, in the transaction of the work that it answers."""
+    row.status, row.response = status, response
+    row.save(update_fields=["status", "response"])

@@ -1,0 +1,18 @@
+"""Artifacts by digest, for downloads."""
+
+from jobs import access
+from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
+
+
+def released(digest: str) -> Artifact | None:
+    """Return the artifact if a version of it was ever released."""
+    if not ReleaseRecord.objects.filter(version__artifact=digest).exists():
+        return None
+    return Artifact.objects.filter(pk=digest).first()
+
+
+def name_of(artifact: Artifact, user: User) -> str:
+    """Return the name that a job visible to `user` gave it; empty if none did."""
+    visible = access.visible_jobs(user)
+    use = JobArtifact.objects.filter(artifact=artifact, job__in=visible).order_by("pk").first()
+    return use.name if use else ""

@@ -1,0 +1,29 @@
+"""API tokens as the API and the pages list them."""
+
+from django.db.models import QuerySet
+
+from jobs.errors import NotFound
+from jobs.models import ApiToken, User
+
+
+def own(user: User) -> QuerySet[ApiToken]:
+    """Return the tokens of `user`."""
+    return ApiToken.objects.filter(user=user)
+
+
+def visible(user: User) -> QuerySet[ApiToken]:
+    """Return every token for an administrator, else those of `user`, newest first."""
+    rows = ApiToken.objects.all() if user.is_superuser else own(user)
+    return rows.select_related("user").order_by("-created")
+
+
+def get(token_id: int) -> ApiToken:
+    """Return a token by id; `actions.tokens.revoke` decides whose may be revoked.
+
+    Raises:
+        NotFound: there is no such token.
+    """
+    token = ApiToken.objects.select_related("user").filter(pk=token_id).first()
+    if token is None:
+        raise NotFound("There is no such token.")
+    return token

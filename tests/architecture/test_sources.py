@@ -1,0 +1,60 @@
+"""Rules on the source that no import contract can express."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.architecture.sources import imports, modules
+
+CLOCKS = {"now", "utcnow", "today"}
+OWN_CLOCK = {
+    "jobs.clock": "reads this machine's clock beside SQLite",
+    "webapp.ops.backup": "dates a copy, in a process that may have no database",
+    "webapp.ops.console": "writes the time of day at the terminal",
+    "webapp.ops.prepare": "names a copy by the time",
+}
+
+
+def reads_own_clock(tree: ast.Module) -> bool:
+    """Say whether a module asks Django or Python for the time of this machine."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in CLOCKS
+        and ast.unparse(node.value).split(".")[-1] in {"timezone", "datetime", "date"}
+        for node in ast.walk(tree)
+    )
+
+
+def managers(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines on which a module asks a model's manager for rows."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in {"objects", "_default_manager", "_base_manager"}:
+            yield node.lineno
+
+
+def test_what_is_compared_with_stored_times_is_read_from_the_database_clock() -> None:
+    reading = {
+        name
+        for name, tree in modules().items()
+        if name.startswith(("jobs.", "webapp.")) and reads_own_clock(tree)
+    }
+    assert reading == set(OWN_CLOCK)
+
+
+def test_pages_and_api_read_rows_through_queries_and_write_them_through_actions() -> None:
+    found = {
+        f"{name}:{line}"
+        for name, tree in modules().items()
+        if name.startswith("webapp")
+        for line in managers(tree)
+    }
+    assert not found
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    try:
+        TopologicalSorter({name: imports(name) for name in modules()}).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))

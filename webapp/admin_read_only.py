@@ -1,0 +1,59 @@
+"""Shows rows in Django's admin without a way to change them: writes go through actions."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Field, JSONField, Model, TextField
+from django.http import HttpRequest
+
+from jobs import models
+
+# What shall not be looked at: hashes of secrets.
+HIDDEN = ("password", "digest")
+SECRETIVE = (models.ApiToken, models.LoginLink)
+WIDE_FIELDS = (JSONField, TextField)
+
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Model]
+else:  # generic for the type checker alone
+    ModelAdmin = admin.ModelAdmin
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """Lists and shows rows; adds, changes and deletes nothing."""
+
+    list_per_page = 50
+    show_full_result_count = False  # a count of all rows on each page is slow on large tables
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        """Return False: rows come about by actions."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        """Return False: rows change by actions."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        """Return False: rows go by actions."""
+        return False
+
+    def get_list_display(self, request: HttpRequest) -> Any:  # noqa: ARG002
+        """Show the columns that fit on a line."""
+        return ["__str__", *(field.name for field in _plain_fields(self.model))][:8]
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
+        """Leave out hashes of secrets."""
+        secretive = self.model in SECRETIVE
+        return [name for name in HIDDEN if name == "password" or secretive]
+
+
+def _plain_fields(model: type[Model]) -> list["Field[Any, Any]"]:
+    return [
+        field
+        for field in model._meta.fields
+        if not isinstance(field, WIDE_FIELDS)
+        and field.name not in HIDDEN
+        and not field.is_relation
+        and field.get_internal_type() != "BinaryField"
+    ]

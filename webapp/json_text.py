@@ -1,0 +1,26 @@
+"""Reads JSON text that a person or a program sent."""
+
+import json
+from typing import Any, NoReturn
+
+from webapp.http_errors import Malformed
+
+
+def read_json(raw: bytes) -> Any:
+    """Return the value of JSON text.
+
+    Raises:
+        Malformed: it is not JSON, or holds NaN, infinity, a NUL or half a surrogate pair.
+    """
+    try:
+        value = json.loads(raw, parse_constant=_not_json)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"The body is not JSON: {error}") from error
+    if b"\\u0000" in raw:
+        raise Malformed("The body holds a NUL character.")
+    return value
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
