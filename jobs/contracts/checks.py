@@ -55,14 +55,9 @@ def _of_roles(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
                 yield Problem(pointer, f"no column {column!r}; there are {', '.join(names[:20])}")
 
 
-def fits(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Say whether the template can be built on these data at all."""
-    return spec.model.template != "cnn" or profile.kind == "image"
-
-
 def _of_model(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    if not fits(spec, profile):
-        yield Problem("/model/template", "cnn takes images; these data are vectors: use mlp or linear")
+    if (refusal := spec.model.refusal(profile)) is not None:
+        yield Problem("/model/template", refusal)
 
 
 def _of_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -120,7 +115,7 @@ def _of_layout(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
 
     A trial whose variables do not fit the rules fails before its first step, so it is said here.
     """
-    if spec.mesh is None:
+    if spec.mesh is None or spec.model.info.layers is None:
         return []
     variants = list(_variants(spec))
     found: dict[Problem, list[str]] = {}
@@ -137,13 +132,9 @@ def _of_layout(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     return list({problem.pointer: problem for problem in reversed(told)}.values())[::-1]
 
 
-SHAPING = frozenset({"units", "layers", "filters", "kernel", "batch_norm"})
-"""Hyperparameters that change which variables there are, or their shapes."""
-
-
 def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec]]:
     searched = spec.search.space if spec.search is not None else ()
-    shaping = [parameter for parameter in searched if parameter.name in SHAPING]
+    shaping = [parameter for parameter in searched if parameter.name in spec.model.info.shaping]
     if not shaping:
         yield "", "", spec
     for parameter in shaping:
@@ -155,11 +146,17 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
     """List what will run but may surprise."""
     of_fit = fit_checks.warnings(spec, profile)
-    found = [*_about_search(spec), *of_fit, *_about_after(spec), *_about_devices(spec)]
+    found = [*_about_model(spec), *_about_search(spec), *of_fit, *_about_after(spec), *_about_devices(spec)]
     if profile is not None and roles_differ(spec, profile):
         sentence = "other roles than the data set's own: memory and layout are known only when it runs"
         found.append(Problem("/data", sentence))
     return found
+
+
+def _about_model(spec: ExperimentSpec) -> Iterator[Problem]:
+    if spec.model.info.layers is None:
+        unknown = "memory is unknown before" + (", and the layout is checked then" if spec.mesh else "")
+        yield Problem("/model/template", f"{spec.model.template} is measured when it is built: {unknown}")
 
 
 def _about_search(spec: ExperimentSpec) -> Iterator[Problem]:

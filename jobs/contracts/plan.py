@@ -1,7 +1,7 @@
 """What an experiment will do and take, before anything runs: a pure function of spec and profile."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jobs.contracts import estimate, space_size
 from jobs.contracts.base import Frozen
-from jobs.contracts.checks import fits, roles_differ, warnings
+from jobs.contracts.checks import roles_differ, warnings
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import MeshSpec
@@ -21,10 +21,10 @@ from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, grid
 from jobs.contracts.space_size import SpaceSize
 from jobs.contracts.summary import Line, summary
+from jobs.contracts.templates.layers import Variable
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
     DeviceMemory,
-    Variable,
     device_shape,
     memory_per_device,
     parameters,
@@ -34,12 +34,11 @@ from jobs.contracts.variables import (
 )
 
 TRIED = 256
-SIZES = frozenset(
-    {"units", "layers", "filters", "kernel", "batch_size", "batch_norm", "optimizer", "ema/momentum"}
+FIT_SIZES = frozenset(
+    {"batch_size", "optimizer", "ema/momentum", "optimizer_args/gradient_accumulation_steps"}
     | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
-    | {"optimizer_args/gradient_accumulation_steps"}
 )
-"""Hyperparameters that change what a device holds."""
+"""Fit fields that change how much memory a device needs, beside the arguments that shape the model."""
 
 
 class Situation(NamedTuple):
@@ -158,7 +157,8 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
 
 def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
     """Say whether the variables can be listed before anything is built."""
-    return fits(spec, profile) and not roles_differ(spec, profile)
+    info = spec.model.info
+    return info.layers is not None and info.takes(profile) and not roles_differ(spec, profile)
 
 
 def _as_json(warning: Problem) -> dict[str, str]:
@@ -225,9 +225,10 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     configuration can be built.
     """
     best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
-    reduced = tuple(_only_extremes(p) for p in (spec.search.space if spec.search is not None else ()))
+    sizing = FIT_SIZES | spec.model.info.shaping
+    reduced = tuple(_only_extremes(p, sizing) for p in (spec.search.space if spec.search is not None else ()))
     for values in islice(grid(reduced), TRIED):
-        sizes = {name: value for name, value in values.items() if name in SIZES}
+        sizes = {name: value for name, value in values.items() if name in sizing}
         try:
             memory = memory_per_device(_with(spec, sizes), profile)
         except (ValidationError, ValueError):
@@ -237,13 +238,13 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     return best
 
 
-def _only_extremes(parameter: Parameter) -> Parameter:
+def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
     """Return the same hyperparameter with nothing between its extremes.
 
     What changes no size keeps its values all the same: children may hang on them.
     """
     values = tuple(extremes(parameter))
-    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in SIZES):
+    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in sizing):
         return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
     return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)
 

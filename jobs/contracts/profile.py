@@ -7,6 +7,8 @@ from pydantic import Field
 from jobs.contracts.base import Frozen
 from jobs.contracts.data import Task
 
+DataKind = Literal["vector", "image"]
+
 
 class Column(Frozen):
     """One column (or one array, for images) with the statistics that a page shows."""
@@ -27,7 +29,7 @@ class Profile(Frozen):
     """Schema, statistics and preview of a dataset version."""
 
     rows: int
-    kind: Literal["vector", "image"]
+    kind: DataKind
     task: Task
     target: str
     features: tuple[str, ...]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from jobs.contracts.augmentation import Augmentation
 from jobs.contracts.base import Frozen
 from jobs.contracts.fit import Ema, FitSpec
-from jobs.contracts.model import TEMPLATES, TemplateModel
+from jobs.contracts.model import TemplateModel
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 
@@ -37,7 +37,7 @@ SEARCHABLE_FIT_FIELDS = _searchable()
 
 def known_names(model: TemplateModel) -> frozenset[str]:
     """Return the hyperparameter names that mean something for this model and its fit."""
-    return frozenset(TEMPLATES[model.template].model_fields) | SEARCHABLE_FIT_FIELDS
+    return frozenset(model.info.arguments.model_fields) | SEARCHABLE_FIT_FIELDS
 
 
 def is_known(name: str, model: TemplateModel) -> bool:

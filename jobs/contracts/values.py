@@ -4,7 +4,6 @@ from typing import Any
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import TEMPLATES
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.search_space import Values
@@ -24,7 +23,7 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     body: dict[str, Any] = spec.to_json()
     fit: dict[str, Any] = body.setdefault("fit", {})
     _choose(fit, values)
-    arguments = TEMPLATES[spec.model.template].model_fields
+    arguments = spec.model.info.arguments.model_fields
     for name, value in values.items():
         if name in arguments:
             body["model"].setdefault("args", {})[name] = value

@@ -1,6 +1,6 @@
-"""Which variables a template will have, how a mesh shards them, what they cost: without Keras.
+"""Lists the variables of a model, how a mesh shards them and how much memory they take, without Keras.
 
-A plan page and the engine read the same list; a test holds it against really built models.
+The plan and the engine read the same list; a test compares it with models that were built.
 """
 
 import math
@@ -11,27 +11,13 @@ from typing import NamedTuple
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
-from jobs.contracts.model import CnnArgs, LinearArgs, MlpArgs, TemplateModel
+from jobs.contracts.model import TemplateModel
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
+from jobs.contracts.templates.layers import FLOAT32, Layer, Shape, Variable, dense, without_variables
 
-Shape = tuple[int, ...]
-FLOAT32 = 4
 SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
 """Optimizer variables a weight, at their default arguments."""
-
-
-class Variable(NamedTuple):
-    """One variable of a model under the path that layout rules match."""
-
-    path: str
-    shape: Shape
-    trainable: bool = True
-
-    @property
-    def bytes(self) -> int:
-        """Return its size; weights stay in float32 under every policy that trains."""
-        return math.prod(self.shape) * FLOAT32
 
 
 class DeviceMemory(NamedTuple):
@@ -48,13 +34,6 @@ class DeviceMemory(NamedTuple):
         return sum(self)
 
 
-class _Layer(NamedTuple):
-    """What a layer adds: its variables and the shape of its output for one row."""
-
-    variables: tuple[Variable, ...]
-    output: Shape
-
-
 def head_units(profile: Profile) -> int:
     """Return the width of the output layer: one probability is enough for two classes."""
     return 1 if profile.task == "binary" else profile.outputs
@@ -65,6 +44,9 @@ def variables(model: TemplateModel, profile: Profile) -> list[Variable]:
 
     Normalization keeps its mean and variance in the layer's configuration, so it has no variables.
     The states of dropout's seed generators (8 bytes each, under paths that Keras counts up) are left out.
+
+    Raises:
+        ValueError: the template does not list its layers.
     """
     return [variable for layer in _layers(model, profile) for variable in layer.variables]
 
@@ -74,59 +56,15 @@ def parameters(model: TemplateModel, profile: Profile) -> int:
     return sum(math.prod(v.shape) for v in variables(model, profile) if v.trainable)
 
 
-def _layers(model: TemplateModel, profile: Profile) -> Iterator[_Layer]:
-    args = model.resolved()
-    width = math.prod(profile.input_shape)
-    yield _Layer((), profile.input_shape)
-    if isinstance(args, MlpArgs):
-        for i in range(1, args.layers + 1):
-            yield from _dense_block(i, width, args.units, dropout=args.dropout, batch_norm=args.batch_norm)
-            width = args.units
-    elif isinstance(args, CnnArgs):
-        blocks = list(_convolutions(args, profile.input_shape))
-        yield from blocks
-        yield from _dense_block(1, math.prod(blocks[-1].output), args.units, dropout=args.dropout)
-        width = args.units
-    elif not isinstance(args, LinearArgs):
-        raise TypeError(f"no list of variables for {type(args).__name__}")
-    yield _dense("output", width, head_units(profile))
-
-
-def _dense(name: str, width: int, units: int) -> _Layer:
-    return _Layer((Variable(f"{name}/kernel", (width, units)), Variable(f"{name}/bias", (units,))), (units,))
-
-
-def _dense_without_bias(name: str, width: int, units: int) -> _Layer:
-    return _Layer((Variable(f"{name}/kernel", (width, units)),), (units,))
-
-
-def _dense_block(
-    i: int, width: int, units: int, *, dropout: float, batch_norm: bool = False
-) -> Iterator[_Layer]:
-    yield (_dense_without_bias if batch_norm else _dense)(f"dense_{i}", width, units)
-    if batch_norm:
-        name = f"batch_norm_{i}"
-        learned = tuple(Variable(f"{name}/{part}", (units,)) for part in ("gamma", "beta"))
-        moving = tuple(
-            Variable(f"{name}/{part}", (units,), trainable=False)
-            for part in ("moving_mean", "moving_variance")
-        )
-        yield _Layer(learned + moving, (units,))
-    yield _Layer((), (units,))
-    if dropout:
-        yield _Layer((), (units,))
-
-
-def _convolutions(args: CnnArgs, image: Shape) -> Iterator[_Layer]:
-    height, width, channels = image if len(image) == 3 else (*image, 1)[:3]
-    for i in range(1, args.layers + 1):
-        kernel = (args.kernel, args.kernel, channels, args.filters)
-        bias = Variable(f"conv_{i}/bias", (args.filters,))
-        yield _Layer((Variable(f"conv_{i}/kernel", kernel), bias), (height, width, args.filters))
-        channels = args.filters
-        if min(height, width) >= 2:
-            height, width = height // 2, width // 2
-            yield _Layer((), (height, width, channels))
+def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
+    if model.info.layers is None:
+        raise ValueError(f"the variables of {model.template} are known only once a model was built")
+    output = profile.input_shape
+    yield without_variables(output)
+    for layer in model.info.layers(model.resolved(), profile):
+        output = layer.output
+        yield layer
+    yield dense("output", math.prod(output), head_units(profile))
 
 
 def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> Shape:

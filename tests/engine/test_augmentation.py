@@ -64,14 +64,13 @@ def test_all_that_can_be_asked_for_is_one_layer_that_compiles(digits):
 
 
 def test_a_kept_model_draws_anew_from_another_seed(digits):
-    from workers.engine.models.augment import start_anew
-    from workers.engine.models.templates import Site
+    from workers.engine.models.width_padding import Widths
 
     prepared = prepared_for(digits, flip="both", zoom=0.1)
     layer = prepared.model.get_layer("augmentation")
     before = [np.asarray(one.generator.state) for one in layer.layers]
     for seed, same in ((1, False), (0, True)):
-        start_anew(prepared.model, Site(seed, prepared.spec.precision, digits.profile))
+        prepared.initial.redraw(seed, Widths())
         after = [np.asarray(one.generator.state) for one in layer.layers]
         assert np.array_equal(after, before) == same
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.variables import Variable
+from jobs.contracts.templates.layers import Variable
 from tests.engine.helpers import spec_of
 from workers.engine.errors import BadLayout
 

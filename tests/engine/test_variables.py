@@ -6,8 +6,8 @@ import pytest
 
 from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.profile import Profile
+from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import (
-    Variable,
     check_layout,
     memory_per_device,
     parameters,

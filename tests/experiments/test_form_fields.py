@@ -3,16 +3,17 @@
 import pytest
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import TEMPLATES
 from jobs.contracts.precision import WILL_NOT_TRAIN
 from jobs.contracts.profile import Profile
 from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.templates.info import TemplateInfo
 from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiment.advice import FORMATS
-from webapp.forms.experiment.rows import BEGINNINGS
+from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, leaves
 from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
-from webapp.forms.experiment.start import starting_spec
+from webapp.forms.experiment.start import fitting, starting_spec
 
 
 def test_every_field_of_the_spec_is_in_the_form_or_exempt_with_a_reason() -> None:
@@ -48,8 +49,9 @@ def test_what_several_kinds_take_means_the_same_to_each(pointer: str) -> None:
 
 
 def test_every_searchable_name_has_a_range_to_begin_with() -> None:
-    arguments = {name for template in TEMPLATES.values() for name in template.model_fields}
-    assert arguments | SEARCHABLE_FIT_FIELDS == set(BEGINNINGS)
+    assert set(FIT_RANGES) == SEARCHABLE_FIT_FIELDS
+    for info in TEMPLATES.values():
+        assert set(info.ranges) == set(info.arguments.model_fields)
 
 
 def test_the_advisor_knows_every_policy_and_its_refusals() -> None:
@@ -59,7 +61,22 @@ def test_the_advisor_knows_every_policy_and_its_refusals() -> None:
 
 
 @pytest.mark.parametrize("profile", [DIGITS, DIABETES, None])
-@pytest.mark.parametrize("template", ["", "mlp", "linear"])
+@pytest.mark.parametrize("template", ["", *TEMPLATES])
 def test_a_new_form_begins_with_a_valid_spec(profile: dict[str, object] | None, template: str) -> None:
     known = Profile.model_validate(profile) if profile else None
     ExperimentSpec.model_validate(starting_spec("digits", 1, known, template))
+
+
+@pytest.mark.parametrize("info", TEMPLATES.values(), ids=list(TEMPLATES))
+def test_a_template_says_of_its_arguments_only_what_they_are(info: TemplateInfo) -> None:
+    arguments = set(info.arguments.model_fields)
+    named = {*info.shaping, *info.searched, *info.shown, *info.traced, info.width, info.head_penalty} - {""}
+    assert named <= arguments
+    assert all(field.title for field in info.arguments.model_fields.values())
+    assert not info.width or info.layers is not None, "widened models need the list of their variables"
+
+
+def test_some_template_suits_all_data() -> None:
+    assert [fitting(Profile.model_validate(profile)).name for profile in (DIGITS, DIABETES)] == ["mlp", "mlp"]
+    large = Profile.model_validate({**DIGITS, "input_shape": (28, 28, 1)})
+    assert fitting(large).name == "cnn"

@@ -11,6 +11,7 @@ from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.contracts.formats.importing import READERS
 from jobs.contracts.problems import Problem
+from jobs.contracts.templates import TEMPLATES
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import Experiment, Project
 from webapp.forms.experiment import advice, rows, start
@@ -125,6 +126,7 @@ def _show(
         "layout_fields": rows.LAYOUT,
         "override_fields": rows.OVERRIDES,
         "objective_fields": rows.OBJECTIVES,
+        "templates": TEMPLATES.values(),
         "formats": advice.FORMATS,
         "import_formats": READERS.items(),
         "known": {

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pydantic.fields import FieldInfo
+
 from webapp.forms.experiment.schema import VARIANTS, Leaf, leaves
 
 WORTH_SAYING = 1000
@@ -98,6 +100,17 @@ def argument(of: str, name: str, label: str, says: str = "", **more: Any) -> Fie
     variant = VARIANTS[of]
     only = tuple(kind for kind, takes in variant.kinds.items() if name in takes.model_fields)
     return Field(f"{variant.arguments}/{name}", label, says, only=only, of=of, **more)
+
+
+def arguments(of: str) -> tuple[Field, ...]:
+    """Return a field for every argument that some kind of the choice at `of` takes, labelled by its class."""
+    found: dict[str, FieldInfo] = {}
+    for takes in VARIANTS[of].kinds.values():
+        found = {**takes.model_fields, **found}
+    return tuple(
+        argument(of, name, about.title or name.replace("_", " ").capitalize(), about.description or "")
+        for name, about in found.items()
+    )
 
 
 @dataclass(frozen=True)

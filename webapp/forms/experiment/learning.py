@@ -1,6 +1,9 @@
 """The steps of the form that say what is learned: data and model."""
 
-from webapp.forms.experiment.description import Field, Group, Section
+import json
+
+from jobs.contracts.templates import TEMPLATES
+from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
 
 F = Field
 
@@ -64,20 +67,19 @@ MODEL = Section(
     "brain",
     "A template and its arguments. What the search space names below is overruled by each trial.",
     (
-        Group("Template", (F("/model/template", "Template", kind="template"),), part="template"),
         Group(
-            "Arguments",
+            "Template",
             (
-                F("/model/args/filters", "Filters", "Of each convolution.", only=("cnn",)),
-                F("/model/args/kernel", "Kernel size", only=("cnn",)),
-                F("/model/args/layers", "Layers", only=("mlp", "cnn")),
-                F("/model/args/units", "Units", "Of each dense layer.", only=("mlp", "cnn")),
-                F("/model/args/dropout", "Dropout", only=("mlp", "cnn")),
-                F("/model/args/activation", "Activation", only=("mlp", "cnn")),
-                F("/model/args/batch_norm", "Batch normalization", only=("mlp",)),
-                F("/model/args/l2", "L2 penalty", only=("linear",)),
+                F(
+                    "/model/template",
+                    "Template",
+                    kind="template",
+                    options=tuple(Option(json.dumps(name), info.label) for name, info in TEMPLATES.items()),
+                ),
             ),
+            part="template",
         ),
+        Group("Arguments", arguments("/model/template")),
     ),
     ("/model",),
 )

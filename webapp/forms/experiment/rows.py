@@ -1,4 +1,4 @@
-"""Rows of the search space, of objectives, of the mesh's layout and of precision overrides; beginnings."""
+"""Rows of the search space, of objectives, of the mesh's layout and of precision overrides; ranges."""
 
 from typing import Any
 
@@ -72,15 +72,7 @@ OVERRIDES = (
     Field("policy", "Policy", spec="/precision/overrides/*/policy"),
 )
 
-BEGINNINGS: dict[str, dict[str, Any]] = {
-    "units": {"kind": "int", "min": 16, "max": 128, "step": 16},
-    "layers": {"kind": "int", "min": 1, "max": 3},
-    "filters": {"kind": "choice", "values": [16, 32, 64]},
-    "kernel": {"kind": "choice", "values": [3, 5]},
-    "dropout": {"kind": "float", "min": 0.0, "max": 0.5, "step": 0.1},
-    "activation": {"kind": "choice", "values": ["relu", "gelu", "silu", "tanh"]},
-    "batch_norm": {"kind": "boolean"},
-    "l2": {"kind": "float", "min": 1e-6, "max": 1e-1, "sampling": "log"},
+FIT_RANGES: dict[str, dict[str, Any]] = {
     "learning_rate": {"kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"},
     "optimizer": {"kind": "choice", "values": ["adam", "rmsprop", "sgd"]},
     "batch_size": {"kind": "choice", "values": [32, 64, 128]},
@@ -126,4 +118,4 @@ BEGINNINGS: dict[str, dict[str, Any]] = {
     "optimizer_args/initial_accumulator_value": {"kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     "optimizer_args/gradient_accumulation_steps": {"kind": "choice", "values": [2, 4, 8]},
 }
-"""A sensible range for each hyperparameter that can be named; a new row begins with it."""
+"""A sensible range for each fit field that can be searched; a new row begins with it."""

@@ -16,10 +16,10 @@ from pydantic_core import PydanticUndefined
 
 from jobs.contracts.evaluation import Holdout, KFold
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import TEMPLATES
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.pruning import PRUNERS
 from jobs.contracts.schedules import KINDS
+from jobs.contracts.templates import TEMPLATES
 
 
 class Variant(NamedTuple):
@@ -30,7 +30,7 @@ class Variant(NamedTuple):
 
 
 VARIANTS: dict[str, Variant] = {
-    "/model/template": Variant("/model/args", TEMPLATES),
+    "/model/template": Variant("/model/args", {name: info.arguments for name, info in TEMPLATES.items()}),
     "/fit/optimizer": Variant("/fit/optimizer_args", ARGUMENTS),
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),

@@ -4,17 +4,17 @@ from typing import Any
 
 from jobs.contracts import measures
 from jobs.contracts.data import Task
-from jobs.contracts.model import TEMPLATES
 from jobs.contracts.profile import Profile
 from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.templates.info import TemplateInfo
 from jobs.models import Dataset, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
 from jobs.states import JobKind
-from webapp.forms.experiment.rows import BEGINNINGS
+from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant
 
-SMALL_IMAGE = 16 * 16
 NEWEST_SEARCHES = 50
 Json = dict[str, Any]
 
@@ -31,11 +31,11 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
     is_regression = profile is not None and profile.task == "regression"
     metric = "val_loss" if is_regression else "val_accuracy"
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
-    template = template if template in TEMPLATES else _fitting(profile)
+    info = TEMPLATES.get(template) or fitting(profile)
     return {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": {"kind": "template", "template": template, "args": _arguments(template)},
+        "model": {"kind": "template", "template": info.name, "args": _arguments(info)},
         "fit": {
             "epochs": 100,
             "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
@@ -48,7 +48,10 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
             "objective": {"metric": metric, "direction": measures.direction(metric)},
             "max_trials": 12,
             "executions_per_trial": 2,
-            "space": [{"name": name, **BEGINNINGS[name]} for name in _searched(template)],
+            "space": [
+                *({"name": name, **info.ranges[name]} for name in info.searched),
+                {"name": "learning_rate", **FIT_RANGES["learning_rate"]},
+            ],
         },
         "after": {
             "retrain": {"top": 3, "epochs_factor": 1.2, "include_validation": True},
@@ -58,24 +61,17 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
     }
 
 
-def _fitting(profile: Profile | None) -> str:
-    if profile is None or profile.kind == "vector":
-        return "mlp"
-    height, width = profile.input_shape[:2]
-    return "mlp" if height * width <= SMALL_IMAGE else "cnn"
+def fitting(profile: Profile | None) -> TemplateInfo:
+    """Return the first template that suits the data."""
+    known = list(TEMPLATES.values())
+    if profile is None:
+        return known[0]
+    return next(info for info in known if info.takes(profile) and info.suits(profile))
 
 
-def _arguments(template: str) -> Json:
-    defaults = TEMPLATES[template]().model_dump(mode="json")  # type: ignore[index]
-    return {
-        name: defaults[name] for name in ("filters", "units", "layers", "dropout", "l2") if name in defaults
-    }
-
-
-def _searched(template: str) -> list[str]:
-    if template == "linear":
-        return ["l2", "learning_rate"]
-    return (["filters"] if template == "cnn" else []) + ["units", "dropout", "learning_rate"]
+def _arguments(info: TemplateInfo) -> Json:
+    defaults = info.arguments().model_dump(mode="json")
+    return {name: defaults[name] for name in info.shown}
 
 
 def context_for_browser(user: User, project: Project) -> Json:
@@ -87,10 +83,15 @@ def context_for_browser(user: User, project: Project) -> Json:
         ],
         "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
-        "beginnings": BEGINNINGS,
+        "fitRanges": FIT_RANGES,
+        "templates": [_template(info) for info in TEMPLATES.values()],
         "searches": _searches(project),
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
     }
+
+
+def _template(info: TemplateInfo) -> Json:
+    return {"name": info.name, "dataKinds": info.data_kinds, "ranges": info.ranges}
 
 
 def _searches(project: Project) -> list[Json]:

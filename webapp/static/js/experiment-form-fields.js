@@ -80,7 +80,10 @@ export class Fields {
       }
       const stopping = spec.fit?.early_stopping;
       if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) stopping.monitor = "val_loss";
-      if (this.sheet.version?.kind === "vector" && spec.model?.template === "cnn") this.setKind(spec, "/model/template", "mlp");
+      const kind = this.sheet.version?.kind;
+      const { template } = this.sheet;
+      if (!kind || !template || template.dataKinds.includes(kind)) return;
+      this.setKind(spec, "/model/template", this.sheet.known.templates.find((one) => one.dataKinds.includes(kind)).name);
     });
   }
 

@@ -134,7 +134,7 @@ export class Rows {
     const kind = input.value;
     this.sheet.edit((spec) => {
       const old = spec.search.space[index];
-      const suggested = this.sheet.known.beginnings[old.name];
+      const suggested = this.sheet.rangeOf(old.name);
       const begin = suggested?.kind === kind ? suggested : this.blank(kind, old);
       const { name, when } = old;
       spec.search.space[index] = { name, ...begin, kind, ...(when === undefined ? {} : { when }) };
@@ -169,7 +169,7 @@ export class Rows {
     if (name === "space" && !chosen) return;
     const hyperparameter = chosen && JSON.parse(chosen);
     const row = name === "space"
-      ? { name: hyperparameter, ...structuredClone(this.sheet.known.beginnings[hyperparameter]) }
+      ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)) }
       : NEW[name](this.sheet);
     if (name === "objectives" && !rows.length) this.leadWith(row);
     else this.sheet.put(LISTS[name], [...rows, row], "rows");

@@ -59,6 +59,16 @@ export class Sheet extends EventTarget {
     return [...Object.keys(this.known.variants["/model/template"].kinds[this.get("/model/template")] ?? {}), ...this.known.fitFields];
   }
 
+  /** The chosen template, undefined while it is none that is known. */
+  get template() {
+    return this.known.templates.find((one) => one.name === this.get("/model/template"));
+  }
+
+  /** A sensible range for a hyperparameter. */
+  rangeOf(name) {
+    return this.template?.ranges[name] ?? this.known.fitRanges[name];
+  }
+
   /** What decides whether a hyperparameter means anything, and under which values: {name, values}, or undefined. */
   takers(name) {
     for (const [pointer, { arguments: place, kinds }] of Object.entries(this.known.variants)) {

@@ -31,7 +31,7 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
     for name in OF_OPTIMIZERS:
         if fit["optimizer_args"].get(name):
             fit["optimizer_args"][name] = "dial"
-    for name in ("dropout", "l2"):
+    for name in spec.model.info.traced:
         if model.get(name):
             model[name] = "dial"
     profile = dataset.profile

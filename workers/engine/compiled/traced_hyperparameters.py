@@ -99,7 +99,9 @@ class Kept:
 
 def dials_of(model: Any) -> tuple[Dial, ...]:
     """Return every dial of a compiled model, in an order that equal models share."""
-    dropouts = [layer for layer in model.layers if isinstance(layer, keras.layers.Dropout) and layer.rate > 0]
+    # by type: a layer derived from Dropout, such as SpatialDropout2D, draws otherwise
+    layers = [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Dropout]
+    dropouts = [layer for layer in layers if layer.rate > 0]
     found: list[Dial] = [Kept(layer) for layer in dropouts if layer.noise_shape is None]
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
     found += [Attribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]

@@ -10,31 +10,29 @@ from typing import Any
 import keras
 
 from jobs.contracts.augmentation import Augmentation
-from workers.engine.models.templates import Site
 
 NAME = "augmentation"
 MODES = {"horizontal": "horizontal", "vertical": "vertical", "both": "horizontal_and_vertical"}
 Range = tuple[float, float]
 
 
-def augmentation(site: Site, asked: Augmentation, span: Range) -> Any | None:
+def augmentation(asked: Augmentation, span: Range) -> Any | None:
     """Return one layer for all that is asked for, None for nothing.
 
     Args:
-        site: of the model; seeds each layer by its name.
         asked: what to vary, and how far.
         span: the smallest and largest pixel of the training part.
     """
-    layers = list(_layers(site, asked, span))
+    layers = list(_layers(asked, span))
     for layer in layers:
         layer.supports_jit = True  # Keras says no to some for TensorFlow's sake; JAX compiles them all
     return keras.layers.Pipeline(layers, name=NAME) if layers else None
 
 
-def _layers(site: Site, asked: Augmentation, span: Range) -> Iterator[Any]:
+def _layers(asked: Augmentation, span: Range) -> Iterator[Any]:
     def common(name: str) -> dict[str, Any]:
         # float32 under any policy: the raw pixels come before the normalization
-        return {"name": f"random_{name}", "dtype": "float32", "seed": site.seed_of(f"random_{name}")}
+        return {"name": f"random_{name}", "dtype": "float32"}
 
     moved = {"fill_mode": "nearest"}
     of = keras.layers
@@ -58,8 +56,6 @@ def lasting(model: Any) -> list[Any]:
     return [variable for variable in model.variables if id(variable) not in passing]
 
 
-def start_anew(model: Any, site: Site) -> None:
-    """Let a built model draw as a fresh build with the seed of `site` would."""
-    for layer in model.layers:
-        for one in layer.layers if layer.name == NAME else ():
-            one.generator.state.assign([site.seed_of(one.name), 0])
+def seeded_layers(model: Any) -> list[Any]:
+    """Return the layers of `model` that are seeded by their names: of the augmentation, each part is."""
+    return [part for layer in model.layers for part in (layer.layers if layer.name == NAME else [layer])]

@@ -1,5 +1,6 @@
 """Builds and compiles a Keras model from a spec and the rows it will train on."""
 
+import pkgutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,18 +8,17 @@ import keras
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import LinearArgs
 from jobs.contracts.profile import Profile
 from jobs.contracts.signature import Signature, TensorSpec
 from jobs.contracts.variables import head_units
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
-from workers.engine.models.augment import augmentation
-from workers.engine.models.initializers import as_keras
+from workers.engine.models.augment import augmentation, seeded_layers
+from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.precision import scale_loss
-from workers.engine.models.templates import TEMPLATES, Site
+from workers.engine.models.templates.site import Site
 
 ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigmoid", "regression": "linear"}
 
@@ -66,6 +66,16 @@ def build(
 ) -> Any:
     """Return the functional model `m_<name>`, not compiled: raw inputs to final predictions.
 
+    See `build_restartable`, which also returns how it starts from another seed.
+    """
+    return build_restartable(spec, profile, scaling, name=name, seed=seed, augmented=augmented)[0]
+
+
+def build_restartable(
+    spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int, augmented: bool = False
+) -> tuple[Any, InitialValues]:
+    """Return the functional model `m_<name>`, not compiled, and where its variables start.
+
     `augmented` models vary their input in training mode, as the spec says; saved ones never do.
 
     Input (rows, *profile.input_shape) float32 as stored. Output float32: class probabilities
@@ -75,21 +85,31 @@ def build(
     Raises:
         BadSpec: the template or the augmentation does not fit the data.
     """
-    site = Site(seed, spec.precision, profile)
-    args = spec.model.resolved()
+    with keras.StatelessScope():  # variables get their values when it is left
+        model = _assemble(spec, profile, scaling, name, augmented=augmented)
+        start = InitialValues(seeded_layers(model))
+        start.set_up(seed)
+    return model, start
+
+
+def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: str, *, augmented: bool) -> Any:
+    info, args = spec.model.info, spec.model.resolved()
+    if (refusal := spec.model.refusal(profile)) is not None:
+        raise BadSpec(refusal)
+    site = Site(spec.precision, profile, args)
     inputs = keras.Input(profile.input_shape, name="input", dtype="float32")
     normalize = keras.layers.Normalization(
         mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **site.named("normalize")
     )
     varied = _augmented(site, spec, scaling, inputs) if augmented else inputs
-    x = TEMPLATES[type(args)](site, args, normalize(varied))
-    penalty = keras.regularizers.L2(args.l2) if isinstance(args, LinearArgs) and args.l2 else None
+    features = pkgutil.resolve_name(info.builder)(site, args, normalize(varied))
+    penalty = getattr(args, info.head_penalty) if info.head_penalty else 0
     outputs = keras.layers.Dense(
         head_units(profile),
         activation=ACTIVATIONS[profile.task],
-        kernel_regularizer=penalty,
-        **site.weights("output"),
-    )(x)
+        kernel_regularizer=keras.regularizers.L2(penalty) if penalty else None,
+        **site.named("output"),
+    )(features)
     if scaling.y_mean is not None and scaling.y_variance is not None:
         outputs = keras.layers.Normalization(
             mean=scaling.y_mean.tolist(),
@@ -97,9 +117,7 @@ def build(
             invert=True,
             **site.named("target_scale"),
         )(outputs)
-    model = keras.Model(inputs, outputs, name=f"m_{name}")
-    as_keras(model)
-    return model
+    return keras.Model(inputs, outputs, name=f"m_{name}")
 
 
 def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) -> Any:
@@ -108,7 +126,7 @@ def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) 
         return inputs
     if site.profile.kind != "image":
         raise BadSpec("augmentation varies images; these data are vectors")
-    layer = augmentation(site, asked, scaling.x_range)
+    layer = augmentation(asked, scaling.x_range)
     return inputs if layer is None else layer(inputs)
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.variables import Variable, check_layout
+from jobs.contracts.templates.layers import Variable
+from jobs.contracts.variables import check_layout
 from workers.engine.errors import BadLayout, BadSpec
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import CnnArgs, MlpArgs
 from jobs.contracts.profile import Profile
 from jobs.contracts.variables import parameters, variables
 from workers.engine.data.table import Array
@@ -78,14 +77,15 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
         profile: of the data set.
         rows: how many an epoch trains on.
     """
-    args, search = spec.model.resolved(), spec.search
-    if not isinstance(args, MlpArgs | CnnArgs) or search is None or spec.mesh is not None:
+    argument, search = spec.model.info.width, spec.search
+    if not argument or search is None or spec.mesh is not None:
         return spec
-    grids = [parameter.grid() for parameter in search.space if parameter.name == "units"]
-    widest = max((int(value) for grid in grids for value in grid), default=args.units)
-    if not args.units < widest <= SURPLUS * args.units:
+    width = getattr(spec.model.resolved(), argument)
+    grids = [parameter.grid() for parameter in search.space if parameter.name == argument]
+    widest = max((int(value) for grid in grids for value in grid), default=width)
+    if not width < widest <= SURPLUS * width:
         return spec
-    wide = spec.model.model_copy(update={"args": {**spec.model.args, "units": widest}})
+    wide = spec.model.model_copy(update={"args": {**spec.model.args, argument: widest}})
     step, exact = (6 * spec.fit.batch_size * parameters(model, profile) for model in (wide, spec.model))
     steps = math.ceil(rows / spec.fit.batch_size) * spec.fit.epochs
     trainings = search.max_trials * search.executions_per_trial / max(map(len, grids))
@@ -95,6 +95,8 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
 
 def widths_of(spec: ExperimentSpec, profile: Profile) -> Widths:
     """Return the shapes that a model of `spec` shall have, however wide it was built."""
+    if not spec.model.info.width:
+        return Widths()
     return Widths({variable.path: variable.shape for variable in variables(spec.model, profile)})
 
 

@@ -7,7 +7,7 @@ spec says. So a shape is built, traced and compiled once in a runner's life.
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import keras
 
@@ -18,9 +18,8 @@ from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.traced_hyperparameters import OF_OPTIMIZERS
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
-from workers.engine.models import augment
 from workers.engine.models.optimizer import make_optimizer
-from workers.engine.models.templates import Site, start_anew
+from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
 from workers.engine.training.prepare import Prepared, prepare, weights_of
@@ -31,13 +30,20 @@ MOST_BYTES = 256 << 20
 
 @dataclass
 class _Kept:
+    """A built model with the values of those variables that start alike for every seed."""
+
     prepared: Prepared
-    model: list[Array]
+    fixed: list[Array]
     optimizer: list[Array]
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Self:
+        return cls(prepared, values(prepared.initial.fixed), values(prepared.model.optimizer.variables))
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in [*self.model, *self.optimizer])
+        variables = [*self.prepared.model.variables, *self.prepared.model.optimizer.variables]
+        return sum(int(variable.value.nbytes) for variable in variables)
 
 
 class Stock:
@@ -77,8 +83,9 @@ class Stock:
         key = program_key(built, dataset, rows)
         if key not in self._kept:
             prepared = prepare(built, dataset, rows, name=name, seed=seed)
-            optimizer = values(prepared.model.optimizer.variables)
-            self._kept[key] = _Kept(prepared, values(prepared.model.variables), optimizer)
+            if not prepared.initial.complete:
+                return prepared
+            self._kept[key] = _Kept.of(prepared)
             self._drop_oldest()
         self._kept.move_to_end(key)
         return _anew(self._kept[key], spec, dataset, rows, seed)
@@ -94,11 +101,10 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
     """Return a kept model as if it had just been built for `spec` and `seed`."""
     prepared = kept.prepared
     model = prepared.model
-    assign(model.variables, kept.model)
     widths = widths_of(spec, dataset.profile)
-    site = Site(seed, spec.precision, dataset.profile)
-    start_anew(model, site, spec.model.resolved(), widths)
-    augment.start_anew(model, site)
+    assign(prepared.initial.fixed, kept.fixed)
+    prepared.initial.redraw(seed, widths)
+    set_traced(model, spec.model.info, spec.model.resolved())
     optimizer = model.optimizer
     assign(optimizer.variables, kept.optimizer)
     _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit, prepared.batches.steps))

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import variables
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
@@ -16,7 +17,14 @@ from workers.engine.data.batches import Batches, batch_size_for, row_weights
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
-from workers.engine.models.build import Scaling, build, compile_model, measure_scaling
+from workers.engine.models.build import (
+    Scaling,
+    build,
+    build_restartable,
+    compile_model,
+    measure_scaling,
+)
+from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.width_padding import Widths
@@ -37,6 +45,7 @@ class Prepared:
     scaling: Scaling
     spec: ExperimentSpec
     dataset: Dataset
+    initial: InitialValues
     program: Program | None = None
     """None where only Keras' `fit` will do: on a mesh."""
     widths: Widths = field(default_factory=Widths)
@@ -76,16 +85,19 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     """Build and compile a model for training on `rows`, under the spec's mesh and precision.
 
     Raises:
-        BadLayout: the layout does not fit the model; said before a device is touched.
+        BadLayout: the layout does not fit the model.
         BadSpec: the spec asks for what these data or this process cannot give.
     """
     keras.backend.clear_session(free_memory=False)
     gc.collect()  # a warm runner has built models before: let go of their compiled steps
     keras.utils.set_random_seed(seed)
-    use_mesh(spec.mesh, variables(spec.model, dataset.profile), spec.fit.batch_size)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
-    model = build(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
+    if spec.mesh is not None:
+        use_mesh(spec.mesh, _variables(spec, dataset, scaling), spec.fit.batch_size)
+    else:
+        use_mesh(None, [], spec.fit.batch_size)
+    model, initial = build_restartable(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = Batches(
         x=x,
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
@@ -98,7 +110,19 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     program = None
     if spec.mesh is None:
         program = Program(model, next(batches.draw(1)), program_key(spec, dataset, rows))
-    return Prepared(model, batches, scaling, spec, dataset, program)
+    return Prepared(model, batches, scaling, spec, dataset, initial, program)
+
+
+def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list[Variable]:
+    """List the variables that a layout is checked against; where no formula gives them, of a built model."""
+    if spec.model.info.layers is not None:
+        return variables(spec.model, dataset.profile)
+    use_mesh(None, [], 1)
+    model = build(spec, dataset.profile, scaling, name="variables", seed=0)
+    trainable = {variable.path for variable in model.trainable_variables}
+    listed = [Variable(v.path, tuple(v.shape), v.path in trainable) for v in model.weights]
+    keras.backend.clear_session(free_memory=False)
+    return listed
 
 
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:

@@ -1,0 +1,58 @@
+"""Lists the variables and output shapes of common layers without Keras, as Keras would make them."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+FLOAT32 = 4
+
+
+class Variable(NamedTuple):
+    """One variable of a model under the path that layout rules match."""
+
+    path: str
+    shape: Shape
+    trainable: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Return its size; weights stay in float32 under every policy that trains."""
+        return math.prod(self.shape) * FLOAT32
+
+
+class Layer(NamedTuple):
+    """The variables of a layer, and the shape of its output for one row."""
+
+    variables: tuple[Variable, ...]
+    output: Shape
+
+
+def dense(name: str, inputs: int, units: int, *, bias: bool = True) -> Layer:
+    """Return the dense layer `name`."""
+    kernel = Variable(f"{name}/kernel", (inputs, units))
+    return Layer((kernel, Variable(f"{name}/bias", (units,))) if bias else (kernel,), (units,))
+
+
+def batch_normalization(name: str, units: int) -> Layer:
+    """Return the batch normalization `name` over the last axis."""
+    learned = [Variable(f"{name}/{part}", (units,)) for part in ("gamma", "beta")]
+    moving = [Variable(f"{name}/{part}", (units,), False) for part in ("moving_mean", "moving_variance")]
+    return Layer((*learned, *moving), (units,))
+
+
+def without_variables(output: Shape) -> Layer:
+    """Return a layer that has no variables: an activation, a pooling, a dropout."""
+    return Layer((), output)
+
+
+def dense_block(
+    i: int, inputs: int, units: int, *, dropout: float, batch_norm: bool = False
+) -> Iterator[Layer]:
+    """List Dense → batch normalization? → activation → dropout?, the i-th of its kind."""
+    yield dense(f"dense_{i}", inputs, units, bias=not batch_norm)
+    if batch_norm:
+        yield batch_normalization(f"batch_norm_{i}", units)
+    yield without_variables((units,))
+    if dropout:
+        yield without_variables((units,))

@@ -1,0 +1,27 @@
+"""The template `linear`: nothing between the input and the output layer."""
+
+from pydantic import Field
+
+from jobs.contracts.base import Frozen
+from jobs.contracts.templates.info import TemplateInfo
+
+
+class LinearArgs(Frozen):
+    """Normalized vector → head."""
+
+    l2: float = Field(default=0.0, ge=0, title="L2 penalty")
+
+
+INFO = TemplateInfo(
+    name="linear",
+    label="Linear model",
+    help="one dense layer: the baseline to beat",
+    arguments=LinearArgs,
+    builder="workers.engine.models.templates.linear:linear",
+    ranges={"l2": {"kind": "float", "min": 1e-6, "max": 1e-1, "sampling": "log"}},
+    searched=("l2",),
+    shown=("l2",),
+    layers=lambda args, profile: (),
+    traced=frozenset({"l2"}),
+    head_penalty="l2",
+)

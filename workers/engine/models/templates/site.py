@@ -1,0 +1,60 @@
+"""What a template's function gets beside its arguments and its input.
+
+Layer names are fixed (`dense_1`, `conv_2`, `output` …), since layout rules and precision overrides name them.
+Every layer is a built-in one, so any process loads the saved model in safe mode. Templates pass no seeds:
+`initial_values` seeds every layer by its name.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from jobs.contracts.base import Frozen
+from jobs.contracts.precision import PrecisionSpec
+from jobs.contracts.profile import Profile
+from jobs.contracts.templates.info import TemplateInfo
+from workers.engine.models.precision import policy_of
+
+RATE_ARGUMENT = "rate_argument"
+"""The attribute of a Dropout layer that names the argument that its rate is."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every layer of one model has in common.
+
+    Attributes:
+        precision: which dtype policy each layer has.
+        profile: of the data.
+        args: of the template, resolved.
+    """
+
+    precision: PrecisionSpec
+    profile: Profile
+    args: Frozen
+
+    def named(self, name: str) -> dict[str, Any]:
+        """Return the name and dtype arguments of the layer `name`."""
+        return {"name": name, "dtype": policy_of(name, self.precision)}
+
+    def dropout(self, name: str, argument: str = "dropout") -> Any:
+        """Return the Dropout layer `name`, whose rate is an argument that the template declares as traced."""
+        layer = keras.layers.Dropout(getattr(self.args, argument), **self.named(name))
+        setattr(layer, RATE_ARGUMENT, argument)
+        return layer
+
+
+def set_traced(model: Any, info: TemplateInfo, args: Frozen) -> None:
+    """Give the layers of a built model the rates and the penalty that `args` ask for.
+
+    Args:
+        model: built from arguments that differ from `args` in `info.traced` alone.
+        info: of its template.
+        args: resolved.
+    """
+    for layer in model._flatten_layers(include_self=False):
+        if argument := getattr(layer, RATE_ARGUMENT, ""):
+            layer.rate = getattr(args, argument)
+    if info.head_penalty and (penalty := model.get_layer("output").kernel_regularizer) is not None:
+        penalty.l2 = getattr(args, info.head_penalty)
