@@ -20,10 +20,10 @@ import keras_tuner
 import optuna
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Values, sample
 from jobs.contracts.suggest import SuggestRequest, TrialRow
-from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.keras_tuner_bayesian import to_config, to_oracle
 from workers.engine.search.suggest import suggest
 
@@ -75,7 +75,7 @@ def rows_for(search: SearchSpec, size: int) -> tuple[TrialRow, ...]:
         }
         if number > size - 4:
             row |= {"state": "running", "score": None}
-        elif search.algorithm in RUNGS:
+        elif search.info.has_rungs:
             rung = min(int(-math.log(1 - rng.random(), 3)), len(LADDER) - 1)
             row |= {"state": "paused", "rung": rung, "epochs": LADDER[rung], "bracket": number // 500}
             row["rungs"] = tuple(loss(values) + 1 / epochs for epochs in LADDER[: rung + 1])
@@ -86,7 +86,7 @@ def rows_for(search: SearchSpec, size: int) -> tuple[TrialRow, ...]:
 def ours(algorithm: str, size: int) -> Callable[[], object]:
     search = spec(algorithm)
     request = SuggestRequest(search=search, trials=rows_for(search, size), count=1)
-    return lambda: suggest(request, ALGORITHMS)
+    return lambda: suggest(request)
 
 
 def parsing(size: int) -> Callable[[], object]:

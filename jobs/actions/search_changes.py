@@ -203,7 +203,7 @@ def _withdrawable(job: Job) -> QuerySet[Trial]:
 
 
 def _inside(search: SearchSpec, trial: Trial) -> bool:
-    return holds(search.space, trial.values, on_grid=search.algorithm == "grid")
+    return holds(search.space, trial.values, on_grid=search.info.enumerates_grid)
 
 
 def _withdraw(trial: Trial) -> Event:

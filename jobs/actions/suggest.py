@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Q
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
 from jobs.contracts.narrowing import holds
-from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Values, check_values
 from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
@@ -23,10 +23,6 @@ from jobs.states import FINAL, TRIAL_FINAL, Desired, JobKind, TrialState
 LEASE_SECONDS = 60.0
 
 MOST_AT_ONCE = 1000
-
-WITHOUT_RESULTS = frozenset({"random", "grid", "hyperband"})
-"""Algorithms whose next trials do not hang on what became of the others: these can be made ahead."""
-
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """What a trial that is answered takes over from the executions of the one that answers."""
@@ -65,7 +61,7 @@ def _room(root: Job, search: SearchSpec) -> int:
     algorithms that need no results also fill a queue for each of these slots, anew when half of it is gone.
     """
     lanes = _lanes(root, search)
-    if search.algorithm in WITHOUT_RESULTS and (each := batches.fill(root)) is not None:
+    if not search.info.needs_results and (each := batches.fill(root)) is not None:
         ahead, waiting = lanes * each, root.trials.waiting().count()
         return ahead - waiting if 2 * waiting <= ahead else 0
     # While a search runs, what is paused waits at a rung and takes no slot.
@@ -84,7 +80,7 @@ def _lanes(root: Job, search: SearchSpec) -> int:
 def _wanted(root: Job, search: SearchSpec) -> int:
     """Return how many suggestions could be taken now. With rungs, trials go on after all are made."""
     room = _room(root, search)
-    if search.algorithm in RUNGS:
+    if search.info.has_rungs:
         return room
     return min(room, outcomes.trials_planned(root) - root.trials.filter(source="algorithm").count())
 
@@ -92,9 +88,9 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 def is_over(root: Job, search: SearchSpec) -> bool:
     """Say whether no further suggestion will ever come."""
     if root.payload.get(EXHAUSTED):
-        return search.algorithm not in RUNGS or not _waits(root)  # one that was run again may wait
+        return not search.info.has_rungs or not _waits(root)  # one that was run again may wait
     made = root.trials.filter(source="algorithm").count()
-    return search.algorithm not in RUNGS and made >= outcomes.trials_planned(root)
+    return not search.info.has_rungs and made >= outcomes.trials_planned(root)
 
 
 def _waits(root: Job) -> bool:
@@ -157,7 +153,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
         scores = outcomes.scores_of(root.trials.all(), search.objectives)
         trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
     if outcomes.BEYOND in root.payload:
-        on_grid = search.algorithm == "grid"
+        on_grid = search.info.enumerates_grid
         trials = [t | {"inside": holds(search.space, t["values"], on_grid=on_grid)} for t in trials]
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),

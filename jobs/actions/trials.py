@@ -11,7 +11,6 @@ from jobs.actions import audit, experiments, suggest
 from jobs.actions.transition import move_trial
 from jobs.contracts.after import AfterSpec, Retrain
 from jobs.contracts.problems import Problem, escaped, first
-from jobs.contracts.search import RUNGS
 from jobs.contracts.search_space import Values, value_faults
 from jobs.contracts.values import apply_values
 from jobs.errors import BadInput, Conflict, StaleState
@@ -161,7 +160,7 @@ def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[
         raise BadInput(message, [Problem("/epochs", message)])
     spec = root.revision.spec if root.revision is not None else None
     if spec is not None and spec.search is not None:
-        if spec.search.algorithm in RUNGS and epochs <= spec.fit.epochs:
+        if spec.search.info.has_rungs and epochs <= spec.fit.epochs:
             message = f"{spec.search.algorithm} decides on the first {spec.fit.epochs} epochs: give more"
             raise BadInput(message, [Problem("/epochs", message)])
         try:

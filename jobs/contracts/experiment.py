@@ -14,6 +14,7 @@ from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.model import ModelSpec
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
+from jobs.contracts.rungs import RungOptions
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.searchable import is_known, known_names
 
@@ -53,7 +54,7 @@ class ExperimentSpec(Frozen):
     @model_validator(mode="after")
     def _rungs_lie_within_a_training(self) -> Self:
         options = self.search.options if self.search is not None else None
-        for name in ("min_epochs", "max_epochs") if options is not None else ():
+        for name in ("min_epochs", "max_epochs") if isinstance(options, RungOptions) else ():
             epochs = getattr(options, name)
             if epochs is not None and epochs > self.fit.epochs:
                 raise ValueError(

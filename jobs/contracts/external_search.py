@@ -5,9 +5,10 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.base import Frozen
 from jobs.contracts.hyperparameters import FixedParameter, FloatParameter, IntParameter
-from jobs.contracts.search import RUNGS, Algorithm, Direction, Objective, SearchSpec
+from jobs.contracts.search import Algorithm, Direction, Objective, SearchSpec
 from jobs.contracts.search_space import Parameter, Space, Value, Values, check_space
 from jobs.contracts.space_size import grid_size
 
@@ -39,7 +40,7 @@ class OutsideSearch(Frozen):
     @field_validator("algorithm")
     @classmethod
     def _starts_from_nothing(cls, algorithm: Algorithm) -> Algorithm:
-        if algorithm in RUNGS:  # nothing can tell a script of KerasTuner to go on with a trial
+        if ALGORITHMS[algorithm].has_rungs:  # nothing can tell a script of KerasTuner to go on with a trial
             raise ValueError(f"{algorithm} lets trials go on from checkpoints, which outside scripts cannot")
         return algorithm
 
@@ -76,7 +77,7 @@ class OutsideSearch(Frozen):
 
     def planned(self) -> int:
         """Return how many trials the algorithm will make."""
-        finite = self.algorithm == "grid" and self.space
+        finite = ALGORITHMS[self.algorithm].enumerates_grid and self.space
         return min(self.max_trials, grid_size(self.space)) if finite else self.max_trials
 
     def grown(self, found: Iterable[Parameter]) -> Self:

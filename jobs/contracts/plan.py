@@ -282,7 +282,7 @@ def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any
 
 
 def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
-    if search.algorithm == "grid" and search.max_trials < space.grid:
+    if search.info.enumerates_grid and search.max_trials < space.grid:
         size, first = space.formatted(space.grid), search.max_trials
         sentence = f"the grid has {size} configurations; only the first {first} are tried"
         yield Problem("/search/max_trials", sentence)

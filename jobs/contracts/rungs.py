@@ -16,11 +16,19 @@ from jobs.contracts.base import Frozen
 class RungOptions(Frozen):
     """How trials are halved: one in `factor` goes on from a rung; `max_epochs` defaults to `fit.epochs`."""
 
-    factor: int = Field(default=3, ge=2, le=10)
-    min_epochs: int = Field(default=1, ge=1, le=100_000)
-    max_epochs: int | None = Field(default=None, ge=1, le=100_000)
+    factor: int = Field(
+        default=3, ge=2, le=10, title="Factor", description="One trial in so many goes on from a rung."
+    )
+    min_epochs: int = Field(default=1, ge=1, le=100_000, title="First rung after", description="Epochs.")
+    max_epochs: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        title="Last rung after",
+        description="Epochs; those of the training if left open.",
+    )
     iterations: int = Field(
-        default=1, ge=1, le=1000, description="how often hyperband goes through its brackets"
+        default=1, ge=1, le=1000, title="Rounds", description="How often Hyperband goes through its brackets."
     )
 
     def ladder(self, epochs: int) -> tuple[int, ...]:

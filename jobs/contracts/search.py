@@ -1,28 +1,24 @@
 """How a search chooses and runs its trials."""
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.algorithms.info import AlgorithmInfo
 from jobs.contracts.base import Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
 from jobs.contracts.pruning import Pruner
-from jobs.contracts.rungs import Bracket, RungOptions, brackets, epochs_of, halved
+from jobs.contracts.rungs import Bracket, RungOptions, epochs_of
 from jobs.contracts.search_space import Space, check_space
 from jobs.contracts.space_size import grid_size
 
 Direction = Literal["min", "max"]
-Algorithm = Literal["random", "grid", "bayesian", "hyperband", "asha", "tpe", "keras_tuner_bayesian"]
 Duplicates = Literal["replace", "answer", "train"]
-
-RUNGS: frozenset[Algorithm] = frozenset({"hyperband", "asha"})
-"""Algorithms that train a little, compare, and let only the best go on."""
-
-SEVERAL_OBJECTIVES: frozenset[Algorithm] = frozenset({"random", "grid", "tpe"})
-"""Algorithms that can weigh several objectives; the others need one order among trials."""
-
-LEARNS_FROM_EARLIER: frozenset[Algorithm] = frozenset({"bayesian", "tpe"})
-"""Algorithms that use the trials of `warm_start`; the others do not look at scores of other searches."""
+if TYPE_CHECKING:
+    Algorithm = str
+else:  # the names of the table; a type checker cannot compute them
+    Algorithm = Literal[tuple(ALGORITHMS)]
 
 
 class Objective(Frozen):
@@ -63,7 +59,7 @@ class SearchSpec(Frozen):
     """
 
     algorithm: Algorithm = "random"
-    options: RungOptions | None = Field(default=None, description="of hyperband and asha alone")
+    options: SerializeAsAny[Frozen] | None = Field(default=None, description="of the algorithm's own class")
     objective: Objective = Objective()
     objectives: tuple[Objective, ...] | None = Field(default=None, min_length=2, max_length=4)
     max_trials: int = Field(default=20, ge=1, le=100_000)
@@ -83,9 +79,20 @@ class SearchSpec(Frozen):
         check_space(space)
         return space
 
+    @field_validator("options", mode="before")
+    @classmethod
+    def _options_are_of_the_algorithm(cls, options: Any, found: ValidationInfo) -> Frozen | None:
+        if options is None or "algorithm" not in found.data:
+            return None
+        info = ALGORITHMS[found.data["algorithm"]]
+        if info.options is None:
+            able = " and ".join(other.name for other in ALGORITHMS.values() if other.options is not None)
+            raise ValueError(f"options are for {able}; {info.name} takes none")
+        return info.options.model_validate(options)
+
     @model_validator(mode="after")
     def _grid_is_finite(self) -> Self:
-        if self.algorithm == "grid" and grid_size(self.space) >= 1_000_000:
+        if self.info.enumerates_grid and grid_size(self.space) >= 1_000_000:
             raise ValueError("this grid has a million configurations or more; give steps or use random")
         return self
 
@@ -93,21 +100,17 @@ class SearchSpec(Frozen):
     def _pruner_has_something_to_decide(self) -> Self:
         if self.pruner is None:
             return self
-        if self.algorithm in RUNGS:
+        if self.info.has_rungs:
             raise ValueError(f"pruner must be absent: {self.algorithm} itself decides how long trials train")
         if self.objectives is not None:
             raise ValueError("pruner must be absent: it weighs one objective, and there are several")
         return self
 
     @model_validator(mode="after")
-    def _rungs_are_for_those_who_climb(self) -> Self:
-        if self.algorithm not in RUNGS:
-            if self.options is not None:
-                raise ValueError(f"options are for hyperband and asha; {self.algorithm} takes none")
+    def _rungs_decide_alone(self) -> Self:
+        if not self.info.has_rungs:
             return self
         options = self.rung_options()
-        if self.algorithm == "asha" and options.iterations > 1:
-            raise ValueError("options.iterations is for hyperband: asha has no brackets to go through again")
         if options.max_epochs is not None and options.min_epochs > options.max_epochs:
             raise ValueError(f"options.min_epochs {options.min_epochs} is above max {options.max_epochs}")
         if self.duplicates == "answer":
@@ -134,20 +137,40 @@ class SearchSpec(Frozen):
             raise ValueError("objective must be the first of objectives, or be left out")
         if len({objective.metric for objective in self.objectives}) < len(self.objectives):
             raise ValueError("objectives name a metric twice")
-        if self.algorithm not in SEVERAL_OBJECTIVES:
-            able = ", ".join(sorted(SEVERAL_OBJECTIVES))
+        if not self.info.several_objectives:
+            able = ", ".join(sorted(info.name for info in ALGORITHMS.values() if info.several_objectives))
             raise ValueError(
                 f"objectives must be one under {self.algorithm}, which puts trials in one order; use {able}"
             )
         return self
 
+    @property
+    def info(self) -> AlgorithmInfo:
+        """Return the algorithm's entry in the table."""
+        return ALGORITHMS[self.algorithm]
+
     def ranked_by(self) -> tuple[Objective, ...]:
         """Return every objective, the leading one first."""
         return self.objectives or (self.objective,)
 
+    def options_as[T: Frozen](self, kind: type[T]) -> T:
+        """Return the algorithm's options, given or by default.
+
+        Raises:
+            TypeError: they are of another class than `kind`.
+        """
+        options = self.options or (self.info.options() if self.info.options is not None else None)
+        if not isinstance(options, kind):
+            raise TypeError(f"{self.algorithm} has no {kind.__name__}")
+        return options
+
     def rung_options(self) -> RungOptions:
-        """Return the options of an algorithm with rungs, given or by default."""
-        return self.options or RungOptions()
+        """Return the options of an algorithm with rungs.
+
+        Raises:
+            TypeError: the algorithm has no rungs.
+        """
+        return self.options_as(RungOptions)
 
     def trials_planned(self, epochs: int) -> int:
         """Return how many trials will run: a grid or all brackets may be smaller than `max_trials`.
@@ -155,9 +178,9 @@ class SearchSpec(Frozen):
         Args:
             epochs: of a whole training, `fit.epochs`.
         """
-        if self.algorithm == "grid":
+        if self.info.enumerates_grid:
             return min(self.max_trials, grid_size(self.space))
-        if self.algorithm == "hyperband":
+        if self.info.has_rungs:
             return sum(bracket.sizes[0] for bracket in self.brackets(epochs))
         return self.max_trials
 
@@ -170,14 +193,13 @@ class SearchSpec(Frozen):
         return [self.evaluation.turn(execution) for execution in range(1, self.trainings() + 1)]
 
     def brackets(self, epochs: int) -> list[Bracket]:
-        """Return what of the search is halved together; of asha, what is to be expected."""
-        options = self.rung_options()
-        if self.algorithm == "hyperband":
-            return brackets(options, epochs, self.max_trials)
-        return [halved(options.ladder(epochs), self.max_trials, options.factor)]
+        """Return the brackets that the search will fill; none where the algorithm has no rungs."""
+        if self.info.brackets is None:
+            return []
+        return self.info.brackets(self.rung_options(), epochs, self.max_trials)
 
     def epochs_planned(self, epochs: int) -> int:
         """Return how many epochs one execution of every trial comes to, if nothing stops early."""
-        if self.algorithm in RUNGS:
+        if self.info.has_rungs:
             return sum(epochs_of(bracket) for bracket in self.brackets(epochs))
         return self.trials_planned(epochs) * epochs

@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any, NamedTuple
 
-from jobs.contracts.search import RUNGS
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.models import Trial, TrialDecision
 from jobs.queries import outcomes
 
@@ -62,9 +62,10 @@ def of(trial: Trial) -> list[Decision]:
 
 def _read(row: TrialDecision) -> Decision:
     saw: dict[str, Any] = row.saw
+    has_rungs = row.rule in ALGORITHMS and ALGORITHMS[row.rule].has_rungs  # some pruners are named so too
     return Decision(
         rule=row.rule,
-        rung=row.rung if row.rule in RUNGS else None,  # pruners of these names have rungs as well
+        rung=row.rung if has_rungs else None,
         epoch=row.epoch,
         value=row.value,
         threshold=saw.get("cutoff"),
@@ -82,7 +83,7 @@ def place(trial: Trial) -> Place | None:
     """
     search = outcomes.search_of(trial.job)
     revision = trial.job.revision
-    if revision is None or search.algorithm not in RUNGS or trial.epochs is None:
+    if revision is None or not search.info.has_rungs or trial.epochs is None:
         return None
     brackets = search.brackets(revision.spec.fit.epochs)
     if trial.bracket >= len(brackets):

@@ -10,7 +10,7 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 from jobs.contracts.chosen_trials import Pooled
 from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.pareto import fronts
-from jobs.contracts.search import RUNGS, Objective, SearchSpec
+from jobs.contracts.search import Objective, SearchSpec
 from jobs.contracts.search_space import Space
 from jobs.errors import Conflict
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
@@ -96,7 +96,7 @@ def trials_planned(root: Job) -> int:
         return outside_of(root).planned()
     search = search_of(root)
     planned = search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
-    if search.algorithm == "grid":  # trials outside the grid are none of its points
+    if search.info.enumerates_grid:  # trials outside the grid are none of its points
         return min(search.max_trials, planned + int(root.payload.get(BEYOND, 0)))
     return planned
 
@@ -104,7 +104,7 @@ def trials_planned(root: Job) -> int:
 def top_rung(root: Job) -> int | None:
     """Return the epoch at which the highest rung of a search ends; None where it has no rungs."""
     search = search_of(root)
-    if root.revision is None or search.algorithm not in RUNGS:
+    if root.revision is None or not search.info.has_rungs:
         return None
     return search.rung_options().ladder(root.revision.spec.fit.epochs)[-1]
 

@@ -12,7 +12,6 @@ from django.db.models import Avg, F, Max, Q
 from django.db.models.functions import Coalesce
 
 from jobs import clock
-from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.queries import outcomes, running_executions
 from jobs.states import TrialState
@@ -77,7 +76,7 @@ def _of_the_first(job: Job) -> Pace | None:
     seconds = sum(_seconds(begun[trial], clock.estimate()) for trial in epochs)
     trained = sum(told + 0.5 for told in epochs.values())  # and about half of the one at hand
     whole, per_epoch = job.revision.spec.fit.epochs, seconds / trained
-    per_unit = per_epoch if search.algorithm in RUNGS else per_epoch * whole
+    per_unit = per_epoch if search.info.has_rungs else per_epoch * whole
     return Pace(per_unit, per_epoch, whole, len(epochs))
 
 
@@ -121,7 +120,7 @@ def _epochs_trained(trial: Trial, steps: list[list[int]]) -> int:
 def _steps_of_rungs(job: Job) -> list[list[int]]:
     """Return how many epochs each rung of each bracket takes; nothing for a search without rungs."""
     search = outcomes.search_of(job)
-    if job.revision is None or search.algorithm not in RUNGS:
+    if job.revision is None or not search.info.has_rungs:
         return []
     brackets = search.brackets(job.revision.spec.fit.epochs)
     return [[b - a for a, b in pairwise((0, *bracket.epochs))] for bracket in brackets]

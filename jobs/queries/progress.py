@@ -18,7 +18,6 @@ from django.db.models import Count, Q, Sum
 
 from jobs import clock
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search import RUNGS
 from jobs.models import Execution, Job, Worker
 from jobs.queries import outcomes, running_executions, steps
 from jobs.queries import pace as paces
@@ -92,9 +91,7 @@ def _planned(job: Job) -> tuple[float, str]:
 
 def _counts_epochs(job: Job) -> bool:
     """Say whether epochs are counted: trials that end at rungs differ in length."""
-    return (
-        job.kind == JobKind.SEARCH and job.revision is not None and outcomes.search_of(job).algorithm in RUNGS
-    )
+    return job.kind == JobKind.SEARCH and job.revision is not None and outcomes.search_of(job).info.has_rungs
 
 
 def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.problems import Problem
-from jobs.contracts.search import LEARNS_FROM_EARLIER, SearchSpec
+from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import check_values
 from jobs.models import Job, Project
 from jobs.queries import outcomes
@@ -18,8 +19,8 @@ def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
     """List what keeps a search of `project` from being warm-started as it asks."""
     if search is None or search.warm_start is None:
         return []
-    if search.algorithm not in LEARNS_FROM_EARLIER:
-        able = " or ".join(sorted(LEARNS_FROM_EARLIER))
+    if not search.info.learns_from_earlier:
+        able = " or ".join(sorted(info.name for info in ALGORITHMS.values() if info.learns_from_earlier))
         sentence = f"{search.algorithm} learns nothing from the trials of another search: use {able}"
         return [Problem(POINTER, f"{sentence}, or leave it out")]
     job = Job.objects.filter(pk=search.warm_start, project=project, kind=JobKind.SEARCH).first()
@@ -36,7 +37,7 @@ def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
 
 def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
     """List what the earlier search completed, as rows of a request, if it fits the space."""
-    if search.warm_start is None or search.algorithm not in LEARNS_FROM_EARLIER:
+    if search.warm_start is None or not search.info.learns_from_earlier:
         return []
     done = Job.objects.filter(pk=search.warm_start, project=root.project, kind=JobKind.SEARCH).first()
     if done is None:

@@ -3,9 +3,9 @@
 import math
 import random
 
-from jobs.contracts.search import RUNGS, SearchSpec
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.search import SearchSpec
 from jobs.contracts.suggest import FINAL, SuggestRequest, TrialRow
-from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.suggest import suggest
 
 
@@ -20,7 +20,7 @@ def search(algorithm="random", space=(), direction="max", **more):
 
 def ask(spec, rows=(), count=1, epochs=100):
     """Return the answer to these rows."""
-    return suggest(SuggestRequest(search=spec, trials=tuple(rows), count=count, epochs=epochs), ALGORITHMS)
+    return suggest(SuggestRequest(search=spec, trials=tuple(rows), count=count, epochs=epochs))
 
 
 def values_of(answer):
@@ -66,7 +66,7 @@ def play(
                 return list(rows.values())
             assert answer.suggestions or running, "it waits, and nothing runs"
         if running := [r for r in rows.values() if r.state == "running"]:
-            _end(rows, rng.choice(running), top, trouble, rng, climbs=algorithm in RUNGS)
+            _end(rows, rng.choice(running), top, trouble, rng, climbs=ALGORITHMS[algorithm].has_rungs)
     raise AssertionError(f"{algorithm} did not end: {rows}")
 
 

@@ -2,21 +2,20 @@ import itertools
 import json
 import math
 import os
+import pkgutil
 import random
 import statistics
 import subprocess
 import sys
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from jobs.contracts.search import RUNGS, Algorithm
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.search_space import check_values, grid
 from jobs.contracts.space_size import grid_size
 from jobs.contracts.suggest import SuggestRequest, TrialRow
 from tests.engine.searching import ask, finished, items, play, search, values_of
-from workers.engine.search.algorithms import ALGORITHMS
 from workers.engine.search.bayesian import tamed
 from workers.engine.search.suggest import suggest
 
@@ -54,12 +53,13 @@ def bowl(values):
     return -(((values["units"] - 48) / 48) ** 2) - (math.log10(values["learning_rate"]) + 2) ** 2
 
 
-def test_every_algorithm_of_the_spec_has_an_implementation():
-    assert set(ALGORITHMS) == set(get_args(Algorithm))
+@pytest.mark.parametrize("info", ALGORITHMS.values(), ids=list(ALGORITHMS))
+def test_every_algorithm_of_the_table_has_an_implementation(info):
+    assert callable(pkgutil.resolve_name(info.answer))
 
 
 MODELS = ["bayesian", "tpe", "keras_tuner_bayesian"]
-ALL = get_args(Algorithm)
+ALL = list(ALGORITHMS)
 
 
 @pytest.mark.parametrize("algorithm", ALL)
@@ -84,7 +84,7 @@ def test_the_same_rows_give_the_same_answer_in_whatever_order_they_come(algorith
     random.Random(0).shuffle(shuffled)
     asked = [SuggestRequest(search=spec, trials=tuple(order), count=2) for order in (rows, shuffled)]
     again = SuggestRequest.model_validate_json(asked[0].model_dump_json(by_alias=True))
-    first, *others = (suggest(request, ALGORITHMS) for request in (*asked, again))
+    first, *others = (suggest(request) for request in (*asked, again))
     assert others == [first, first]
 
 
@@ -156,7 +156,7 @@ def test_a_grid_is_counted_without_being_walked(counted):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_order_of_endings_no_failure_and_no_missing_score_holds_a_search_up(algorithm, seed):
     space = SMALL if algorithm == "grid" else [*SMALL, SPACE[2], SPACE[3]]
-    policy = ("replace", "train" if algorithm in RUNGS else "answer", "train")[seed]
+    policy = ("replace", "train" if ALGORITHMS[algorithm].has_rungs else "answer", "train")[seed]
     rows = play(algorithm, space, seed=seed, max_trials=14, duplicates=policy)
     assert finished(rows) and len(rows) <= 14
 
@@ -257,10 +257,12 @@ def test_parzen_estimators_weigh_several_objectives():
 
 def test_cheap_algorithms_import_nothing_large():
     code = (
-        "import sys; from workers.engine.search.suggest import CHEAP, suggest;"
+        "import sys; from workers.engine.search.suggest import suggest;"
+        "from jobs.contracts.algorithms import ALGORITHMS;"
         "from jobs.contracts.suggest import SuggestRequest as R;"
         f"s = {{'space': {SMALL!r}}};"
-        "[suggest(R.model_validate({'search': {**s, 'algorithm': a}})) for a in CHEAP];"
+        "cheap = [name for name, info in ALGORITHMS.items() if not info.own_process];"
+        "[suggest(R.model_validate({'search': {**s, 'algorithm': name}})) for name in cheap];"
         "sys.exit(bool({'keras', 'jax', 'keras_tuner', 'optuna', 'sklearn', 'numpy'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
@@ -276,7 +278,7 @@ def test_the_process_answers_line_by_line_and_ends_at_end_of_file():
         input=lines + "\n", text=True, capture_output=True, check=True, timeout=120, env=environment,
     )  # fmt: skip
     first, second, third = (json.loads(line) for line in done.stdout.splitlines())
-    assert first == third == {"answer": suggest(good, ALGORITHMS).model_dump(mode="json")}
+    assert first == third == {"answer": suggest(good).model_dump(mode="json")}
     assert "space" in second["error"]
 
 

@@ -1,11 +1,9 @@
 """Searches whose space was made narrower: rows outside it are there, and nothing stumbles over them."""
 
-from typing import get_args
-
 import pytest
 
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.narrowing import holds, narrowed
-from jobs.contracts.search import RUNGS, Algorithm
 from jobs.contracts.search_space import check_values, grid
 from jobs.contracts.suggest import TrialRow
 from tests.engine.searching import ask, items, search, values_of
@@ -58,14 +56,14 @@ def rows_of_before(algorithm):
     return rows
 
 
-@pytest.mark.parametrize("algorithm", get_args(Algorithm))
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_rows_outside_the_space_are_taken_and_what_comes_lies_inside(algorithm):
     found = values_of(ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9))
     assert len(found) == 4
     assert all(check_values(NARROW, values) == values for values in found)
 
 
-@pytest.mark.parametrize("algorithm", sorted(set(get_args(Algorithm)) - RUNGS))
+@pytest.mark.parametrize("algorithm", sorted(name for name, info in ALGORITHMS.items() if not info.has_rungs))
 def test_trials_outside_the_space_count_among_those_made(algorithm):
     answer = ask(search(algorithm, NARROW, max_trials=14), rows_of_before(algorithm), 10, epochs=9)
     assert len(answer.suggestions) == 2 and answer.exhausted

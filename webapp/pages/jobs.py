@@ -8,7 +8,6 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit
-from jobs.contracts.search import LEARNS_FROM_EARLIER
 from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import jobs as shown
@@ -116,7 +115,7 @@ def _of_search(row: Job) -> dict[str, Any]:
         "best_scores": list(zip(standing.objectives, scores, strict=True)) if scores else [],
         "front": len(standing.front),
         "objective": outcomes.objective_of(row),
-        "warm_start": search.warm_start if search.algorithm in LEARNS_FROM_EARLIER else None,
+        "warm_start": search.warm_start if search.info.learns_from_earlier else None,
         "revise_form": ReviseForm(row) if may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),

@@ -3,13 +3,13 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.problems import message_of
-from jobs.contracts.search import RUNGS, Algorithm
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Plays the chief of KerasTuner's distributed mode: scripts that know nothing of "
         "Trainyard run the trials of one search. An open search of the same project and name goes on.",
     )
-    algorithms = [name for name in get_args(Algorithm) if name not in RUNGS]
+    algorithms = [name for name, info in ALGORITHMS.items() if not info.has_rungs]
     parser.add_argument("--project", required=True, help="whose search it is")
     parser.add_argument("--name", required=True, help="of the search, as its page shows it")
     parser.add_argument(

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.contracts.suggest import Answer, SuggestRequest
-from workers.engine.search.suggest import CHEAP, suggest
+from workers.engine.search.suggest import suggest
 from workers.supervise.environment import runner_environment
 
 ANSWER_LIMIT = 16 * 2**20
@@ -33,7 +33,7 @@ async def think(oracle: "Oracle", body: dict[str, Any]) -> Answer:
         request = SuggestRequest.model_validate(body)
     except ValidationError as error:
         raise SuggestionFailed(f"the search cannot be read: {error}") from error
-    if request.search.algorithm in CHEAP:
+    if not request.search.info.own_process:
         return await asyncio.to_thread(suggest, request)
     return await oracle.ask(body)
 

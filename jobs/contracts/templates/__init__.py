@@ -3,15 +3,15 @@
 `docs/tutorial-new-template.md` adds one.
 """
 
-from jobs.contracts.templates import cnn, linear, mlp
+from importlib import import_module
+
 from jobs.contracts.templates.info import TemplateInfo
 
-TEMPLATES: dict[str, TemplateInfo] = {
-    info.name: info
-    for info in (
-        mlp.INFO,
-        cnn.INFO,
-        linear.INFO,
-    )
-}
+NAMES = (
+    "mlp",
+    "cnn",
+    "linear",
+)
 """In the order of the form; the first that suits the data is proposed."""
+
+TEMPLATES: dict[str, TemplateInfo] = {name: import_module(f"{__name__}.{name}").INFO for name in NAMES}

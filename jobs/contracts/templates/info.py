@@ -1,4 +1,4 @@
-"""What the product must know about a model template: the one source for form, checks, plan, engine and docs."""
+"""Describes a model template: the one source for form, checks, plan, engine and docs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class TemplateInfo:
         ranges: a sensible range to search for each argument, as a hyperparameter without its name.
         searched: arguments that a new experiment searches.
         shown: arguments that a new experiment writes into its spec, in this order.
-        suits: whether it is the best first choice for some data; the first such template of the table is taken.
+        suits: whether to propose it for some data; of several the first in the table is proposed.
         layers: lists the hidden layers without building them. None: the variables are known only once a model
             was built, so the plan cannot tell its memory, and a layout is checked on the worker.
         width: an argument that may be larger than asked while the surplus stays 0; see `width_padding`.

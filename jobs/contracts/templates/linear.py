@@ -3,13 +3,20 @@
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.profile import Profile
 from jobs.contracts.templates.info import TemplateInfo
+from jobs.contracts.templates.layers import Layer
 
 
 class LinearArgs(Frozen):
     """Normalized vector → head."""
 
     l2: float = Field(default=0.0, ge=0, title="L2 penalty")
+
+
+def layers(args: LinearArgs, profile: Profile) -> tuple[Layer, ...]:  # noqa: ARG001  there are none
+    """List the hidden layers."""
+    return ()
 
 
 INFO = TemplateInfo(
@@ -21,7 +28,7 @@ INFO = TemplateInfo(
     ranges={"l2": {"kind": "float", "min": 1e-6, "max": 1e-1, "sampling": "log"}},
     searched=("l2",),
     shown=("l2",),
-    layers=lambda args, profile: (),
+    layers=layers,
     traced=frozenset({"l2"}),
     head_penalty="l2",
 )

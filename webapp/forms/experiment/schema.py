@@ -14,6 +14,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.base import Frozen
 from jobs.contracts.evaluation import Holdout, KFold
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.optimizers import ARGUMENTS
@@ -33,6 +35,9 @@ VARIANTS: dict[str, Variant] = {
     "/model/template": Variant("/model/args", {name: info.arguments for name, info in TEMPLATES.items()}),
     "/fit/optimizer": Variant("/fit/optimizer_args", ARGUMENTS),
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
+    "/search/algorithm": Variant(
+        "/search/options", {name: info.options or Frozen for name, info in ALGORITHMS.items()}
+    ),
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
     "/search/pruner/kind": Variant("/search/pruner", PRUNERS),
 }

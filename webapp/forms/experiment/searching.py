@@ -1,12 +1,23 @@
 """The steps of the form that say what is tried, and what becomes of the best: search space, afterwards."""
 
+import json
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from webapp.forms.experiment.description import Field, Group, Option, Section, argument
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.algorithms.info import AlgorithmInfo
+from webapp.forms.experiment.description import Field, Group, Option, Section, argument, arguments
 from webapp.forms.experiment.rows import OBJECTIVES, SPACE, SPACE_COVERS
 
 F = Field
+
+
+def titles(infos: Iterable[AlgorithmInfo]) -> str:
+    """Return the names of algorithms as part of a sentence."""
+    *others, last = [info.title for info in infos]
+    return f"{', '.join(others)} and {last}" if others else last
+
 
 SEARCH_BEGINS: dict[str, Any] = {
     "algorithm": "random",
@@ -34,7 +45,8 @@ PRUNING = Group(
         P("min_epochs", "First rung after", "Epochs."),
         P("max_epochs", "Last rung after", "Epochs; those of the training if left open."),
     ),
-    help="Stops trainings that others outdo at the same epoch. Not under Hyperband and ASHA.",
+    help="Stops trainings that others outdo at the same epoch. Not under "
+    f"{titles(info for info in ALGORITHMS.values() if info.has_rungs)}.",
     toggle="/search/pruner",
     initial={"kind": "median"},
 )
@@ -50,15 +62,7 @@ SEARCH = Section(
                 F(
                     "/search/algorithm",
                     "Algorithm",
-                    options=(
-                        Option('"random"', "random"),
-                        Option('"grid"', "grid"),
-                        Option('"bayesian"', "Bayesian optimization (Gaussian process)"),
-                        Option('"tpe"', "TPE (Parzen estimators)"),
-                        Option('"hyperband"', "Hyperband"),
-                        Option('"asha"', "ASHA (asynchronous halving)"),
-                        Option('"keras_tuner_bayesian"', "KerasTuner's Bayesian optimization (slow)"),
-                    ),
+                    options=tuple(Option(json.dumps(name), info.label) for name, info in ALGORITHMS.items()),
                 ),
                 F("/search/objective/metric", "Objective", "Measured on validation data.", kind="measure"),
                 F(
@@ -99,7 +103,8 @@ SEARCH = Section(
                 F(
                     "/search/warm_start",
                     "Learn from job",
-                    "An earlier search of this project with the same objective; for Bayesian and TPE.",
+                    "An earlier search of this project with the same objective; for "
+                    f"{titles(info for info in ALGORITHMS.values() if info.learns_from_earlier)}.",
                     kind="search",
                 ),
                 F("/search/seed", "Seed"),
@@ -109,25 +114,16 @@ SEARCH = Section(
         ),
         Group(
             "Several objectives",
-            help="For random, grid and TPE: best are the trials that no other beats in all of them.",
+            help=f"For {titles(info for info in ALGORITHMS.values() if info.several_objectives)}: "
+            "best are the trials that no other beats in all of them.",
             part="objectives",
             covers=tuple(field.spec for field in OBJECTIVES),
         ),
         Group(
-            "Rungs",
-            (
-                F("/search/options/factor", "Factor", "One trial in so many goes on from a rung."),
-                F("/search/options/min_epochs", "First rung after", "Epochs."),
-                F(
-                    "/search/options/max_epochs",
-                    "Last rung after",
-                    "Epochs; those of the training if left open.",
-                ),
-                F("/search/options/iterations", "Rounds", "How often Hyperband goes through its brackets."),
-            ),
-            help="For Hyperband and ASHA: trials are trained a little, and only the best go on.",
+            "Options of the algorithm",
+            arguments("/search/algorithm"),
+            help=f"For {titles(info for info in ALGORITHMS.values() if info.options is not None)}.",
             toggle="/search/options",
-            initial={"factor": 3, "min_epochs": 1},
         ),
         PRUNING,
         Group(

@@ -96,7 +96,8 @@ export class Fields {
     const { arguments: place, kinds } = this.sheet.known.variants[pointer];
     const takes = Object.keys(kinds[name] ?? {});
     const held = get(spec, place);
-    if (held && typeof held === "object") put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
+    if (held && !takes.length) put(spec, place, undefined);
+    else if (held && typeof held === "object") put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
     put(spec, pointer, name);
   }
 

@@ -2,8 +2,8 @@
 
 A model is assembled while Keras puts the initialization of its variables off. Then each random initializer
 and each random generator gets a seed derived from the run's seed and the name of its layer. So equal runs
-start equal in any process, however warm, and a model that is kept for another run starts exactly as one that is
-built for it.
+start equal in any process, however warm, and a model that is kept for another run starts exactly as one that
+is built for it.
 
 Glorot's uniform distribution is drawn on the host. Keras draws it on the device with a program for each
 shape, and XLA takes 0.7 s of CPU to compile one: more than a small model's whole training.

@@ -18,14 +18,13 @@ import sys  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
 from jobs.contracts.suggest import SuggestRequest  # noqa: E402
-from workers.engine.search.algorithms import ALGORITHMS  # noqa: E402
 from workers.engine.search.suggest import suggest  # noqa: E402
 
 
 def answer(line: str) -> dict[str, Any]:
     """Answer one request; a request or a model that fails is an answer too."""
     try:
-        found = suggest(SuggestRequest.model_validate_json(line), ALGORITHMS)
+        found = suggest(SuggestRequest.model_validate_json(line))
     except (ValueError, ArithmeticError, LookupError, RuntimeError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {"answer": found.model_dump(mode="json")}

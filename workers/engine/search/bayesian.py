@@ -27,10 +27,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Whi
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import FixedParameter, Value
 from jobs.contracts.suggest import TrialRow
-from workers.engine.search import random_search
 from workers.engine.search.axes import axes_of, draw, neighbour
 from workers.engine.search.columns import Columns
+from workers.engine.search.draws import drawn, unseen
 from workers.engine.search.history import History
+from workers.engine.search.proposals import one_by_one
 from workers.engine.search.seeds import seed_of
 
 Floats = npt.NDArray[np.float64]
@@ -60,9 +61,7 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
     rows = history.model_rows(ROWS)
     scored = [row for row in rows if row.result() is not None]
     if len(scored) < initial_points(history.search):
-        return lambda history: (
-            random_search.unseen(history, history.next_number) or random_search.propose(history)
-        )
+        return lambda history: unseen(history, history.next_number) or drawn(history)
     with _quiet():
         model = Model(history, scored)
     pending = [row for row in rows if row.result() is None]
@@ -165,3 +164,6 @@ def expected_improvement(mean: Floats, deviation: Floats, *, best: float) -> Flo
     deviation = np.maximum(deviation, 1e-12)
     z = (best - mean) / deviation
     return (best - mean) * norm.cdf(z) + deviation * norm.pdf(z)
+
+
+answer = one_by_one(start)

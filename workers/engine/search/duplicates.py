@@ -2,7 +2,7 @@
 
 from jobs.contracts.search_space import Value
 from jobs.contracts.suggest import Suggestion
-from workers.engine.search import random_search
+from workers.engine.search.draws import unseen
 from workers.engine.search.history import History
 
 
@@ -17,4 +17,4 @@ def settle(history: History, values: dict[str, Value]) -> Suggestion:
         return Suggestion(values=values)
     if policy == "answer" and (first := history.answer_to(values)) is not None:
         return Suggestion(values=values, answered_by=first.number)
-    return Suggestion(values=random_search.unseen(history, history.next_number) or values)
+    return Suggestion(values=unseen(history, history.next_number) or values)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jobs.contracts.search_space import Value, grid
 from workers.engine.search.history import History, Key
+from workers.engine.search.proposals import one_by_one
 
 
 def start(history: History) -> Callable[[History], dict[str, Value] | None]:
@@ -33,3 +34,6 @@ def _by_hand(history: History) -> set[Key]:
     if policy == "answer":  # what has no result yet cannot answer
         by_hand = [row for row in by_hand if row.result() is None]
     return {history.key(row.values) for row in by_hand}
+
+
+answer = one_by_one(start)

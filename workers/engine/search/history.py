@@ -66,7 +66,7 @@ class History:
     @property
     def left(self) -> int:
         """Return how many trials the algorithm may still make."""
-        if self.search.algorithm == "grid":  # points may be fewer than trials, and outside ones are no points
+        if self.search.info.enumerates_grid:  # there may be fewer points, and outside ones are none
             inside = sum(row.inside for row in self.own)
             return max(min(self.search.max_trials - len(self.own), self._planned - inside), 0)
         return max(self._planned - len(self.own), 0)

@@ -27,9 +27,10 @@ from jobs.contracts.search_space import (
     Values,
 )
 from jobs.contracts.suggest import TrialRow
-from workers.engine.search import random_search
+from workers.engine.search.draws import drawn, unseen
 from workers.engine.search.history import History
 from workers.engine.search.keras_tuner_regressor import QuickRegressor
+from workers.engine.search.proposals import one_by_one
 from workers.engine.search.seeds import seed_of
 
 POINTS_PER_DIMENSION = 3
@@ -48,7 +49,7 @@ def propose(history: History) -> dict[str, Value]:
 
 
 def _unseen(history: History, name: int | str) -> dict[str, Value]:
-    return random_search.unseen(history, name) or random_search.propose(history)
+    return unseen(history, name) or drawn(history)
 
 
 def initial_points(search: SearchSpec) -> int:
@@ -83,10 +84,10 @@ def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
 def _most_promising(oracle: Any, history: History, number: int) -> dict[str, Value]:
     """Return, of some random unseen configurations, the one with the lowest confidence bound."""
     search = history.search
-    drawn = (random_search.unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
-    candidates = [values for values in drawn if values is not None]
+    draws = (unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
+    candidates = [values for values in draws if values is not None]
     if not candidates:  # the space is used up: repeat
-        return random_search.propose(history)
+        return drawn(history)
     points = np.array([_vector(oracle, to_oracle(search.space, values)) for values in candidates])
     mean, deviation = oracle.gpr.predict(points, return_std=True)
     return candidates[int(np.argmin(mean - oracle.beta * deviation))]
@@ -187,3 +188,6 @@ def from_oracle(space: Space, values: Values) -> dict[str, Value]:
         if parameter.is_active(ours):
             ours[parameter.name] = _decode(parameter, values[parameter.name])
     return ours
+
+
+answer = one_by_one(lambda _: propose)

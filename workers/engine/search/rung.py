@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.contracts.search import Objective
 from jobs.contracts.suggest import Suggestion, TrialRow
-from workers.engine.search import random_search
+from workers.engine.search.draws import drawn
 from workers.engine.search.duplicates import settle
 from workers.engine.search.history import History
 
@@ -48,7 +48,7 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
 
 def newcomer(history: History, *, bracket: int, epochs: int) -> Suggestion:
     """Return a new random trial at the first rung of a bracket, and count it."""
-    fresh = settle(history, random_search.propose(history))
+    fresh = settle(history, drawn(history))
     found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
     history.add(found)
     return found

@@ -26,6 +26,7 @@ from jobs.contracts.search_space import Value
 from jobs.contracts.suggest import TrialRow
 from workers.engine.search.axes import Axis, axes_of, compose
 from workers.engine.search.history import History
+from workers.engine.search.proposals import one_by_one
 from workers.engine.search.seeds import seed_of
 
 DIRECTIONS = {"min": StudyDirection.MINIMIZE, "max": StudyDirection.MAXIMIZE}
@@ -101,3 +102,6 @@ def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
             )
         )
     return found
+
+
+answer = one_by_one(start)

@@ -1,0 +1,12 @@
+"""Bayesian optimization by KerasTuner's Gaussian process."""
+
+from jobs.contracts.algorithms.info import AlgorithmInfo
+
+INFO = AlgorithmInfo(
+    name="keras_tuner_bayesian",
+    title="KerasTuner's Bayesian optimization",
+    note="slow",
+    help="by KerasTuner's Gaussian process: seconds a suggestion",
+    answer="workers.engine.search.keras_tuner_bayesian:answer",
+    own_process=True,  # keras_tuner: seconds, and 300 MB
+)

@@ -1,0 +1,14 @@
+"""The tree-structured Parzen estimator of Optuna."""
+
+from jobs.contracts.algorithms.info import AlgorithmInfo
+
+INFO = AlgorithmInfo(
+    name="tpe",
+    title="TPE",
+    note="Parzen estimators",
+    help="by Parzen estimators of the good and the bad trials (Optuna)",
+    answer="workers.engine.search.tpe:answer",
+    several_objectives=True,
+    learns_from_earlier=True,
+    own_process=True,  # optuna
+)

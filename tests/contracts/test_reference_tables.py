@@ -1,0 +1,51 @@
+"""docs/experiment-spec.md: its tables of templates and algorithms say what the registries say."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.algorithms import ALGORITHMS
+from jobs.contracts.base import Frozen
+from jobs.contracts.templates import TEMPLATES
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
+UPDATE = "UPDATE_DOCS=1 pytest tests/contracts/test_reference_tables.py, then commit docs/experiment-spec.md"
+
+
+def fields_of(kind: type[Frozen] | None) -> str:
+    """List the fields of a class with their defaults, as the table shows them."""
+    fields = kind.model_fields if kind is not None else {}
+    defaults = {name: field.default for name, field in fields.items()}
+    return ", ".join(f"`{name}` {str(value).lower()}" for name, value in defaults.items())
+
+
+def templates() -> Iterator[str]:
+    for name, info in TEMPLATES.items():
+        kinds = ", ".join(f"{kind}s" for kind in info.data_kinds)
+        yield f"| `{name}` | {info.help} | {kinds} | {fields_of(info.arguments)} |"
+
+
+def algorithms() -> Iterator[str]:
+    word = {True: "yes", False: "no"}
+    for name, info in ALGORITHMS.items():
+        traits = [word[t] for t in (info.several_objectives, info.learns_from_earlier, info.has_rungs)]
+        yield f"| `{name}` | {info.help} | {' | '.join(traits)} | {fields_of(info.options)} |"
+
+
+ROWS: dict[str, Callable[[], Iterator[str]]] = {"template": templates, "algorithm": algorithms}
+
+
+@pytest.mark.parametrize("column", ROWS)
+def test_the_table_of_the_document_has_a_row_for_each_entry(column: str) -> None:
+    text = DOCUMENT.read_text()
+    wanted = "".join(f"{row}\n" for row in ROWS[column]())
+    table = re.search(rf"(^\| `{column}` \|.*\n\|[-|]+\n)((?:\|.*\n)*)", text, re.MULTILINE)
+    assert table is not None
+    if os.environ.get("UPDATE_DOCS"):
+        text = text[: table.start(2)] + wanted + text[table.end(2) :]
+        DOCUMENT.write_text(text)
+        return
+    assert table[2] == wanted, f"the registry changed: {UPDATE}"
