@@ -1,5 +1,6 @@
 """The lock files and the floors: what is installed is what was chosen, byte for byte."""
 
+import json
 import re
 import tomllib
 from importlib.metadata import distributions
@@ -70,3 +71,22 @@ def test_what_a_locked_package_needs_is_locked_too(lock: str) -> None:
 def test_the_development_lock_holds_the_other_one_unchanged() -> None:
     main, development = (entries(lock) for lock in LOCKS)
     assert {name: block for name, block in development.items() if name in main} == main
+
+
+def test_every_locked_npm_package_has_one_version_and_a_hash() -> None:
+    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    for name, entry in packages.items():
+        assert name == "" or {"version", "integrity"} <= entry.keys(), name
+
+
+def test_the_npm_lock_names_no_address() -> None:
+    text = (ROOT / "package-lock.json").read_text()
+    assert "resolved" not in text
+    assert "://" not in text, "npm run lock writes the file without addresses"
+
+
+def test_npm_packages_are_pinned_and_for_development_only() -> None:
+    package = json.loads((ROOT / "package.json").read_text())
+    assert "dependencies" not in package
+    for name, version in package["devDependencies"].items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version), name

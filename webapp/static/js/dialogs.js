@@ -20,18 +20,23 @@ document.addEventListener("click", (event) => {
 });
 document.querySelector("dialog[data-open-now]")?.showModal();
 
-document.addEventListener("submit", async (event) => {
-  const form = event.target;
-  if (!dialog || !form.dataset.confirm || form.dataset.confirmed) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  const submitter = event.submitter;
-  const { confirm: title, lost, verb } = form.dataset;
-  if (!(await ask({ title, lost, verb }))) return;
-  form.dataset.confirmed = "yes";
-  if (!form.isConnected) { // the piece of the page that it stood in was drawn anew meanwhile
-    form.hidden = true;
-    document.body.append(form);
-  }
-  form.requestSubmit(submitter);
-}, true);
+document.addEventListener(
+  "submit",
+  async (event) => {
+    const form = event.target;
+    if (!dialog || !form.dataset.confirm || form.dataset.confirmed) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const submitter = event.submitter;
+    const { confirm: title, lost, verb } = form.dataset;
+    if (!(await ask({ title, lost, verb }))) return;
+    form.dataset.confirmed = "yes";
+    if (!form.isConnected) {
+      // the piece of the page that it stood in was drawn anew meanwhile
+      form.hidden = true;
+      document.body.append(form);
+    }
+    form.requestSubmit(submitter);
+  },
+  true,
+);

@@ -9,7 +9,13 @@ document.addEventListener("change", (event) => {
 const guarded = document.querySelector("form[data-guard]");
 if (guarded) {
   let changed = false;
-  guarded.addEventListener("input", () => { changed = true; });
-  guarded.addEventListener("submit", () => { changed = false; });
-  addEventListener("beforeunload", (event) => { if (changed) event.preventDefault(); });
+  guarded.addEventListener("input", () => {
+    changed = true;
+  });
+  guarded.addEventListener("submit", () => {
+    changed = false;
+  });
+  addEventListener("beforeunload", (event) => {
+    if (changed) event.preventDefault();
+  });
 }

@@ -7,7 +7,10 @@ export function post(url) {
   const form = document.createElement("form");
   form.method = "post";
   form.action = url;
-  for (const [name, value] of [["csrfmiddlewaretoken", csrfToken()], ["next", location.pathname + location.search]]) {
+  for (const [name, value] of [
+    ["csrfmiddlewaretoken", csrfToken()],
+    ["next", location.pathname + location.search],
+  ]) {
     const input = document.createElement("input");
     input.type = "hidden";
     input.name = name;

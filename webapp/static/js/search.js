@@ -40,7 +40,11 @@ if (box) {
     option.tabIndex = -1;
     option.setAttribute("role", "option");
     option.setAttribute("aria-selected", "false");
-    for (const [css, text] of [["ty-result-kind", item.kind], ["ty-elide", item.title], ["text-secondary", item.hint]]) {
+    for (const [css, text] of [
+      ["ty-result-kind", item.kind],
+      ["ty-elide", item.title],
+      ["text-secondary", item.hint],
+    ]) {
       const span = document.createElement("span");
       span.className = css;
       span.textContent = text;
@@ -84,9 +88,13 @@ if (box) {
     if (event.key === "ArrowDown") choose(at + 1);
     else if (event.key === "ArrowUp") choose(at - 1);
     else if (event.key === "Enter") options()[at]?.click();
-    else if (event.key === "Escape") { close(); input.blur(); }
-    else return;
+    else if (event.key === "Escape") {
+      close();
+      input.blur();
+    } else return;
     event.preventDefault();
   });
-  box.addEventListener("focusout", (event) => { if (!box.contains(event.relatedTarget)) setTimeout(close, 150); });
+  box.addEventListener("focusout", (event) => {
+    if (!box.contains(event.relatedTarget)) setTimeout(close, 150);
+  });
 }

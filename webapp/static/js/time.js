@@ -1,5 +1,10 @@
 // Keeps relative times true while the page stays open. Says the same as `words.relative` on the server.
-const STEPS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const STEPS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
 const EVERY = 15000;
 
 export function relative(seconds) {

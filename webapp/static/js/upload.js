@@ -7,9 +7,8 @@ function show(event) {
   const percent = Math.floor((100 * event.loaded) / event.total);
   place().querySelector("progress").value = percent;
   const millions = (bytes) => (bytes / 1e6).toFixed(1);
-  place().querySelector("[data-sent]").textContent = percent < 100
-    ? `${millions(event.loaded)} of ${millions(event.total)} MB`
-    : "Arrived; checking it …";
+  place().querySelector("[data-sent]").textContent =
+    percent < 100 ? `${millions(event.loaded)} of ${millions(event.total)} MB` : "Arrived; checking it …";
 }
 
 /** The answer is a page: the new version's, or this form with what is to be mended. */

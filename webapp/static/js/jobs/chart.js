@@ -4,7 +4,18 @@ import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
-const COLOURS = ["#0b7fc7", "#d9772b", "#3a9d46", "#c2417f", "#7b62c9", "#8a7a2e", "#159a9c", "#b04a3f", "#5f7f95", "#a0579e"];
+const COLOURS = [
+  "#0b7fc7",
+  "#d9772b",
+  "#3a9d46",
+  "#c2417f",
+  "#7b62c9",
+  "#8a7a2e",
+  "#159a9c",
+  "#b04a3f",
+  "#5f7f95",
+  "#a0579e",
+];
 const HEIGHT = 220;
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000]; // epochs and trials
 
@@ -55,11 +66,19 @@ function options(width, { labels, drawn = [], more = {} }) {
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--tblr-secondary").trim();
   const rule = style.getPropertyValue("--ty-line").trim();
-  const axis = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 }, font: "11px Inter, sans-serif" };
+  const axis = {
+    stroke: ink,
+    grid: { stroke: rule, width: 1 },
+    ticks: { stroke: rule, width: 1 },
+    font: "11px Inter, sans-serif",
+  };
   return {
     width: Math.max(width, 200),
     scales: { x: { time: false } },
-    axes: [{ ...axis, incrs: WHOLE }, { ...axis, size: 56, values: (_, marks) => marks.map(words) }],
+    axes: [
+      { ...axis, incrs: WHOLE },
+      { ...axis, size: 56, values: (_, marks) => marks.map(words) },
+    ],
     legend: { live: labels.length <= 6, show: labels.length <= 12 },
     cursor: { points: { size: 6 }, focus: { prox: 24 } },
     series: [

@@ -1,7 +1,8 @@
 // <ty-curves job names [trial | trials]>: live curves. First it follows, then it asks for what there
 // is, then it puts in what came meanwhile; a point is known by its series and x, so twice is harmless.
-import { Chart } from "./chart.js";
+
 import { grouped, number } from "../trials/words.js";
+import { Chart } from "./chart.js";
 
 const MAX_POINTS = 1500;
 const MAX_LINES = 40;
@@ -83,15 +84,25 @@ class Curves extends Chart {
   /** What the curves come to, a row each: for a table of them. */
   get rows() {
     return [...this.lines].map(([label, { points }]) => {
-      const values = [...points].sort(([a], [b]) => a - b).map(([, value]) => value).filter((value) => value !== null);
-      return [label, points.size, ...[values[0], Math.min(...values), Math.max(...values), values.at(-1)].map((value) => number(value))];
+      const values = [...points]
+        .sort(([a], [b]) => a - b)
+        .map(([, value]) => value)
+        .filter((value) => value !== null);
+      return [
+        label,
+        points.size,
+        ...[values[0], Math.min(...values), Math.max(...values), values.at(-1)].map((value) => number(value)),
+      ];
     });
   }
 
   data() {
     const labels = [...this.lines.keys()].slice(-MAX_LINES);
     const xs = [...new Set(labels.flatMap((label) => [...this.lines.get(label).points.keys()]))].sort((a, b) => a - b);
-    return { labels, columns: [xs, ...labels.map((label) => xs.map((x) => this.lines.get(label).points.get(x) ?? null))] };
+    return {
+      labels,
+      columns: [xs, ...labels.map((label) => xs.map((x) => this.lines.get(label).points.get(x) ?? null))],
+    };
   }
 
   draw() {

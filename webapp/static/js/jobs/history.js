@@ -1,9 +1,10 @@
 // <ty-history job>: the score of each trial and the best so far. Dragging keeps those trials, here and in
 // the table; with the chart in focus, arrows go from trial to trial.
-import { Chart } from "./chart.js";
+
 import { el } from "../trials/dom.js";
 import { viewOf } from "../trials/view.js";
 import { grouped, number, trials } from "../trials/words.js";
+import { Chart } from "./chart.js";
 
 const MANY = 1000;
 const LEAST_DRAG = 4; // pixels: less is a click
@@ -52,7 +53,9 @@ class History extends Chart {
   columns() {
     const { store, picked, mask } = this.view;
     if (!store.ready) {
-      this.note.textContent = store.failed ? "The trials could not be loaded; reload the page to try again." : "Loading the trials …";
+      this.note.textContent = store.failed
+        ? "The trials could not be loaded; reload the page to try again."
+        : "Loading the trials …";
       return null;
     }
     if (this.known?.version !== store.version) this.known = this.read();
@@ -77,22 +80,52 @@ class History extends Chart {
     let best = null;
     const scores = this.indices.map((index) => store.score[index]);
     const bests = scores.map((score) => (best = best === null || store.better(score, best) ? score : best));
-    const corners = bests.flatMap((value, at) => (at === 0 || at === bests.length - 1 || value !== bests[at - 1] ? [at] : []));
+    const corners = bests.flatMap((value, at) =>
+      at === 0 || at === bests.length - 1 || value !== bests[at - 1] ? [at] : [],
+    );
     const fence = outerFence(scores, store.better(1, 0));
-    return { version: store.version, corners, fence, numbers: this.indices.map((index) => store.number[index]), scores, bests };
+    return {
+      version: store.version,
+      corners,
+      fence,
+      numbers: this.indices.map((index) => store.number[index]),
+      scores,
+      bests,
+    };
   }
 
   picture() {
     const columns = this.columns();
     if (!columns) return null;
-    const many = (this.drawnMany = this.isMany);
+    const many = this.isMany;
+    this.drawnMany = many;
     const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const [fit, line, ring] = [read("--ty-running"), read("--ty-line"), read("--ty-pruned")];
     const rings = { paths: () => null, points: { show: true, size: 10, width: 2 }, stroke: ring };
-    const dots = (colour) => ({ paths: () => null, points: { show: !many, size: 6 }, width: 0, stroke: colour, fill: many ? colour : undefined });
-    const steps = { paths: (chart, series) => stairs(chart, series, this.known.corners), points: { show: false }, stroke: ring };
-    const squared = many ? [[3, line], [1, fit]] : null;
-    return { labels: ["score", "best so far", "filtered out", "picked"], columns, drawn: [dots(fit), steps, dots(line), rings], more: this.brush(squared) };
+    const dots = (colour) => ({
+      paths: () => null,
+      points: { show: !many, size: 6 },
+      width: 0,
+      stroke: colour,
+      fill: many ? colour : undefined,
+    });
+    const steps = {
+      paths: (chart, series) => stairs(chart, series, this.known.corners),
+      points: { show: false },
+      stroke: ring,
+    };
+    const squared = many
+      ? [
+          [3, line],
+          [1, fit],
+        ]
+      : null;
+    return {
+      labels: ["score", "best so far", "filtered out", "picked"],
+      columns,
+      drawn: [dots(fit), steps, dots(line), rings],
+      more: this.brush(squared),
+    };
   }
 
   /** What dragging does: no zoom, but a filter on the trials' numbers. `squared`: series of many dots and their colours. */
@@ -100,9 +133,12 @@ class History extends Chart {
     const height = this.hasAttribute("tall") ? 360 : undefined;
     return {
       height,
-      scales: { x: { time: false }, y: { range: (chart, low, high) => this.heights(low, high) } },
+      scales: { x: { time: false }, y: { range: (_, low, high) => this.heights(low, high) } },
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
-      hooks: { setSelect: [(chart) => this.dragged(chart)], drawSeries: [(chart, at) => squared && at === 1 && squares(chart, squared)] },
+      hooks: {
+        setSelect: [(chart) => this.dragged(chart)],
+        drawSeries: [(chart, at) => squared && at === 1 && squares(chart, squared)],
+      },
     };
   }
 
@@ -110,7 +146,8 @@ class History extends Chart {
   heights(low, high) {
     if (low === null) return [null, null];
     const { fence } = this.known;
-    if (fence) this.view.store.better(1, 0) ? (low = fence.at) : (high = fence.at);
+    if (fence && this.view.store.better(1, 0)) low = fence.at;
+    else if (fence) high = fence.at;
     const edge = (high - low || Math.abs(high) || 1) / 20;
     return [low - edge, high + edge];
   }
@@ -149,9 +186,15 @@ class History extends Chart {
 
   tell(count, all) {
     const { store } = this.view;
-    const words = !all.length ? "No trial has been completed yet." : count === all.length ? trials(count) : `${trials(count)} of ${grouped(all.length)}`;
+    const words = !all.length
+      ? "No trial has been completed yet."
+      : count === all.length
+        ? trials(count)
+        : `${trials(count)} of ${grouped(all.length)}`;
     const { fence } = this.known;
-    const outside = fence ? `; ${grouped(fence.beyond)} ${store.better(1, 0) ? "below" : "above"} ${number(fence.at)} not drawn` : "";
+    const outside = fence
+      ? `; ${grouped(fence.beyond)} ${store.better(1, 0) ? "below" : "above"} ${number(fence.at)} not drawn`
+      : "";
     this.note.textContent = `${words}${outside}`;
     this.setAttribute("aria-label", `History: ${store.objective.metric} of ${words} Use the arrow keys.`);
   }

@@ -68,8 +68,12 @@ class Log extends HTMLElement {
 function row(event) {
   const line = document.createElement("div");
   line.dataset.level = event.level;
-  const time = Object.assign(document.createElement("span"), { textContent: new Date(event.time * 1000).toISOString().slice(11, 19) });
-  const source = Object.assign(document.createElement("span"), { textContent: event.trial ? `trial ${event.trial}` : event.source });
+  const time = Object.assign(document.createElement("span"), {
+    textContent: new Date(event.time * 1000).toISOString().slice(11, 19),
+  });
+  const source = Object.assign(document.createElement("span"), {
+    textContent: event.trial ? `trial ${event.trial}` : event.source,
+  });
   const text = Object.assign(document.createElement("b"), { textContent: event.line });
   line.append(time, source, text);
   return line;

@@ -3,8 +3,8 @@ import "./curves.js";
 import "./history.js";
 import "./log.js";
 import "../trials/table.js";
-import { follow } from "./live.js";
 import { refresh } from "../time.js";
+import { follow } from "./live.js";
 
 const QUIET = 600; // one refresh for a burst of events
 const STEADY = 5000; // time left moves even when nothing happens

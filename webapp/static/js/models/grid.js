@@ -42,14 +42,21 @@ class Grid extends HTMLElement {
     clear.type = "button";
     clear.className = "btn btn-sm";
     clear.textContent = "Clear";
-    clear.addEventListener("click", () => { this.values.fill(0); this.write(); });
+    clear.addEventListener("click", () => {
+      this.values.fill(0);
+      this.write();
+    });
     bar.append(clear);
     return bar;
   }
 
   read() {
     let flat = [];
-    try { flat = [JSON.parse(this.field.value)].flat(Infinity).map(Number); } catch { return; }
+    try {
+      flat = [JSON.parse(this.field.value)].flat(Infinity).map(Number);
+    } catch {
+      return;
+    }
     if (flat.length !== this.cells.length || flat.some((value) => !Number.isFinite(value))) return;
     this.values = flat;
     this.deep = /^\s*\[\s*\[\s*\[/.test(this.field.value);
@@ -70,7 +77,10 @@ class Grid extends HTMLElement {
     this.cells.forEach((cell, i) => {
       const share = Math.round((100 * this.values[i]) / this.top);
       cell.style.setProperty("--ink", `${Math.max(0, Math.min(100, share))}%`);
-      cell.setAttribute("aria-label", `row ${Math.floor(i / this.columns) + 1}, column ${(i % this.columns) + 1}: ${share} %`);
+      cell.setAttribute(
+        "aria-label",
+        `row ${Math.floor(i / this.columns) + 1}, column ${(i % this.columns) + 1}: ${share} %`,
+      );
     });
   }
 
@@ -107,7 +117,9 @@ class Grid extends HTMLElement {
   focusOn(index) {
     const cell = this.cells[index];
     if (!cell) return;
-    this.cells.forEach((other) => { other.tabIndex = -1; });
+    this.cells.forEach((other) => {
+      other.tabIndex = -1;
+    });
     cell.tabIndex = 0;
     cell.focus();
   }

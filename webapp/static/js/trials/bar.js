@@ -10,7 +10,12 @@ export class Bar {
   constructor(view, ensemble) {
     this.view = view;
     this.columns = new Columns(view);
-    this.compare = el("button", { type: "button", class: "btn btn-sm", "data-key": "c", click: () => this.openComparison() }, icon("git-compare"), "Compare");
+    this.compare = el(
+      "button",
+      { type: "button", class: "btn btn-sm", "data-key": "c", click: () => this.openComparison() },
+      icon("git-compare"),
+      "Compare",
+    );
     this.pool = ensemble ? this.poolForm(ensemble) : null;
     this.hint = el("span", { class: "text-secondary ty-small" });
     this.element = el("div", { class: "ty-bar" }, this.columns.element, this.compare, this.pool, this.hint);
@@ -19,7 +24,13 @@ export class Bar {
   poolForm(address) {
     const field = (name, value = "") => el("input", { type: "hidden", name, value });
     const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Make ensemble");
-    return el("form", { method: "post", action: address, class: "ty-inline" }, field("csrfmiddlewaretoken", csrfToken()), field("trials"), button);
+    return el(
+      "form",
+      { method: "post", action: address, class: "ty-inline" },
+      field("csrfmiddlewaretoken", csrfToken()),
+      field("trials"),
+      button,
+    );
   }
 
   draw() {

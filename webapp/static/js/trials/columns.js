@@ -20,7 +20,8 @@ export class Columns {
     const { view } = this;
     const columns = view.choosable;
     const shown = columns.filter(({ key }) => !view.shown || view.shown.has(key)).length;
-    this.title.lastElementChild.textContent = shown === columns.length ? "Columns" : `Columns: ${shown} of ${columns.length}`;
+    this.title.lastElementChild.textContent =
+      shown === columns.length ? "Columns" : `Columns: ${shown} of ${columns.length}`;
     const names = columns.map(({ key }) => key).join();
     if (this.drawn !== names) this.drawBoxes(columns);
     this.drawn = names;
@@ -30,10 +31,21 @@ export class Columns {
   drawBoxes(columns) {
     const groups = GROUPS.map(([kind, title]) => {
       const mine = columns.filter((column) => column.kind === kind);
-      const lines = mine.map(({ key, label }) => el("label", { class: "form-check" }, el("input", { type: "checkbox", class: "form-check-input", value: key, change: () => this.choose() }), el("span", { class: "form-check-label" }, label)));
+      const lines = mine.map(({ key, label }) =>
+        el(
+          "label",
+          { class: "form-check" },
+          el("input", { type: "checkbox", class: "form-check-input", value: key, change: () => this.choose() }),
+          el("span", { class: "form-check-label" }, label),
+        ),
+      );
       return mine.length ? el("fieldset", {}, el("legend", { class: "form-label" }, title), lines) : null;
     });
-    const all = el("button", { type: "button", class: "btn btn-sm", click: () => this.view.showColumns(null) }, "Show all");
+    const all = el(
+      "button",
+      { type: "button", class: "btn btn-sm", click: () => this.view.showColumns(null) },
+      "Show all",
+    );
     this.boxes.replaceChildren(...groups.filter(Boolean), all);
   }
 

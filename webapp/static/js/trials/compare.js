@@ -1,7 +1,8 @@
 // <ty-compare job>: trials side by side, what differs between them, and their learning curves in one chart.
 // The address names them (`?compare=1,5,9`), so that somebody else sees the same.
-import { badge, choice, el, icon } from "./dom.js";
+
 import { curveNames, directionOf } from "./charts/shared.js";
+import { badge, choice, el, icon } from "./dom.js";
 import { viewOf } from "./view.js";
 import { duration, setting } from "./words.js";
 import "../jobs/curves.js";
@@ -19,7 +20,10 @@ class Compare extends HTMLElement {
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
     this.make();
-    this.view.addEventListener("change", ({ what }) => ["data", "compare", "axes", "all"].includes(what) && this.draw());
+    this.view.addEventListener(
+      "change",
+      ({ what }) => ["data", "compare", "axes", "all"].includes(what) && this.draw(),
+    );
     this.draw();
   }
 
@@ -27,15 +31,35 @@ class Compare extends HTMLElement {
     this.heading = el("h2", { class: "card-title", tabindex: "-1" });
     this.note = el("span", { class: "text-secondary ty-small" });
     const close = el("button", { type: "button", class: "btn btn-sm", click: () => this.close() }, icon("x"), "Close");
-    this.only = el("input", { type: "checkbox", class: "form-check-input", change: () => this.view.compareOnlyDiffering(this.only.checked) });
-    const differing = el("label", { class: "form-check" }, this.only, el("span", { class: "form-check-label" }, "Only what differs"));
+    this.only = el("input", {
+      type: "checkbox",
+      class: "form-check-input",
+      change: () => this.view.compareOnlyDiffering(this.only.checked),
+    });
+    const differing = el(
+      "label",
+      { class: "form-check" },
+      this.only,
+      el("span", { class: "form-check-label" }, "Only what differs"),
+    );
     this.metric = el("div", { class: "ty-chart-controls" });
-    this.table = el("div", { class: "table-responsive", tabindex: "0", role: "region", "aria-label": "Trials side by side" });
+    this.table = el("div", {
+      class: "table-responsive",
+      tabindex: "0",
+      role: "region",
+      "aria-label": "Trials side by side",
+    });
     this.curves = el("div", { class: "card-body" });
     this.card = el(
       "section",
       { class: "card ty-compare", "aria-label": "Comparison" },
-      el("div", { class: "card-header" }, this.heading, this.note, el("div", { class: "card-actions" }, differing, close)),
+      el(
+        "div",
+        { class: "card-header" },
+        this.heading,
+        this.note,
+        el("div", { class: "card-actions" }, differing, close),
+      ),
       this.table,
       this.metric,
       this.curves,
@@ -64,22 +88,39 @@ class Compare extends HTMLElement {
   left(compared, known) {
     const missing = compared.filter((trial) => !known.includes(trial));
     const gone = missing.length ? `no trial ${missing.join(", ")} in this search; ` : "";
-    return gone + (known.length > MOST ? `the first ${MOST} of ${known.length}` : "what differs from the first is bold");
+    return (
+      gone + (known.length > MOST ? `the first ${MOST} of ${known.length}` : "what differs from the first is bold")
+    );
   }
 
   drawTable(trials) {
     const { store } = this.view;
     const places = trials.map((trial) => store.place.get(trial));
     const held = this.table.contains(document.activeElement) ? document.activeElement.dataset.remove : null;
-    const head = el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Of")), trials.map((trial, at) => this.trialHead(trial, places[at])));
+    const head = el(
+      "tr",
+      {},
+      el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Of")),
+      trials.map((trial, at) => this.trialHead(trial, places[at])),
+    );
     const bodies = PARTS.map(([kind, title]) => {
       const rows = this.rows(kind, places).filter(({ differs }) => differs || !this.view.onlyDiffering);
       const name = el("tr", {}, el("th", { scope: "rowgroup", colspan: trials.length + 1, class: "ty-part" }, title));
-      return rows.length ? el("tbody", {}, name, rows.map((row) => line(row, kind === "hyperparameter"))) : null;
+      return rows.length
+        ? el(
+            "tbody",
+            {},
+            name,
+            rows.map((row) => line(row, kind === "hyperparameter")),
+          )
+        : null;
     }).filter(Boolean);
-    const none = bodies.length ? [] : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "They do not differ in anything.")))];
+    const none = bodies.length
+      ? []
+      : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "They do not differ in anything.")))];
     this.table.replaceChildren(el("table", { class: "table" }, el("thead", {}, head), bodies, none));
-    if (held) (this.table.querySelector(`[data-remove="${held}"]`) ?? this.table.querySelector("[data-remove]"))?.focus();
+    if (held)
+      (this.table.querySelector(`[data-remove="${held}"]`) ?? this.table.querySelector("[data-remove]"))?.focus();
   }
 
   trialHead(trial, index) {
@@ -90,7 +131,17 @@ class Compare extends HTMLElement {
       { scope: "col", class: "num" },
       el("a", { href: `/jobs/${this.job}/trials/${trial}` }, `Trial ${trial}`),
       " ",
-      el("button", { type: "button", class: "ty-icon-button", "data-remove": trial, "aria-label": `Take trial ${trial} out of the comparison`, click: remove }, icon("x")),
+      el(
+        "button",
+        {
+          type: "button",
+          class: "ty-icon-button",
+          "data-remove": trial,
+          "aria-label": `Take trial ${trial} out of the comparison`,
+          click: remove,
+        },
+        icon("x"),
+      ),
       el("div", {}, badge(store.states[store.state[index]])),
     );
   }
@@ -101,16 +152,34 @@ class Compare extends HTMLElement {
     const rows = store
       .of(kind)
       .filter(({ key }) => !["number", "state", "std", "seconds"].includes(key))
-      .map((column) => told(column.label, places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))), kind === "metric" && !column.isSet ? this.best(column, places) : null));
+      .map((column) =>
+        told(
+          column.label,
+          places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))),
+          kind === "metric" && !column.isSet ? this.best(column, places) : null,
+        ),
+      );
     if (kind !== "fact") return rows;
     const { values } = store.columns.get("seconds");
-    const executions = told("executions done", places.map((index) => String(store.executions[index])));
-    return [executions, ...rows, told("took", places.map((index) => duration(values[index])))];
+    const executions = told(
+      "executions done",
+      places.map((index) => String(store.executions[index])),
+    );
+    return [
+      executions,
+      ...rows,
+      told(
+        "took",
+        places.map((index) => duration(values[index])),
+      ),
+    ];
   }
 
   best(column, places) {
     const sign = directionOf({ store: this.view.store }, column.key) === "max" ? -1 : 1;
-    const costs = places.map((index) => (Number.isFinite(column.values[index]) ? sign * column.values[index] : Infinity));
+    const costs = places.map((index) =>
+      Number.isFinite(column.values[index]) ? sign * column.values[index] : Infinity,
+    );
     const least = Math.min(...costs);
     return Number.isFinite(least) && costs.some((cost) => cost !== least) ? costs.indexOf(least) : null;
   }
@@ -125,12 +194,16 @@ class Compare extends HTMLElement {
     if (this.named !== `${names} ${metric}`) {
       this.named = `${names} ${metric}`;
       const held = this.metric.contains(document.activeElement);
-      this.metric.replaceChildren(choice("Learning curves of", options, metric, (value) => this.view.setAxis("compared", value)));
+      this.metric.replaceChildren(
+        choice("Learning curves of", options, metric, (value) => this.view.setAxis("compared", value)),
+      );
       if (held) this.metric.querySelector("select").focus();
     }
     if (this.drawn === key) return; // it follows the job by itself
     this.drawn = key;
-    this.curves.replaceChildren(trials.length ? el("ty-curves", { job: this.job, names: metric, trials: trials.join() }) : "");
+    this.curves.replaceChildren(
+      trials.length ? el("ty-curves", { job: this.job, names: metric, trials: trials.join() }) : "",
+    );
   }
 }
 
@@ -145,7 +218,16 @@ const told = (label, texts, best = null) => ({ label, texts, best, differs: text
 function line({ label, texts, best, differs }, isMarked) {
   const tag = differs && isMarked ? el("span", { class: "ty-tag" }, "differs") : "";
   const cells = texts.map((text, at) => {
-    const trophy = at === best ? el("span", { title: "best of these" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best of these"), " ") : "";
+    const trophy =
+      at === best
+        ? el(
+            "span",
+            { title: "best of these" },
+            icon("trophy"),
+            el("span", { class: "visually-hidden" }, "best of these"),
+            " ",
+          )
+        : "";
     return el("td", { class: "num" }, trophy, isMarked && text !== texts[0] ? el("strong", {}, text) : text);
   });
   return el("tr", {}, el("th", { scope: "row" }, label, " ", tag), cells);

@@ -36,17 +36,29 @@ export function icon(name, css = "") {
 export function badge(state, title = "") {
   looks ??= facts();
   const look = looks.states[state];
-  return el("span", { class: `ty-state ty-tone-${look.tone}`, title: title || null }, icon(look.icon, look.spins ? "ty-spin" : ""), look.word);
+  return el(
+    "span",
+    { class: `ty-state ty-tone-${look.tone}`, title: title || null },
+    icon(look.icon, look.spins ? "ty-spin" : ""),
+    look.word,
+  );
 }
 
 /** A labelled choice; `options` are {value, label}. */
 export function choice(label, options, value, change) {
   const select = el("select", { class: "form-select", change: () => change(select.value) });
-  for (const option of options) select.append(el("option", { value: option.value, selected: option.value === value }, option.label));
+  for (const option of options)
+    select.append(el("option", { value: option.value, selected: option.value === value }, option.label));
   return el("label", { class: "ty-choice" }, el("span", {}, label), select);
 }
 
 /** An empty state: what is missing and what it needs. */
 export function empty(title, hint, name = "flask") {
-  return el("div", { class: "empty ty-empty" }, el("div", { class: "ty-empty-icon" }, icon(name)), el("p", { class: "empty-title" }, title), el("p", { class: "empty-subtitle text-secondary" }, hint));
+  return el(
+    "div",
+    { class: "empty ty-empty" },
+    el("div", { class: "ty-empty-icon" }, icon(name)),
+    el("p", { class: "empty-title" }, title),
+    el("p", { class: "empty-subtitle text-secondary" }, hint),
+  );
 }

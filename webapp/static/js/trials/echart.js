@@ -9,7 +9,14 @@ export class Picture {
   constructor({ pick, open }) {
     this.pick = pick;
     this.open = open;
-    this.canvas = el("div", { class: "ty-echart", tabindex: "0", role: "application", "aria-roledescription": "chart", keydown: (event) => this.key(event), blur: () => this.leave() });
+    this.canvas = el("div", {
+      class: "ty-echart",
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": "chart",
+      keydown: (event) => this.key(event),
+      blur: () => this.leave(),
+    });
     this.said = el("p", { class: "ty-chart-said", role: "status" });
     this.element = el("div", {}, this.canvas, this.said);
     this.resize = new ResizeObserver(([{ contentRect }]) => this.fit(contentRect));
@@ -42,7 +49,8 @@ export class Picture {
   /** Follow the size of the page; the first look at an element tells only what is known. */
   fit({ width, height }) {
     const { chart } = this;
-    if (chart && width && (Math.round(width) !== chart.getWidth() || Math.round(height) !== chart.getHeight())) chart.resize();
+    if (chart && width && (Math.round(width) !== chart.getWidth() || Math.round(height) !== chart.getHeight()))
+      chart.resize();
   }
 
   /** Take a height; say whether it is another one. */
@@ -56,7 +64,10 @@ export class Picture {
   /** Draw once: each of these steps would draw by itself, and a size is only taken where it is another one. */
   show({ option, prepare }, grown) {
     const later = Boolean(grown || prepare);
-    this.chart.setOption({ animation: false, textStyle: { fontFamily: "Inter, sans-serif" }, ...option }, { notMerge: true, lazyUpdate: later });
+    this.chart.setOption(
+      { animation: false, textStyle: { fontFamily: "Inter, sans-serif" }, ...option },
+      { notMerge: true, lazyUpdate: later },
+    );
     prepare?.(this.chart);
     if (grown) this.chart.resize();
     else if (later) this.chart.setOption({});

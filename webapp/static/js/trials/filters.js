@@ -25,8 +25,30 @@ export class Filters {
     this.chips.replaceChildren(
       this.count,
       ...chips,
-      chips.length > 1 ? el("button", { type: "button", class: "btn btn-sm", click: () => this.letGo(() => this.view.clearFilters()) }, "Clear filters") : "",
-      picked ? el("span", { class: "ty-chip" }, `${picked} picked`, el("button", { type: "button", class: "ty-icon-button", "aria-label": "Unpick all", click: () => this.letGo(() => this.view.unpickAll()) }, icon("x"))) : "",
+      chips.length > 1
+        ? el(
+            "button",
+            { type: "button", class: "btn btn-sm", click: () => this.letGo(() => this.view.clearFilters()) },
+            "Clear filters",
+          )
+        : "",
+      picked
+        ? el(
+            "span",
+            { class: "ty-chip" },
+            `${picked} picked`,
+            el(
+              "button",
+              {
+                type: "button",
+                class: "ty-icon-button",
+                "aria-label": "Unpick all",
+                click: () => this.letGo(() => this.view.unpickAll()),
+              },
+              icon("x"),
+            ),
+          )
+        : "",
     );
   }
 
@@ -47,8 +69,26 @@ export class Filters {
       this.form.querySelector("select").focus();
     });
     const fields = column.numeric
-      ? ["from", "to"].map((name) => el("label", { class: "ty-choice" }, el("span", {}, name), el("input", { class: "form-control", name, type: "number", step: "any" })))
-      : [el("label", { class: "ty-choice" }, el("span", {}, "is"), el("select", { class: "form-select", name: "one" }, column.categories.map((word) => el("option", { value: word }, word))))];
+      ? ["from", "to"].map((name) =>
+          el(
+            "label",
+            { class: "ty-choice" },
+            el("span", {}, name),
+            el("input", { class: "form-control", name, type: "number", step: "any" }),
+          ),
+        )
+      : [
+          el(
+            "label",
+            { class: "ty-choice" },
+            el("span", {}, "is"),
+            el(
+              "select",
+              { class: "form-select", name: "one" },
+              column.categories.map((word) => el("option", { value: word }, word)),
+            ),
+          ),
+        ];
     this.form.replaceChildren(pick, ...fields, el("button", { class: "btn" }, icon("filter"), "Filter"));
   }
 
@@ -71,7 +111,16 @@ export class Filters {
     const label = column?.label ?? key;
     const end = (value) => (Number.isFinite(value) ? (column?.isSet ? setting : number)(value) : "");
     const text = one ? one.join(" or ") : `${end(low)} – ${end(high)}`;
-    const remove = el("button", { type: "button", class: "ty-icon-button", "aria-label": `Remove the filter on ${label}`, click: () => this.letGo(() => this.view.filter(key, null)) }, icon("x"));
+    const remove = el(
+      "button",
+      {
+        type: "button",
+        class: "ty-icon-button",
+        "aria-label": `Remove the filter on ${label}`,
+        click: () => this.letGo(() => this.view.filter(key, null)),
+      },
+      icon("x"),
+    );
     return el("span", { class: "ty-chip" }, `${label}: ${text}`, remove);
   }
 }

@@ -25,7 +25,12 @@ function colours(dark) {
     scale: FAINT_TO_STRONG[dark ? "dark" : "light"],
     accent: read("--ty-running"),
     second: read("--ty-pruned"),
-    tones: Object.fromEntries(["completed", "failed", "running", "retrying", "stopped", "pruned", "queued"].map((tone) => [tone, read(`--ty-${tone}`)])),
+    tones: Object.fromEntries(
+      ["completed", "failed", "running", "retrying", "stopped", "pruned", "queued"].map((tone) => [
+        tone,
+        read(`--ty-${tone}`),
+      ]),
+    ),
   };
 }
 

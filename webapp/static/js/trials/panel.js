@@ -1,7 +1,8 @@
 // <ty-charts job>: one chart of the search at a time, chosen by name; its axes, its table, and what it needs.
+
+import { CHARTS } from "./charts/all.js";
 import { choice, el, empty, icon, say } from "./dom.js";
 import { Picture } from "./echart.js";
-import { CHARTS } from "./charts/all.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
 import { grouped, trials } from "./words.js";
@@ -13,14 +14,29 @@ class Charts extends HTMLElement {
     if (this.view) return; // only moved
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
-    this.nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" }, CHARTS.map((chart) => this.link(chart)));
+    this.nav = el(
+      "nav",
+      { class: "ty-chart-nav", "aria-label": "Charts" },
+      CHARTS.map((chart) => this.link(chart)),
+    );
     this.heading = el("h2", { class: "card-title" });
     this.note = el("span", { class: "text-secondary ty-small", "data-note": true });
-    this.toggle = el("button", { type: "button", class: "btn btn-sm", click: () => this.view.readAsTable(!this.view.asTable) }, icon("table"), "Table");
+    this.toggle = el(
+      "button",
+      { type: "button", class: "btn btn-sm", click: () => this.view.readAsTable(!this.view.asTable) },
+      icon("table"),
+      "Table",
+    );
     this.controls = el("div", { class: "ty-chart-controls" });
     this.body = el("div", { class: "ty-chart-body" });
     this.foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
-    const head = el("div", { class: "card-header" }, this.heading, this.note, el("div", { class: "card-actions" }, this.toggle));
+    const head = el(
+      "div",
+      { class: "card-header" },
+      this.heading,
+      this.note,
+      el("div", { class: "card-actions" }, this.toggle),
+    );
     this.card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
     this.append(this.nav, this.card);
     this.view.addEventListener("change", (event) => this.changed(event.what));
@@ -50,7 +66,11 @@ class Charts extends HTMLElement {
     this.toggle.setAttribute("aria-pressed", String(view.asTable));
     this.toggle.classList.toggle("active", view.asTable);
     if (!store.ready) {
-      this.say(store.failed ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x") : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"));
+      this.say(
+        store.failed
+          ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x")
+          : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"),
+      );
       return;
     }
     const scene = this.scene(chart);
@@ -68,12 +88,23 @@ class Charts extends HTMLElement {
   /** What a chart draws from: trials, filters, its axes, colours, and a way to ask to be drawn again. */
   scene(chart) {
     const { view } = this;
-    const scene = { job: this.job, view, store: view.store, colours: look(), narrow: this.width < 600, again: () => this.draw(), panel: this };
+    const scene = {
+      job: this.job,
+      view,
+      store: view.store,
+      colours: look(),
+      narrow: this.width < 600,
+      again: () => this.draw(),
+      panel: this,
+    };
     scene.axes = {};
     for (const control of chart.controls ?? []) {
       const options = control.options(scene);
       const wanted = view.axes.get(control.name);
-      const chosen = options.find(({ value }) => value === wanted) ?? options.find(({ value }) => value === control.first?.(scene)) ?? options[0];
+      const chosen =
+        options.find(({ value }) => value === wanted) ??
+        options.find(({ value }) => value === control.first?.(scene)) ??
+        options[0];
       scene.axes[control.name] = chosen?.value;
     }
     return scene;
@@ -101,11 +132,19 @@ class Charts extends HTMLElement {
   }
 
   drawControls(chart, scene) {
-    const offered = (chart.controls ?? []).map(({ name, label, options }) => ({ name, label, options: options(scene) }));
+    const offered = (chart.controls ?? []).map(({ name, label, options }) => ({
+      name,
+      label,
+      options: options(scene),
+    }));
     const key = JSON.stringify(offered);
     if (this.controlsKey !== key) {
       this.controlsKey = key;
-      this.controls.replaceChildren(...offered.map(({ name, label, options }) => choice(label, options, scene.axes[name], (value) => this.view.setAxis(name, value))));
+      this.controls.replaceChildren(
+        ...offered.map(({ name, label, options }) =>
+          choice(label, options, scene.axes[name], (value) => this.view.setAxis(name, value)),
+        ),
+      );
     }
     this.controls.querySelectorAll("select").forEach((select, at) => (select.value = scene.axes[offered[at].name]));
   }
@@ -121,15 +160,45 @@ class Charts extends HTMLElement {
   }
 
   asTable({ head, rows }) {
-    const cells = (row) => row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
+    const cells = (row) =>
+      row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
     const table = el(
       "table",
       { class: "table" },
-      el("thead", {}, el("tr", {}, head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label)))),
-      el("tbody", {}, rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row)))),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label)),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row))),
+      ),
     );
-    const cut = rows.length > ROWS ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, `The first ${ROWS} of ${grouped(rows.length)} rows; all trials are in the CSV below.`) : "";
-    return el("div", { class: "table-responsive ty-chart-table", tabindex: "0", role: "region", "aria-label": `${this.chart.title} as a table` }, table, cut);
+    const cut =
+      rows.length > ROWS
+        ? el(
+            "p",
+            { class: "text-secondary ty-small ty-chart-foot" },
+            `The first ${ROWS} of ${grouped(rows.length)} rows; all trials are in the CSV below.`,
+          )
+        : "";
+    return el(
+      "div",
+      {
+        class: "table-responsive ty-chart-table",
+        tabindex: "0",
+        role: "region",
+        "aria-label": `${this.chart.title} as a table`,
+      },
+      table,
+      cut,
+    );
   }
 }
 

@@ -77,7 +77,17 @@ class Store extends EventTarget {
 
   take(body) {
     if (body.whole) this.clear();
-    Object.assign(this, { cursor: body.cursor, objective: body.objective, objectives: body.objectives, space: body.space, states: body.states, waiting: body.waiting, front: new Set(body.front), answers: body.answers, under_way: body.under_way });
+    Object.assign(this, {
+      cursor: body.cursor,
+      objective: body.objective,
+      objectives: body.objectives,
+      space: body.space,
+      states: body.states,
+      waiting: body.waiting,
+      front: new Set(body.front),
+      answers: body.answers,
+      under_way: body.under_way,
+    });
     const grown = body.number.map((trial) => {
       if (!this.place.has(trial)) {
         this.place.set(trial, this.number.length);
@@ -87,9 +97,13 @@ class Store extends EventTarget {
     });
     const put = (into, from) => grown.forEach((index, row) => (into[index] = from[row]));
     for (const name of PLAIN) put(this[name], body[name]);
-    for (const { name } of body.space) put((this.values[name] ??= this.blank()), body.values[name]);
+    for (const { name } of body.space) {
+      this.values[name] ??= this.blank();
+      put(this.values[name], body.values[name]);
+    }
     for (const name of new Set([...Object.keys(body.metrics), ...Object.keys(this.metrics)])) {
-      put((this.metrics[name] ??= this.blank()), Object.hasOwn(body.metrics, name) ? body.metrics[name] : body.number.map(() => null));
+      this.metrics[name] ??= this.blank();
+      put(this.metrics[name], Object.hasOwn(body.metrics, name) ? body.metrics[name] : body.number.map(() => null));
     }
     this.ready = true;
     this.version += 1;
@@ -111,17 +125,31 @@ class Store extends EventTarget {
   }
 
   describe() {
-    const numeric = (key, label, values, kind = "fact", log = false) => ({ key, label, kind, numeric: true, log, values });
+    const numeric = (key, label, values, kind = "fact", log = false) => ({
+      key,
+      label,
+      kind,
+      numeric: true,
+      log,
+      values,
+    });
     const objective = this.objective.metric;
     return [
       numeric("number", "trial", this.number),
       { key: "state", label: "state", kind: "fact", numeric: false, values: this.state, categories: this.states },
       numeric("score", `${objective} (mean)`, this.score, "metric"),
       ...this.space.filter((parameter) => parameter.kind !== "fixed").map((parameter) => this.parameter(parameter)),
-      ...Object.keys(this.metrics).sort().filter((name) => name !== objective).map((name) => ({ ...numeric(`m.${name}`, name, this.metrics[name], "metric"), isSet: SET.has(name) })),
+      ...Object.keys(this.metrics)
+        .sort()
+        .filter((name) => name !== objective)
+        .map((name) => ({ ...numeric(`m.${name}`, name, this.metrics[name], "metric"), isSet: SET.has(name) })),
       numeric("std", "± spread", this.std),
       numeric("epochs", "epochs", this.epochs),
-      numeric("seconds", "seconds", this.finished.map((end, index) => (end && this.started[index] ? end - this.started[index] : null))),
+      numeric(
+        "seconds",
+        "seconds",
+        this.finished.map((end, index) => (end && this.started[index] ? end - this.started[index] : null)),
+      ),
     ];
   }
 
@@ -160,7 +188,8 @@ class Store extends EventTarget {
     if (this.scoredAt !== this.version) {
       this.scoredAt = this.version;
       this.withScore = [];
-      for (let index = 0; index < this.size; index++) if (Number.isFinite(this.score[index])) this.withScore.push(index);
+      for (let index = 0; index < this.size; index++)
+        if (Number.isFinite(this.score[index])) this.withScore.push(index);
       this.withScore.sort((a, b) => this.number[a] - this.number[b]);
     }
     return this.withScore;
@@ -174,7 +203,12 @@ class Store extends EventTarget {
     if (!lists.has(key)) {
       const sign = direction === "max" ? -1 : 1;
       const { values } = column;
-      lists.set(key, this.scored().filter((index) => Number.isFinite(values[index])).sort((a, b) => sign * (values[a] - values[b])));
+      lists.set(
+        key,
+        this.scored()
+          .filter((index) => Number.isFinite(values[index]))
+          .sort((a, b) => sign * (values[a] - values[b])),
+      );
     }
     return lists.get(key);
   }

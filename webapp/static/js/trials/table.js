@@ -1,8 +1,9 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
+
+import { relative } from "../time.js";
 import { Bar } from "./bar.js";
 import { badge, el, empty, icon, say } from "./dom.js";
 import { Filters } from "./filters.js";
-import { relative } from "../time.js";
 import { viewOf } from "./view.js";
 import { duration, grouped } from "./words.js";
 
@@ -18,7 +19,11 @@ class Trials extends HTMLElement {
     this.bar = new Bar(this.view, this.getAttribute("ensemble"));
     this.head = el("thead");
     this.body = el("tbody", { click: (event) => this.clicked(event) });
-    this.table = el("div", { class: "table-responsive" }, el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body));
+    this.table = el(
+      "div",
+      { class: "table-responsive" },
+      el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body),
+    );
     this.foot = this.makeFoot();
     this.addEventListener("ty:edge", (event) => this.turn(event.detail));
     this.sight = ALL;
@@ -48,8 +53,14 @@ class Trials extends HTMLElement {
   draw(what) {
     this.due = null;
     const { store } = this.view;
-    if (!store.ready) return this.replaceChildren(store.failed ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x") : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"));
-    if (!store.size) return this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
+    if (!store.ready)
+      return this.replaceChildren(
+        store.failed
+          ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x")
+          : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"),
+      );
+    if (!store.size)
+      return this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
     if (!this.table.isConnected) this.replaceChildren(this.filters.element, this.bar.element, this.table, this.foot);
     if (what === "pick") this.markPicked();
     else this.fill();
@@ -69,7 +80,9 @@ class Trials extends HTMLElement {
     if (this.bestAt !== store.version) [this.bestAt, this.best] = [store.version, bestOf(store)];
     const here = this.body.querySelector(".ty-here")?.dataset.trial;
     this.drawHead();
-    this.drawRows(rows.slice(from, from + EACH), () => this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here"));
+    this.drawRows(rows.slice(from, from + EACH), () =>
+      this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here"),
+    );
     this.drawFoot(rows.length, from, page, pages);
   }
 
@@ -80,8 +93,14 @@ class Trials extends HTMLElement {
     if (this.headKey !== columns) {
       this.headKey = columns;
       const cells = this.columns.map((column) => this.heading(column.key, column.label, isRight(column)));
-      const rest = [el("th", { scope: "col" }, "Executions"), this.heading("seconds", "Took", true), el("th", { scope: "col" }, "Finished")];
-      this.head.replaceChildren(el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Pick")), ...cells, ...rest));
+      const rest = [
+        el("th", { scope: "col" }, "Executions"),
+        this.heading("seconds", "Took", true),
+        el("th", { scope: "col" }, "Finished"),
+      ];
+      this.head.replaceChildren(
+        el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Pick")), ...cells, ...rest),
+      );
       this.sorted = null;
     }
     if (this.sorted === sort) return;
@@ -96,7 +115,11 @@ class Trials extends HTMLElement {
   }
 
   heading(key, label, right) {
-    return el("th", { scope: "col", class: right ? "num" : null }, el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label));
+    return el(
+      "th",
+      { scope: "col", class: right ? "num" : null },
+      el("button", { type: "button", class: "ty-sort", "data-key": key, click: () => this.view.sortBy(key) }, label),
+    );
   }
 
   /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. Those out of sight follow. */
@@ -109,10 +132,22 @@ class Trials extends HTMLElement {
     const lines = this.lines.slice(0, indices.length);
     const [from, to] = this.sight;
     const late = [];
-    lines.forEach((line, at) => (line.row.isConnected && (at < from || at >= to) ? late.push(() => line.show(indices[at])) : line.show(indices[at])));
+    lines.forEach((line, at) =>
+      line.row.isConnected && (at < from || at >= to)
+        ? late.push(() => line.show(indices[at]))
+        : line.show(indices[at]),
+    );
     const wanted = lines.map((line) => line.row);
-    if (!wanted.length) wanted.push(el("tr", {}, el("td", { colspan: this.columns.length + 4 }, "No trial fits these filters; remove one of them above.")));
-    if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild) this.body.replaceChildren(...wanted);
+    if (!wanted.length)
+      wanted.push(
+        el(
+          "tr",
+          {},
+          el("td", { colspan: this.columns.length + 4 }, "No trial fits these filters; remove one of them above."),
+        ),
+      );
+    if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild)
+      this.body.replaceChildren(...wanted);
     then();
     this.afterwards(late.length ? [...late, then] : []);
   }
@@ -121,7 +156,8 @@ class Trials extends HTMLElement {
   afterwards(steps) {
     clearTimeout(this.rest);
     cancelAnimationFrame(this.painting);
-    if (steps.length) this.painting = requestAnimationFrame(() => (this.rest = setTimeout(() => steps.forEach((step) => step()))));
+    if (steps.length)
+      this.painting = requestAnimationFrame(() => (this.rest = setTimeout(() => steps.forEach((step) => step()))));
   }
 
   markPicked() {
@@ -141,16 +177,33 @@ class Trials extends HTMLElement {
   /** The pager stays as it is made: taking away a button in focus would cost a layout, and the focus. */
   makeFoot() {
     const csv = `/api/v1/jobs/${this.job}`;
-    const turn = (step, label, name) => el("button", { type: "button", class: "btn btn-sm", click: () => this.view.turnTo(this.page + step) }, icon(name), label);
+    const turn = (step, label, name) =>
+      el(
+        "button",
+        { type: "button", class: "btn btn-sm", click: () => this.view.turnTo(this.page + step) },
+        icon(name),
+        label,
+      );
     this.range = el("span", { class: "ty-num" });
     this.turns = [turn(-1, "Previous", "chevron-left"), turn(1, "Next", "chevron-right")];
-    const download = (name, label) => el("a", { class: "btn btn-sm", href: `${csv}/${name}.csv`, download: true }, icon("download"), label);
-    return el("div", { class: "ty-pager" }, this.range, download("trials", "Trials (CSV)"), download("metrics", "Metrics (CSV)"), this.turns);
+    const download = (name, label) =>
+      el("a", { class: "btn btn-sm", href: `${csv}/${name}.csv`, download: true }, icon("download"), label);
+    return el(
+      "div",
+      { class: "ty-pager" },
+      this.range,
+      download("trials", "Trials (CSV)"),
+      download("metrics", "Metrics (CSV)"),
+      this.turns,
+    );
   }
 
   drawFoot(count, from, page, pages) {
     this.page = page;
-    say(this.range, count ? `${grouped(from + 1)}–${grouped(Math.min(from + EACH, count))} of ${grouped(count)}` : "none");
+    say(
+      this.range,
+      count ? `${grouped(from + 1)}–${grouped(Math.min(from + EACH, count))} of ${grouped(count)}` : "none",
+    );
     this.turns.forEach((button, at) => {
       button.hidden = pages === 1;
       button.disabled = at ? page >= pages : page <= 1;
@@ -177,7 +230,13 @@ class Line {
     this.link = el("a", { "data-open": true });
     this.marks = el("span");
     this.state = el("td");
-    this.cells = table.columns.map((column) => (column.key === "number" ? el("td", {}, this.link, " ", this.marks) : column.key === "state" ? this.state : el("td", { class: isRight(column) ? "num" : null })));
+    this.cells = table.columns.map((column) =>
+      column.key === "number"
+        ? el("td", {}, this.link, " ", this.marks)
+        : column.key === "state"
+          ? this.state
+          : el("td", { class: isRight(column) ? "num" : null }),
+    );
     this.done = el("td", { class: "num" });
     this.took = el("td", { class: "num" });
     this.time = el("time", { "data-relative": true });
@@ -194,9 +253,16 @@ class Line {
     this.box.setAttribute("aria-label", `Pick trial ${trial}`);
     this.link.href = `/jobs/${table.job}/trials/${trial}`;
     say(this.link, String(trial));
-    this.mark(index === table.best, { "by hand": store.by_hand[index], "Pareto front": store.front.has(trial), [`answered by ${store.answers[trial]}`]: store.answers[trial] });
+    this.mark(index === table.best, {
+      "by hand": store.by_hand[index],
+      "Pareto front": store.front.has(trial),
+      [`answered by ${store.answers[trial]}`]: store.answers[trial],
+    });
     this.tellState(store, index, trial);
-    table.columns.forEach((column, at) => column.key === "number" || column.key === "state" || say(this.cells[at], store.told(column, index)));
+    table.columns.forEach(
+      (column, at) =>
+        column.key === "number" || column.key === "state" || say(this.cells[at], store.told(column, index)),
+    );
     say(this.done, doneOf(store, index, trial));
     say(this.took, duration(store.columns.get("seconds").values[index]));
     this.tellTime(store.finished[index]);
@@ -207,16 +273,24 @@ class Line {
     const key = `${best} ${shown}`;
     if (this.marked === key) return;
     this.marked = key;
-    const trophy = best ? el("span", { title: "best" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best")) : "";
+    const trophy = best
+      ? el("span", { title: "best" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best"))
+      : "";
     this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 
   tellState(store, index, trial) {
-    const [state, why, restarts] = [store.states[store.state[index]], store.waiting[trial] ?? "", store.restarts[index]];
+    const [state, why, restarts] = [
+      store.states[store.state[index]],
+      store.waiting[trial] ?? "",
+      store.restarts[index],
+    ];
     const key = `${state} ${restarts} ${why}`;
     if (this.stated === key) return;
     this.stated = key;
-    const more = restarts ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`) : "";
+    const more = restarts
+      ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`)
+      : "";
     this.state.replaceChildren(badge(state, why), more);
   }
 
@@ -251,7 +325,8 @@ function bestOf(store) {
   let best = -1;
   const completed = store.states.indexOf("completed");
   for (const index of store.scored()) {
-    if (store.state[index] === completed && (best < 0 || store.better(store.score[index], store.score[best]))) best = index;
+    if (store.state[index] === completed && (best < 0 || store.better(store.score[index], store.score[best])))
+      best = index;
   }
   return best;
 }

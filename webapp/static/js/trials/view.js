@@ -33,7 +33,9 @@ class View extends EventTarget {
     this.shown = query.has("cols") ? new Set(query.get("cols").split(",").filter(Boolean).map(word)) : null; // null: all
     this.chart = query.get("chart");
     this.asTable = query.get("as") === "table";
-    this.axes = new Map([...query].filter(([name]) => name.startsWith("ax.")).map(([name, value]) => [name.slice(3), value]));
+    this.axes = new Map(
+      [...query].filter(([name]) => name.startsWith("ax.")).map(([name, value]) => [name.slice(3), value]),
+    );
   }
 
   write(push = false) {
@@ -199,7 +201,9 @@ class View extends EventTarget {
     const last = down ? -Infinity : Infinity;
     const values = Float64Array.from(column.values, (value) => value ?? last);
     const sign = down ? -1 : 1;
-    const indices = Uint32Array.from(values, (_, index) => index).sort((a, b) => (values[a] === values[b] ? store.number[a] - store.number[b] : sign * (values[a] - values[b])));
+    const indices = Uint32Array.from(values, (_, index) => index).sort((a, b) =>
+      values[a] === values[b] ? store.number[a] - store.number[b] : sign * (values[a] - values[b]),
+    );
     this.ordered = { sort, version: store.version, indices };
     return indices;
   }
@@ -207,7 +211,14 @@ class View extends EventTarget {
 
 /** `1,5,9` → each number once. */
 function numbers(text) {
-  return [...new Set((text ?? "").split(",").map(Number).filter((number) => Number.isSafeInteger(number) && number > 0))];
+  return [
+    ...new Set(
+      (text ?? "")
+        .split(",")
+        .map(Number)
+        .filter((number) => Number.isSafeInteger(number) && number > 0),
+    ),
+  ];
 }
 
 /** `h.units=16..64;state=completed|failed` → conditions by column. */
@@ -216,7 +227,11 @@ function parse(text) {
   for (const part of text.split(";").filter(Boolean)) {
     const [name, value = ""] = part.split("=");
     const range = value.split("..");
-    if (range.length === 2) found.set(word(name), { low: range[0] === "" ? -Infinity : Number(range[0]), high: range[1] === "" ? Infinity : Number(range[1]) });
+    if (range.length === 2)
+      found.set(word(name), {
+        low: range[0] === "" ? -Infinity : Number(range[0]),
+        high: range[1] === "" ? Infinity : Number(range[1]),
+      });
     else found.set(word(name), { one: value.split("|").map(word) });
   }
   return found;
@@ -232,7 +247,9 @@ function word(text) {
 
 function unparse(where) {
   const end = (value) => (Number.isFinite(value) ? String(value) : "");
-  return [...where].map(([key, { one, low, high }]) => `${code(key)}=${one ? one.map(code).join("|") : `${end(low)}..${end(high)}`}`).join(";");
+  return [...where]
+    .map(([key, { one, low, high }]) => `${code(key)}=${one ? one.map(code).join("|") : `${end(low)}..${end(high)}`}`)
+    .join(";");
 }
 
 const code = (text) => encodeURIComponent(text).replaceAll(".", text.includes("..") ? "%2E" : ".");

@@ -7,11 +7,14 @@ export function number(value, digits = 4) {
   if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? String(value) : value.toExponential(digits - 1);
   const size = Math.abs(value);
   if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1);
-  return size >= 10 ** digits ? value.toFixed(0) : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
+  return size >= 10 ** digits
+    ? value.toFixed(0)
+    : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
 }
 
 /** A value that was chosen, not measured: as many digits as tell 0.0001 from 0.00013, and no zeros at the end. */
-export const setting = (value, digits = 4) => (Number.isFinite(value) && !Number.isInteger(value) ? String(Number(value.toPrecision(digits))) : number(value));
+export const setting = (value, digits = 4) =>
+  Number.isFinite(value) && !Number.isInteger(value) ? String(Number(value.toPrecision(digits))) : number(value);
 
 const GROUPS = new Intl.NumberFormat("en"); // made once: `toLocaleString` makes one a call
 
@@ -19,7 +22,12 @@ export const grouped = (value) => GROUPS.format(value).replaceAll(",", "\u202f")
 
 export const trials = (count) => `${grouped(count)} trial${count === 1 ? "" : "s"}`;
 
-const STEPS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const STEPS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;

@@ -1,10 +1,11 @@
 // A metric over two hyperparameters, smoothed between trials: bands of colour with the trials on top.
-import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
-import { extent } from "./heat.js";
-import { axis, legend, middle, thin, towards } from "../look.js";
+
 import { el } from "../dom.js";
 import { tip } from "../echart.js";
+import { axis, legend, middle, thin, towards } from "../look.js";
 import { grouped, number } from "../words.js";
+import { extent } from "./heat.js";
+import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 
 const FINE = 30; // points a side at which the surface is computed
 const SHARP = 150; // pixels a side of its picture, between those points
@@ -36,7 +37,12 @@ export const contour = {
     const dot = (index) => [x.values[index], y.values[index], metric.values[index]];
     const plain = { color: colours.surface, borderColor: colours.ink, borderWidth: 1 };
     const ringed = { color: colours.surface, borderColor: colours.second, borderWidth: 2.5 };
-    const scatter = { type: "scatter", progressive: 0, symbolSize: 6, emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } } };
+    const scatter = {
+      type: "scatter",
+      progressive: 0,
+      symbolSize: 6,
+      emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
+    };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
       note: `${behind(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
@@ -47,7 +53,9 @@ export const contour = {
         rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
       }),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
+          store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+        ),
         grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
         xAxis: axis(colours, x, { ...edges(colours, across, x), splitLine: { show: false } }),
         yAxis: axis(colours, y, { ...edges(colours, up, y), nameGap: 46, splitLine: { show: false } }),
@@ -63,19 +71,41 @@ export const contour = {
               const half = api.size([1, 1]).map((width, dim) => ([x, y][dim].numeric ? 0 : width / 2)); // of a category
               const [left, bottom] = api.coord([first(x, across), first(y, up)]);
               const [right, top] = api.coord([last(x, across), last(y, up)]);
-              return { type: "image", style: { image, x: left - half[0], y: top - half[1], width: right - left + 2 * half[0], height: bottom - top + 2 * half[1] } };
+              return {
+                type: "image",
+                style: {
+                  image,
+                  x: left - half[0],
+                  y: top - half[1],
+                  width: right - left + 2 * half[0],
+                  height: bottom - top + 2 * half[1],
+                },
+              };
             },
           },
           { ...scatter, data: lists[1].map(dot), itemStyle: plain },
           { ...scatter, data: lists[2].map(dot), itemStyle: ringed },
-          { ...scatter, data: bests.map(dot), itemStyle: isPicked(best) ? ringed : plain, symbol: "diamond", symbolSize: 14 },
+          {
+            ...scatter,
+            data: bests.map(dot),
+            itemStyle: isPicked(best) ? ringed : plain,
+            symbol: "diamond",
+            symbolSize: 14,
+          },
         ],
       },
     };
   },
 };
 
-const edges = ({ quiet }, { low, high, from }, column) => (column.numeric ? { min: from(low), max: from(high), axisLabel: { color: quiet, fontSize: 11, formatter: (value) => number(value, 3), hideOverlap: true } } : {});
+const edges = ({ quiet }, { low, high, from }, column) =>
+  column.numeric
+    ? {
+        min: from(low),
+        max: from(high),
+        axisLabel: { color: quiet, fontSize: 11, formatter: (value) => number(value, 3), hideOverlap: true },
+      }
+    : {};
 const first = (column, { low, from }) => (column.numeric ? from(low) : 0);
 const last = (column, { high, from }) => (column.numeric ? from(high) : column.categories.length - 1);
 
@@ -113,7 +143,10 @@ function between(surface, u, v) {
   const [column, row] = [Math.min(Math.floor(u), FINE - 2), Math.min(Math.floor(v), FINE - 2)];
   const [du, dv] = [u - column, v - row];
   const at = row * FINE + column;
-  return (surface[at] * (1 - du) + surface[at + 1] * du) * (1 - dv) + (surface[at + FINE] * (1 - du) + surface[at + FINE + 1] * du) * dv;
+  return (
+    (surface[at] * (1 - du) + surface[at + 1] * du) * (1 - dv) +
+    (surface[at + FINE] * (1 - du) + surface[at + FINE + 1] * du) * dv
+  );
 }
 
 /** A colour of the scale as red, green, blue and opacity. */
@@ -121,7 +154,12 @@ function mixed(ramp, share) {
   const at = share * (ramp.length - 1);
   const low = Math.min(Math.floor(at), ramp.length - 2);
   const part = (colour, offset) => parseInt(colour.slice(offset, offset + 2), 16);
-  return [...[1, 3, 5].map((offset) => Math.round(part(ramp[low], offset) + (at - low) * (part(ramp[low + 1], offset) - part(ramp[low], offset)))), 255];
+  return [
+    ...[1, 3, 5].map((offset) =>
+      Math.round(part(ramp[low], offset) + (at - low) * (part(ramp[low + 1], offset) - part(ramp[low], offset))),
+    ),
+    255,
+  ];
 }
 
 /** Interpolate by inverse squared distance from knots: the means of a grid of cells that hold trials. */
@@ -159,5 +197,7 @@ function knotsOf(found, x, y, metric, across, up) {
     sum[2] += metric.values[index];
     sum[3] += 1;
   }
-  return Float64Array.from([...sums.values()].flatMap(([u, v, total, count]) => [u / count, v / count, total / count, Math.sqrt(count)]));
+  return Float64Array.from(
+    [...sums.values()].flatMap(([u, v, total, count]) => [u / count, v / count, total / count, Math.sqrt(count)]),
+  );
 }

@@ -1,7 +1,8 @@
 // Learning curves of the picked trials, or of the best of those that fit.
-import { curveNames, drawn, needsTrials } from "./shared.js";
+
 import { el } from "../dom.js";
 import { grouped, trials } from "../words.js";
+import { curveNames, drawn, needsTrials } from "./shared.js";
 import "../../jobs/curves.js";
 
 const BEST = 8;
@@ -20,14 +21,24 @@ export const curves = {
     const picked = [...view.picked].filter((trial) => store.place.has(trial)).slice(0, MOST);
     const numbers = picked.length ? picked : ranked.slice(0, BEST).map((index) => store.number[index]);
     const key = `${job} ${axes.metric} ${numbers.join()}`;
-    if (shown.key !== key) shown = { key, element: el("ty-curves", { job, names: axes.metric, trials: numbers.join() }) };
+    if (shown.key !== key)
+      shown = { key, element: el("ty-curves", { job, names: axes.metric, trials: numbers.join() }) };
     const { element } = shown;
     return {
       element,
-      note: picked.length ? `${trials(picked.length)} picked of ${grouped(all.length)} with a score` : `the best ${numbers.length} of ${trials(found.length)}`,
+      note: picked.length
+        ? `${trials(picked.length)} picked of ${grouped(all.length)} with a score`
+        : `the best ${numbers.length} of ${trials(found.length)}`,
       foot: "Pick trials in the table (x) to see theirs instead. Every epoch is in the metrics CSV.",
       table: () => ({
-        head: [{ label: "curve" }, { label: "points", num: true }, { label: "first", num: true }, { label: "least", num: true }, { label: "greatest", num: true }, { label: "last", num: true }],
+        head: [
+          { label: "curve" },
+          { label: "points", num: true },
+          { label: "first", num: true },
+          { label: "least", num: true },
+          { label: "greatest", num: true },
+          { label: "last", num: true },
+        ],
         rows: element.rows ?? [],
       }),
     };

@@ -1,8 +1,9 @@
 // A metric over two hyperparameters, as means of cells.
-import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
-import { axis, clamp, legend, middle } from "../look.js";
+
 import { tip } from "../echart.js";
+import { axis, clamp, legend, middle } from "../look.js";
 import { grouped, number, setting } from "../words.js";
+import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
 
@@ -31,7 +32,10 @@ function cells(column, found) {
   }
   const { low, high, to, from } = extent(column, found);
   const width = (high - low) / MOST_CELLS;
-  const labels = Array.from({ length: MOST_CELLS }, (_, at) => `${setting(from(low + at * width), 3)} – ${setting(from(low + (at + 1) * width), 3)}`);
+  const labels = Array.from(
+    { length: MOST_CELLS },
+    (_, at) => `${setting(from(low + at * width), 3)} – ${setting(from(low + (at + 1) * width), 3)}`,
+  );
   return { labels, of: (index) => Math.min(MOST_CELLS - 1, Math.floor((to(values[index]) - low) / width)) };
 }
 
@@ -53,9 +57,17 @@ export const heat = {
       sum[1] += 1;
       sums.set(key, sum);
     }
-    const filled = [...sums].sort(([a], [b]) => a - b).map(([key, [total, count]]) => ({ column: key % across.labels.length, row: Math.floor(key / across.labels.length), mean: total / count, count }));
+    const filled = [...sums]
+      .sort(([a], [b]) => a - b)
+      .map(([key, [total, count]]) => ({
+        column: key % across.labels.length,
+        row: Math.floor(key / across.labels.length),
+        mean: total / count,
+        count,
+      }));
     const range = middle(filled.map(({ mean }) => mean));
-    const tell = ({ column, row, mean, count }) => `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
+    const tell = ({ column, row, mean, count }) =>
+      `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
     const way = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
     const lists = apart(filled, ({ mean }) => labelled && isStrong(mean, range, way));
@@ -72,15 +84,42 @@ export const heat = {
       foot: "The mean of the trials in each cell; empty cells have none.",
       items: () => walked(filled, lists, (cell) => ({ text: tell(cell) })),
       table: () => ({
-        head: [{ label: x.label }, { label: y.label }, { label: `mean ${metric.label}`, num: true }, { label: "trials", num: true }],
-        rows: filled.map(({ column, row, mean, count }) => [across.labels[column], up.labels[row], number(mean), grouped(count)]),
+        head: [
+          { label: x.label },
+          { label: y.label },
+          { label: `mean ${metric.label}`, num: true },
+          { label: "trials", num: true },
+        ],
+        rows: filled.map(({ column, row, mean, count }) => [
+          across.labels[column],
+          up.labels[row],
+          number(mean),
+          grouped(count),
+        ]),
       }),
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) => tell(lists[seriesIndex][dataIndex])),
         grid: { left: 8, right: narrow ? 12 : 116, top: 12, bottom: 34, containLabel: true },
-        xAxis: axis(colours, { ...x, numeric: false, categories: across.labels }, { splitLine: { show: false }, nameGap: 34, nameTextStyle: { color: colours.quiet } }),
-        yAxis: axis(colours, { ...y, numeric: false, categories: up.labels }, { splitLine: { show: false }, name: narrow ? "" : y.label, nameLocation: "end", nameGap: 4, nameTextStyle: { color: colours.quiet, align: "left", padding: [0, 0, 0, 6] } }),
-        visualMap: { ...legend(colours, { range, direction: way, label: metric.label, dimension: 2, series: [0, 1] }), show: !narrow },
+        xAxis: axis(
+          colours,
+          { ...x, numeric: false, categories: across.labels },
+          { splitLine: { show: false }, nameGap: 34, nameTextStyle: { color: colours.quiet } },
+        ),
+        yAxis: axis(
+          colours,
+          { ...y, numeric: false, categories: up.labels },
+          {
+            splitLine: { show: false },
+            name: narrow ? "" : y.label,
+            nameLocation: "end",
+            nameGap: 4,
+            nameTextStyle: { color: colours.quiet, align: "left", padding: [0, 0, 0, 6] },
+          },
+        ),
+        visualMap: {
+          ...legend(colours, { range, direction: way, label: metric.label, dimension: 2, series: [0, 1] }),
+          show: !narrow,
+        },
         series: [cellsOf(lists[0], colours.ink), cellsOf(lists[1], colours.surface)],
       },
     };

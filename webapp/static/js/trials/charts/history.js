@@ -1,7 +1,8 @@
 // The score of each trial and the best so far, by uPlot: it is live, and ten thousand dots cost it little.
-import { behind, needsTrials } from "./shared.js";
+
 import { el } from "../dom.js";
 import { number } from "../words.js";
+import { behind, needsTrials } from "./shared.js";
 
 const elements = new Map();
 
@@ -26,7 +27,10 @@ export const history = {
           if (best === null || store.better(score, best)) best = score;
           return [store.number[index], number(score), number(best)];
         });
-        return { head: ["trial", store.objective.metric, "best so far"].map((label) => ({ label, num: true })), rows: rows.filter((_, at) => fits(all[at])) };
+        return {
+          head: ["trial", store.objective.metric, "best so far"].map((label) => ({ label, num: true })),
+          rows: rows.filter((_, at) => fits(all[at])),
+        };
       },
     };
   },

@@ -4,7 +4,10 @@ import { trials } from "../words.js";
 
 const PAUSE = 1500;
 const known = new Map(); // job → what the server last said
-const MEASURES = [{ value: "alone", label: "alone (fANOVA)" }, { value: "impurity", label: "with interactions (decrease of impurity)" }];
+const MEASURES = [
+  { value: "alone", label: "alone (fANOVA)" },
+  { value: "impurity", label: "with interactions (decrease of impurity)" },
+];
 
 export const importance = {
   id: "importance",
@@ -23,24 +26,59 @@ export const importance = {
     const said = saidOf(scene);
     const { importances, explained, used, trees } = said.result;
     const entries = [...importances].sort((a, b) => a[axes.measure] - b[axes.measure]);
-    const tell = ({ name, alone, spread, impurity }) => `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
-    const old = said.trials < said.completed ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed anew" : ""}` : "";
+    const tell = ({ name, alone, spread, impurity }) =>
+      `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
+    const old =
+      said.trials < said.completed
+        ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed anew" : ""}`
+        : "";
     return {
       label: `Importance of ${entries.length} hyperparameters for ${said.objective}.`,
       note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them drawn by chance` : ""}${old}`,
       foot: `A forest of ${trees} trees, which explains ${percent(Math.max(explained, 0))} of the variance of trials it has not seen${explained < 0.3 ? ": too little to lean on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. It looks at all completed trials, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
-      items: () => [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
+      items: () =>
+        [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
       table: () => ({
-        head: [{ label: "hyperparameter" }, { label: "alone", num: true }, { label: "± over trees", num: true }, { label: "with interactions", num: true }],
-        rows: importances.map(({ name, alone, spread, impurity }) => [name, percent(alone), percent(spread), percent(impurity)]),
+        head: [
+          { label: "hyperparameter" },
+          { label: "alone", num: true },
+          { label: "± over trees", num: true },
+          { label: "with interactions", num: true },
+        ],
+        rows: importances.map(({ name, alone, spread, impurity }) => [
+          name,
+          percent(alone),
+          percent(spread),
+          percent(impurity),
+        ]),
       }),
       option: {
         tooltip: tip(colours, ({ dataIndex }) => tell(entries[dataIndex])),
         grid: { left: 8, right: narrow ? 48 : 80, top: 8, bottom: 28, containLabel: true },
-        xAxis: { type: "value", min: 0, max: 1, axisLabel: { color: colours.quiet, formatter: (value) => `${Math.round(value * 100)} %` }, splitLine: { lineStyle: { color: colours.line } } },
-        yAxis: { type: "category", data: entries.map(({ name }) => name), axisLabel: { color: colours.ink }, axisLine: { lineStyle: { color: colours.line } }, axisTick: { show: false } },
-        series: [{ type: "bar", data: entries.map((entry) => entry[axes.measure]), barMaxWidth: 20, itemStyle: { color: colours.accent }, label: { show: true, position: "right", color: colours.ink, formatter: ({ value }) => percent(value) } }],
+        xAxis: {
+          type: "value",
+          min: 0,
+          max: 1,
+          axisLabel: { color: colours.quiet, formatter: (value) => `${Math.round(value * 100)} %` },
+          splitLine: { lineStyle: { color: colours.line } },
+        },
+        yAxis: {
+          type: "category",
+          data: entries.map(({ name }) => name),
+          axisLabel: { color: colours.ink },
+          axisLine: { lineStyle: { color: colours.line } },
+          axisTick: { show: false },
+        },
+        series: [
+          {
+            type: "bar",
+            data: entries.map((entry) => entry[axes.measure]),
+            barMaxWidth: 20,
+            itemStyle: { color: colours.accent },
+            label: { show: true, position: "right", color: colours.ink, formatter: ({ value }) => percent(value) },
+          },
+        ],
       },
     };
   },
@@ -48,8 +86,12 @@ export const importance = {
 
 /** Why there is nothing to see, and what would help. */
 function tooFew({ completed, pruned, over }) {
-  const there = over ? `The search ended with ${completed || "none"} completed` : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
-  const shorter = pruned ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.` : "";
+  const there = over
+    ? `The search ended with ${completed || "none"} completed`
+    : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
+  const shorter = pruned
+    ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.`
+    : "";
   const help = over ? ` Search again with more trials${pruned ? " or without pruning" : ""}.` : "";
   return `${there}.${shorter} A forest fitted to fewer would say chance.${help}`;
 }

@@ -1,8 +1,19 @@
 // Parallel coordinates: a line a trial. Dragging along an axis filters the trials, here and in the table.
-import { apart, behind, control, directionOf, drawn, needsHyperparameters, rankedAmong, tableOf, walked } from "./shared.js";
-import { clamp, legend, middle, thin } from "../look.js";
+
 import { tip } from "../echart.js";
+import { clamp, legend, middle, thin } from "../look.js";
 import { grouped } from "../words.js";
+import {
+  apart,
+  behind,
+  control,
+  directionOf,
+  drawn,
+  needsHyperparameters,
+  rankedAmong,
+  tableOf,
+  walked,
+} from "./shared.js";
 
 const FITTING = 180;
 const OTHERS = 60;
@@ -25,21 +36,41 @@ export const parallel = {
     const { fits } = view;
     const [others, fitting] = apart(lines, fits);
     const lists = [others, ...apart(fitting, (index) => view.picked.has(store.number[index]))];
-    const line = (index) => [...columns.map((column) => column.values[index] ?? "-"), clamp(metric.values[index] ?? range[0], range)];
+    const line = (index) => [
+      ...columns.map((column) => column.values[index] ?? "-"),
+      clamp(metric.values[index] ?? range[0], range),
+    ];
     const opacity = lines.length > 300 ? 0.55 : 0.85;
-    const styles = [{ color: colours.line, opacity: 0.5, width: HAIR }, { opacity, width: HAIR }, { opacity, width: 3 }];
-    const shared = { type: "parallel", smooth: false, progressive: 0, inactiveOpacity: 0.04, activeOpacity: 0.6, emphasis: { lineStyle: { width: 3, opacity: 1 } } };
+    const styles = [
+      { color: colours.line, opacity: 0.5, width: HAIR },
+      { opacity, width: HAIR },
+      { opacity, width: 3 },
+    ];
+    const shared = {
+      type: "parallel",
+      smooth: false,
+      progressive: 0,
+      inactiveOpacity: 0.04,
+      activeOpacity: 0.6,
+      emphasis: { lineStyle: { width: 3, opacity: 1 } },
+    };
     const drawnNote = lines.length < all.length ? `; ${grouped(lines.length)} lines drawn` : "";
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: behind(found, all) + drawnNote,
       foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
       tips: false,
-      items: () => walked(fitting, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
+      items: () =>
+        walked(fitting, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
       table: () => tableOf(scene, found, columns),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
-        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }), show: !scene.narrow },
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
+          store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+        ),
+        visualMap: {
+          ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }),
+          show: !scene.narrow,
+        },
         parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, store.extent(column))),
         series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
@@ -53,8 +84,17 @@ export const parallel = {
 /** The best of those that fit and an even sample of the rest: more lines than pixels say nothing. */
 function chosen({ store, view: { fits } }, found, all, metric, direction) {
   const ranked = rankedAmong(store, found, metric, direction);
-  const fitting = ranked.length <= FITTING ? ranked : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
-  const others = all.length === found.length ? [] : thin(all.filter((index) => !fits(index)), OTHERS);
+  const fitting =
+    ranked.length <= FITTING
+      ? ranked
+      : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
+  const others =
+    all.length === found.length
+      ? []
+      : thin(
+          all.filter((index) => !fits(index)),
+          OTHERS,
+        );
   // What is drawn last lies on top: the best.
   return [...others, ...fitting.reverse()];
 }
@@ -67,13 +107,29 @@ function axisOf(column, dim, colours, narrow, extent) {
     axisLine: { lineStyle: { color: colours.quiet } },
     axisTick: { lineStyle: { color: colours.quiet } },
     z: 5, // above the lines, with a halo
-    axisLabel: { color: colours.ink, fontSize: 11, showMinLabel: true, showMaxLabel: true, hideOverlap: true, textBorderColor: colours.surface, textBorderWidth: 3 },
+    axisLabel: {
+      color: colours.ink,
+      fontSize: 11,
+      showMinLabel: true,
+      showMaxLabel: true,
+      hideOverlap: true,
+      textBorderColor: colours.surface,
+      textBorderWidth: 3,
+    },
     areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
   };
   const label = { ...shared.axisLabel, formatter: (value) => String(Number(value.toPrecision(narrow ? 2 : 3))) };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
   const [low, high] = extent;
-  return { ...shared, axisLabel: label, splitNumber: narrow ? 2 : 5, type: column.log ? "log" : "value", min: low, max: high, ...(low === high ? { min: low - 1, max: high + 1 } : {}) };
+  return {
+    ...shared,
+    axisLabel: label,
+    splitNumber: narrow ? 2 : 5,
+    type: column.log ? "log" : "value",
+    min: low,
+    max: high,
+    ...(low === high ? { min: low - 1, max: high + 1 } : {}),
+  };
 }
 
 /** Show the filters in force as brushed parts of the axes; an action each would draw the chart as often. */
@@ -82,7 +138,9 @@ function mark(chart, { view, store }, columns) {
     const column = columns[model.get("dim")];
     const condition = view.where.get(column.key);
     if (!condition) continue;
-    const interval = condition.one ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1)) : within(store.extent(column), condition);
+    const interval = condition.one
+      ? around(condition.one.map((word) => column.categories?.indexOf(word) ?? -1))
+      : within(store.extent(column), condition);
     if (interval) model.setActiveIntervals([interval]);
   }
 }
@@ -91,7 +149,9 @@ function mark(chart, { view, store }, columns) {
 function follow(chart, { view, store, panel }, columns) {
   let timer = null;
   chart.on("axisareaselected", ({ parallelAxisId, parallelAxisIndex }) => {
-    const axes = chart.getModel().queryComponents({ mainType: "parallelAxis", index: parallelAxisIndex, id: parallelAxisId });
+    const axes = chart
+      .getModel()
+      .queryComponents({ mainType: "parallelAxis", index: parallelAxisIndex, id: parallelAxisId });
     const [model] = axes;
     const column = columns[model.get("dim")];
     const [interval] = model.activeIntervals ?? [];
@@ -105,7 +165,9 @@ function follow(chart, { view, store, panel }, columns) {
 
 function condition(column, [from, to]) {
   if (column.numeric) return { low: Math.min(from, to), high: Math.max(from, to) };
-  const one = column.categories.filter((_, index) => index >= Math.min(from, to) - 0.5 && index <= Math.max(from, to) + 0.5);
+  const one = column.categories.filter(
+    (_, index) => index >= Math.min(from, to) - 0.5 && index <= Math.max(from, to) + 0.5,
+  );
   return one.length ? { one } : null;
 }
 

@@ -1,7 +1,8 @@
 // Two metrics against each other: the front are the trials that no other beats in both.
-import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf, walked } from "./shared.js";
-import { axis } from "../look.js";
+
 import { tip } from "../echart.js";
+import { axis } from "../look.js";
+import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf, walked } from "./shared.js";
 
 /** The second objective; of a search with one, another metric of the validation data, if there is any. */
 function other({ store }) {
@@ -11,7 +12,10 @@ function other({ store }) {
   return (rest.find(({ label }) => label.startsWith("val_")) ?? rest[0])?.key;
 }
 
-const WAYS = [{ value: "max", label: "higher is better" }, { value: "min", label: "lower is better" }];
+const WAYS = [
+  { value: "max", label: "higher is better" },
+  { value: "min", label: "lower is better" },
+];
 
 export const pareto = {
   id: "pareto",
@@ -23,7 +27,11 @@ export const pareto = {
     { name: "yway", label: "where", options: () => WAYS, first: (scene) => directionOf(scene, scene.axes.y) },
   ],
   missing(scene) {
-    if (scene.store.of("metric").length < 2) return { title: "Needs two metrics", hint: "Trials report one so far; name more under the experiment's training, or wait for the first completed trial." };
+    if (scene.store.of("metric").length < 2)
+      return {
+        title: "Needs two metrics",
+        hint: "Trials report one so far; name more under the experiment's training, or wait for the first completed trial.",
+      };
     return needsTrials(1)(scene);
   },
   draw(scene) {
@@ -37,8 +45,17 @@ export const pareto = {
     const dot = (index) => [x.values[index], y.values[index]];
     const ringed = { borderColor: colours.second, borderWidth: 2 };
     const lists = [front, ...apart(shown, (index) => view.picked.has(store.number[index]))];
-    const items = () => walked([...front, ...shown], lists, (index) => ({ trial: store.number[index], text: `${store.tell(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}` }));
-    const scatter = { type: "scatter", symbolSize: shown.length > 300 ? 5 : 7, progressive: 0, itemStyle: { color: colours.accent, opacity: 0.55 } };
+    const items = () =>
+      walked([...front, ...shown], lists, (index) => ({
+        trial: store.number[index],
+        text: `${store.tell(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}`,
+      }));
+    const scatter = {
+      type: "scatter",
+      symbolSize: shown.length > 300 ? 5 : 7,
+      progressive: 0,
+      itemStyle: { color: colours.accent, opacity: 0.55 },
+    };
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
       note: `${counts([...front, ...shown], found, all)}; ${front.length} on the front`,
@@ -46,15 +63,31 @@ export const pareto = {
       items,
       table: () => {
         const listed = tableOf(scene, [...front, ...rest], [x, y]);
-        return { head: [...listed.head, { label: "front" }], rows: listed.rows.map((row, at) => [...row, at < front.length ? "yes" : "no"]) };
+        return {
+          head: [...listed.head, { label: "front" }],
+          rows: listed.rows.map((row, at) => [...row, at < front.length ? "yes" : "no"]),
+        };
       },
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n")),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
+          store.tell(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n"),
+        ),
         grid: { left: 64, right: narrow ? 16 : 32, top: 16, bottom: 48 },
         xAxis: axis(colours, x),
         yAxis: axis(colours, y, { nameGap: 46 }),
         series: [
-          { type: "line", z: 3, data: front.map((index) => (view.picked.has(store.number[index]) ? { value: dot(index), itemStyle: ringed } : dot(index))), symbol: "diamond", symbolSize: 11, itemStyle: { color: colours.second }, lineStyle: { color: colours.second, width: 1.5 }, step: false },
+          {
+            type: "line",
+            z: 3,
+            data: front.map((index) =>
+              view.picked.has(store.number[index]) ? { value: dot(index), itemStyle: ringed } : dot(index),
+            ),
+            symbol: "diamond",
+            symbolSize: 11,
+            itemStyle: { color: colours.second },
+            lineStyle: { color: colours.second, width: 1.5 },
+            step: false,
+          },
           { ...scatter, data: lists[1].map(dot) },
           { ...scatter, data: lists[2].map(dot), itemStyle: { ...scatter.itemStyle, ...ringed } },
         ],

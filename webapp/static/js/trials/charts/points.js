@@ -1,7 +1,19 @@
 // A dot a trial: the slice along one hyperparameter, and the rank over two.
-import { apart, control, counts, directionOf, dotted, drawn, needsHyperparameters, rankedAmong, tableOf, walked } from "./shared.js";
-import { axis, clamp, legend } from "../look.js";
+
 import { tip } from "../echart.js";
+import { axis, clamp, legend } from "../look.js";
+import {
+  apart,
+  control,
+  counts,
+  directionOf,
+  dotted,
+  drawn,
+  needsHyperparameters,
+  rankedAmong,
+  tableOf,
+  walked,
+} from "./shared.js";
 
 /** A dot a trial, in colours of a third number; `picked` ones are ringed. */
 function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
@@ -18,13 +30,23 @@ function dots(scene, { found, all, shown, x, y, colour, range, direction, legend
     items: () => walked(shown, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
     table: table ?? (() => tableOf(scene, found, columns)),
     option: {
-      tooltip: tip(colours, ({ seriesIndex, dataIndex }) => store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n")),
+      tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
+        store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+      ),
       grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
       xAxis: axis(colours, x),
       yAxis: axis(colours, y, { nameGap: 46 }),
-      visualMap: { ...legend(colours, { range, direction, label: legendLabel, dimension: 2, series: [0, 1] }), show: !narrow },
+      visualMap: {
+        ...legend(colours, { range, direction, label: legendLabel, dimension: 2, series: [0, 1] }),
+        show: !narrow,
+      },
       series: [
-        { ...shared, data: lists[0].map(dot), symbolSize: size, itemStyle: { borderColor: colours.quiet, borderWidth: shown.length > 300 ? 0 : 0.5 } },
+        {
+          ...shared,
+          data: lists[0].map(dot),
+          symbolSize: size,
+          itemStyle: { borderColor: colours.quiet, borderWidth: shown.length > 300 ? 0 : 0.5 },
+        },
         { ...shared, data: lists[1].map(dot), symbolSize: size + 6, itemStyle: emphasis.itemStyle },
       ],
     },
@@ -71,8 +93,16 @@ export const rank = {
     const places = new Uint32Array(store.size);
     order.forEach((index, place) => (places[index] = place + 1));
     const ranked = () => ({
-      head: [{ label: "rank", num: true }, { label: "trial", num: true }, ...[metric, x, y].map(({ label, numeric }) => ({ label, num: numeric }))],
-      rows: order.map((index, place) => [place + 1, store.number[index], ...[metric, x, y].map((column) => store.text(column, index))]),
+      head: [
+        { label: "rank", num: true },
+        { label: "trial", num: true },
+        ...[metric, x, y].map(({ label, numeric }) => ({ label, num: numeric })),
+      ],
+      rows: order.map((index, place) => [
+        place + 1,
+        store.number[index],
+        ...[metric, x, y].map((column) => store.text(column, index)),
+      ]),
     });
     return dots(scene, {
       found,

@@ -24,13 +24,18 @@ export function curveNames({ store }) {
 export function directionOf({ store }, key) {
   const told = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
   if (told) return told.direction;
-  return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key) ? "min" : "max";
+  return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key)
+    ? "min"
+    : "max";
 }
 
 /** The trials that fit the filters and have a finite number in each of these columns. */
 export function drawn({ store, view }, columns) {
   const { fits } = view;
-  const has = (index) => columns.every(({ values }) => values[index] !== null && values[index] !== undefined && Number.isFinite(values[index]));
+  const has = (index) =>
+    columns.every(
+      ({ values }) => values[index] !== null && values[index] !== undefined && Number.isFinite(values[index]),
+    );
   const all = store.scored();
   const found = all.filter((index) => fits(index) && has(index));
   return { found, all };
@@ -68,10 +73,14 @@ export function walked(list, lists, tell) {
 }
 
 /** How many trials stand behind a chart, and how many of them are drawn where that is fewer. */
-export const counts = (dots, found, all) => behind(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
+export const counts = (dots, found, all) =>
+  behind(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
 
 /** How many trials stand behind a chart, in words. */
-export const behind = (found, all) => (found.length === all.length ? `${trials(found.length)} with a score` : `${grouped(found.length)} of ${trials(all.length)} with a score`);
+export const behind = (found, all) =>
+  found.length === all.length
+    ? `${trials(found.length)} with a score`
+    : `${grouped(found.length)} of ${trials(all.length)} with a score`;
 
 export function needsTrials(count) {
   return ({ store, view }) => {
@@ -79,14 +88,21 @@ export function needsTrials(count) {
     const now = store.scored().filter(fits).length;
     if (now >= count) return null;
     const filtered = view.where.size ? " Filters are on: remove one to see more." : "";
-    return { title: `Needs ${count} completed trial${count > 1 ? "s" : ""}`, hint: `There ${now === 1 ? "is" : "are"} ${now || "none"} so far.${filtered}` };
+    return {
+      title: `Needs ${count} completed trial${count > 1 ? "s" : ""}`,
+      hint: `There ${now === 1 ? "is" : "are"} ${now || "none"} so far.${filtered}`,
+    };
   };
 }
 
 export function needsHyperparameters(count, trialsToo = 2) {
   return (scene) => {
     const have = scene.store.of("hyperparameter").length;
-    if (have < count) return { title: `Needs ${count} hyperparameters`, hint: `This search varies ${have || "none"}; a slice shows how the score follows one.` };
+    if (have < count)
+      return {
+        title: `Needs ${count} hyperparameters`,
+        hint: `This search varies ${have || "none"}; a slice shows how the score follows one.`,
+      };
     return needsTrials(trialsToo)(scene);
   };
 }

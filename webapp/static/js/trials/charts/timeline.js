@@ -1,10 +1,19 @@
 // Which trial ran when, on which slot of which worker; an attempt a bar.
 import { tip } from "../echart.js";
-import { clock, grouped, duration, trials } from "../words.js";
+import { clock, duration, grouped, trials } from "../words.js";
 
 const MOST = 400;
 const known = new Map();
-const TONES = { completed: "completed", failed: "failed", lost: "retrying", killed: "stopped", stopped: "stopped", paused: "queued", pruned: "pruned", "": "running" };
+const TONES = {
+  completed: "completed",
+  failed: "failed",
+  lost: "retrying",
+  killed: "stopped",
+  stopped: "stopped",
+  paused: "queued",
+  pruned: "pruned",
+  "": "running",
+};
 
 export const timeline = {
   id: "timeline",
@@ -13,25 +22,37 @@ export const timeline = {
     const read = readOf(scene);
     if (!read) return { title: "Loading …", hint: "The attempts are being looked up." };
     if (read.failed) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
-    if (!read.trial.length) return { title: "Needs a trial that has begun", hint: "Each attempt at a trial stands here with the worker it ran on, as soon as one has a free slot." };
+    if (!read.trial.length)
+      return {
+        title: "Needs a trial that has begun",
+        hint: "Each attempt at a trial stands here with the worker it ran on, as soon as one has a free slot.",
+      };
     return null;
   },
   draw(scene) {
     const { store, view, colours, narrow } = scene;
     const read = readOf(scene);
     const { fits } = view;
-    const fitting = read.trial.map((_, at) => at).filter((at) => fits(store.place.get(read.trial[at]) ?? -1) || !view.where.size);
+    const fitting = read.trial
+      .map((_, at) => at)
+      .filter((at) => fits(store.place.get(read.trial[at]) ?? -1) || !view.where.size);
     const shown = fitting.slice(-MOST);
-    const rows = [...new Map(shown.map((at) => [`${read.worker[at]}.${read.lane[at]}`, [read.worker[at], read.lane[at]]])).values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    const rows = [
+      ...new Map(shown.map((at) => [`${read.worker[at]}.${read.lane[at]}`, [read.worker[at], read.lane[at]]])).values(),
+    ].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const place = new Map(rows.map(([worker, lane], index) => [`${worker}.${lane}`, index]));
     const labels = rows.map(([worker, lane]) => `${read.workers[worker]} · ${lane + 1}`);
     const outcome = (at) => read.outcome[at] || "running";
-    const tell = (at) => `Trial ${read.trial[at]}, attempt ${read.attempt[at]} on ${read.workers[read.worker[at]]}, lane ${read.lane[at] + 1}: ${outcome(at)} after ${duration(read.end[at] - read.start[at])}, from ${clock(read.start[at])} UTC${read.resumed_from[at] === null ? "" : `, resumed from step ${read.resumed_from[at]}`}`;
+    const tell = (at) =>
+      `Trial ${read.trial[at]}, attempt ${read.attempt[at]} on ${read.workers[read.worker[at]]}, lane ${read.lane[at] + 1}: ${outcome(at)} after ${duration(read.end[at] - read.start[at])}, from ${clock(read.start[at])} UTC${read.resumed_from[at] === null ? "" : `, resumed from step ${read.resumed_from[at]}`}`;
     const count = new Set(fitting.map((at) => read.trial[at])).size;
     const outcomes = [...new Set(shown.map(outcome))];
     const bars = outcomes.map((word) => shown.filter((at) => outcome(at) === word));
     const order = new Map(shown.map((at, index) => [at, index]));
-    const items = () => bars.flatMap((list, series) => list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })));
+    const items = () =>
+      bars.flatMap((list, series) =>
+        list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })),
+      );
     return {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
       note: `${trials(count)}, ${grouped(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${grouped(shown.length)} drawn` : ""}`,
@@ -39,15 +60,47 @@ export const timeline = {
       height: Math.max(180, 90 + rows.length * 30),
       items: () => items().sort((a, b) => order.get(a.at) - order.get(b.at)),
       table: () => ({
-        head: [{ label: "trial", num: true }, { label: "attempt", num: true }, { label: "worker" }, { label: "lane", num: true }, { label: "outcome" }, { label: "from (UTC)" }, { label: "took", num: true }],
-        rows: [...shown].reverse().map((at) => [read.trial[at], read.attempt[at], read.workers[read.worker[at]], read.lane[at] + 1, outcome(at), clock(read.start[at]), duration(read.end[at] - read.start[at])]),
+        head: [
+          { label: "trial", num: true },
+          { label: "attempt", num: true },
+          { label: "worker" },
+          { label: "lane", num: true },
+          { label: "outcome" },
+          { label: "from (UTC)" },
+          { label: "took", num: true },
+        ],
+        rows: [...shown]
+          .reverse()
+          .map((at) => [
+            read.trial[at],
+            read.attempt[at],
+            read.workers[read.worker[at]],
+            read.lane[at] + 1,
+            outcome(at),
+            clock(read.start[at]),
+            duration(read.end[at] - read.start[at]),
+          ]),
       }),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => tell(bars[seriesIndex][dataIndex]).replace(": ", "\n").replaceAll(", ", "\n")),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
+          tell(bars[seriesIndex][dataIndex]).replace(": ", "\n").replaceAll(", ", "\n"),
+        ),
         legend: { top: 0, left: 0, textStyle: { color: colours.quiet }, itemWidth: 14, itemHeight: 10 },
         grid: { left: 8, right: 24, top: 32, bottom: 28, containLabel: true },
-        xAxis: { type: "time", axisLabel: { color: colours.quiet, fontSize: 11, hideOverlap: true }, axisLine: { lineStyle: { color: colours.line } }, splitLine: { show: true, lineStyle: { color: colours.line } } },
-        yAxis: { type: "category", data: labels, inverse: true, axisLabel: { color: colours.ink, fontSize: 11, width: narrow ? 80 : 160, overflow: "truncate" }, axisTick: { show: false }, axisLine: { lineStyle: { color: colours.line } } },
+        xAxis: {
+          type: "time",
+          axisLabel: { color: colours.quiet, fontSize: 11, hideOverlap: true },
+          axisLine: { lineStyle: { color: colours.line } },
+          splitLine: { show: true, lineStyle: { color: colours.line } },
+        },
+        yAxis: {
+          type: "category",
+          data: labels,
+          inverse: true,
+          axisLabel: { color: colours.ink, fontSize: 11, width: narrow ? 80 : 160, overflow: "truncate" },
+          axisTick: { show: false },
+          axisLine: { lineStyle: { color: colours.line } },
+        },
         useUTC: true,
         dataZoom: [{ type: "inside", filterMode: "weakFilter" }],
         series: outcomes.map((word, series) => ({
@@ -56,15 +109,20 @@ export const timeline = {
           progressive: 0,
           itemStyle: { color: colours.tones[TONES[word] ?? TONES[""]] ?? colours.accent },
           encode: { x: [1, 2], y: 0 },
-          data: bars[series].map((at) => [place.get(`${read.worker[at]}.${read.lane[at]}`), read.start[at] * 1000, read.end[at] * 1000, read.trial[at]]),
-          renderItem: (params, api) => bar(params, api, colours),
+          data: bars[series].map((at) => [
+            place.get(`${read.worker[at]}.${read.lane[at]}`),
+            read.start[at] * 1000,
+            read.end[at] * 1000,
+            read.trial[at],
+          ]),
+          renderItem: (_, api) => bar(api, colours),
         })),
       },
     };
   },
 };
 
-function bar(params, api, colours) {
+function bar(api, colours) {
   const [left, middle] = api.coord([api.value(1), api.value(0)]);
   const [right] = api.coord([api.value(2), api.value(0)]);
   const height = Math.min(api.size([0, 1])[1] * 0.7, 24);

@@ -1,6 +1,10 @@
 // JSON pointers: read and write a value, write JSON compactly, and find the line of a pointer in a text.
 
-const names = (pointer) => pointer.split("/").slice(1).map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+const names = (pointer) =>
+  pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 
 export function get(root, pointer) {
   let here = root;
@@ -54,7 +58,9 @@ function inline(value) {
 export function places(text) {
   const found = new Map();
   let at = 0;
-  const space = () => { while (/\s/.test(text[at] ?? "")) at += 1; };
+  const space = () => {
+    while (/\s/.test(text[at] ?? "")) at += 1;
+  };
   const string = () => {
     const from = at;
     at += 1;
@@ -62,7 +68,9 @@ export function places(text) {
     at += 1;
     return JSON.parse(text.slice(from, at));
   };
-  const scalar = () => { while (at < text.length && !/[,\]}\s]/.test(text[at])) at += 1; };
+  const scalar = () => {
+    while (at < text.length && !/[,\]}\s]/.test(text[at])) at += 1;
+  };
   const items = (pointer, end) => {
     at += 1;
     for (let index = 0; ; index += 1) {

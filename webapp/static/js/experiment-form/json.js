@@ -1,5 +1,5 @@
 // The JSON pane: line numbers, the text in step with the spec, and errors at their lines.
-import { nearest, places, write } from "./experiment-form-pointer.js";
+import { nearest, places, write } from "./pointer.js";
 
 export class JsonPane {
   constructor(form, sheet) {
@@ -14,10 +14,16 @@ export class JsonPane {
       form.dispatchEvent(new Event("input"));
       this.onText();
     });
-    this.text.addEventListener("scroll", () => { this.gutter.scrollTop = this.text.scrollTop; });
+    this.text.addEventListener("scroll", () => {
+      this.gutter.scrollTop = this.text.scrollTop;
+    });
     this.list.addEventListener("click", (event) => this.onJump(event));
-    form.querySelector("[data-tidy]").addEventListener("click", () => { if (!this.broken) this.rewrite(); });
-    sheet.addEventListener("change", (event) => { if (event.detail.from !== "text") this.rewrite(); });
+    form.querySelector("[data-tidy]").addEventListener("click", () => {
+      if (!this.broken) this.rewrite();
+    });
+    sheet.addEventListener("change", (event) => {
+      if (event.detail.from !== "text") this.rewrite();
+    });
     this.rewrite();
   }
 
@@ -31,7 +37,8 @@ export class JsonPane {
   onText() {
     try {
       const spec = JSON.parse(this.text.value);
-      if (spec === null || typeof spec !== "object" || Array.isArray(spec)) throw new SyntaxError("The spec is one object: { … }");
+      if (spec === null || typeof spec !== "object" || Array.isArray(spec))
+        throw new SyntaxError("The spec is one object: { … }");
       this.broken = "";
       this.sheet.replace(spec);
     } catch (error) {
@@ -69,15 +76,21 @@ export class JsonPane {
 
   located(problems) {
     const found = places(this.text.value);
-    return problems.filter((problem) => problem.pointer.startsWith("/spec")).map((problem) => {
-      const offset = nearest(found, problem.pointer.slice("/spec".length));
-      return { line: this.text.value.slice(0, offset).split("\n").length, offset, message: problem.message };
-    });
+    return problems
+      .filter((problem) => problem.pointer.startsWith("/spec"))
+      .map((problem) => {
+        const offset = nearest(found, problem.pointer.slice("/spec".length));
+        return { line: this.text.value.slice(0, offset).split("\n").length, offset, message: problem.message };
+      });
   }
 
   item(problem) {
     const item = document.createElement("li");
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "ef-link", textContent: `line ${problem.line}` });
+    const button = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "ef-link",
+      textContent: `line ${problem.line}`,
+    });
     button.dataset.offset = problem.offset;
     item.append(button, ` ${problem.message}`);
     return item;

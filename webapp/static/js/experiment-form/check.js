@@ -1,5 +1,5 @@
 // Asks the judge, `/experiments/validate`, a moment after the last change; only the newest answer counts.
-import { csrfToken } from "./post.js";
+import { csrfToken } from "../post.js";
 
 const WAIT = 250;
 const ADDRESS = "/api/v1/experiments/validate";

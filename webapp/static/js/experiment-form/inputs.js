@@ -17,12 +17,16 @@ export function scalar(text) {
 }
 
 function list(text, read = (part) => part) {
-  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
   return parts.length ? parts.map(read) : undefined;
 }
 
 const boxes = (input) => [...input.querySelectorAll("input[type=checkbox]")];
-const text = (value) => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
+const text = (value) =>
+  value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
 const commas = (value) => (Array.isArray(value) ? value.map(text).join(", ") : text(value));
 
 const READ = {
@@ -40,7 +44,9 @@ const READ = {
 const chosen = (input) => (input.value === "" ? undefined : JSON.parse(input.value));
 
 function marked(input) {
-  const values = boxes(input).filter((box) => box.checked).map((box) => box.value);
+  const values = boxes(input)
+    .filter((box) => box.checked)
+    .map((box) => box.value);
   return values.length ? values : undefined;
 }
 

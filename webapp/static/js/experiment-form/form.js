@@ -1,14 +1,14 @@
 // The experiment form: one spec object, shown as fields and as JSON, judged by the server as it changes.
-import { Check } from "./experiment-form-check.js";
-import { Exchange } from "./experiment-form-exchange.js";
-import { Fields } from "./experiment-form-fields.js";
-import { JsonPane } from "./experiment-form-json.js";
-import { Mesh } from "./experiment-form-mesh.js";
-import { PlanView } from "./experiment-form-plan.js";
-import { Problems } from "./experiment-form-problems.js";
-import { Rows } from "./experiment-form-rows.js";
-import { Sheet } from "./experiment-form-sheet.js";
-import { Steps } from "./experiment-form-steps.js";
+import { Check } from "./check.js";
+import { Exchange } from "./exchange.js";
+import { Fields } from "./fields.js";
+import { JsonPane } from "./json.js";
+import { Mesh } from "./mesh.js";
+import { PlanView } from "./plan.js";
+import { Problems } from "./problems.js";
+import { Rows } from "./rows.js";
+import { Sheet } from "./sheet.js";
+import { Steps } from "./steps.js";
 
 const form = document.getElementById("experiment-form");
 const known = JSON.parse(document.getElementById("form-context").textContent);
@@ -65,12 +65,16 @@ form.addEventListener("click", (event) => {
 });
 
 // A spec that the judge has found wanting is not sent: its first problem is shown instead.
-form.addEventListener("submit", (event) => {
-  if (event.submitter?.value === "draft" && !json.broken) return;
-  if (last.state !== "bad") return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  problems.jump(last.errors[0]?.pointer ?? "/spec");
-}, true);
+form.addEventListener(
+  "submit",
+  (event) => {
+    if (event.submitter?.value === "draft" && !json.broken) return;
+    if (last.state !== "bad") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    problems.jump(last.errors[0]?.pointer ?? "/spec");
+  },
+  true,
+);
 
 export { fields, rows };

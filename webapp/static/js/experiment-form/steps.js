@@ -10,7 +10,10 @@ export class Steps {
   }
 
   get current() {
-    return Math.max(this.sections.findIndex((section) => !section.hidden), 0);
+    return Math.max(
+      this.sections.findIndex((section) => !section.hidden),
+      0,
+    );
   }
 
   open(id, { focus = true, keep = true } = {}) {

@@ -1,7 +1,8 @@
 // The fields outside of rows: they show the spec and write into it; what they offer follows the data set.
-import { offer, read, show } from "./experiment-form-inputs.js";
-import { get, put } from "./experiment-form-pointer.js";
-import { grouped } from "./trials/words.js";
+
+import { grouped } from "../trials/words.js";
+import { offer, read, show } from "./inputs.js";
+import { get, put } from "./pointer.js";
 
 const label = { version: (one) => `${one.number}${one.state === "ready" ? "" : ` (${one.state})`}` };
 
@@ -17,7 +18,9 @@ export class Fields {
   }
 
   get inputs() {
-    return [...this.form.querySelectorAll(".ef-fields [data-pointer]")].filter((input) => !input.closest("[data-row-of]"));
+    return [...this.form.querySelectorAll(".ef-fields [data-pointer]")].filter(
+      (input) => !input.closest("[data-row-of]"),
+    );
   }
 
   onInput(event) {
@@ -83,7 +86,11 @@ export class Fields {
       const kind = this.sheet.version?.kind;
       const { template } = this.sheet;
       if (!kind || !template || template.dataKinds.includes(kind)) return;
-      this.setKind(spec, "/model/template", this.sheet.known.templates.find((one) => one.dataKinds.includes(kind)).name);
+      this.setKind(
+        spec,
+        "/model/template",
+        this.sheet.known.templates.find((one) => one.dataKinds.includes(kind)).name,
+      );
     });
   }
 
@@ -97,7 +104,8 @@ export class Fields {
     const takes = Object.keys(kinds[name] ?? {});
     const held = get(spec, place);
     if (held && !takes.length) put(spec, place, undefined);
-    else if (held && typeof held === "object") put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
+    else if (held && typeof held === "object")
+      put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
     put(spec, pointer, name);
   }
 
@@ -132,7 +140,11 @@ export class Fields {
     for (const name of names) {
       const label = document.createElement("label");
       label.className = "form-check form-check-inline";
-      const box = Object.assign(document.createElement("input"), { type: "checkbox", className: "form-check-input", value: name });
+      const box = Object.assign(document.createElement("input"), {
+        type: "checkbox",
+        className: "form-check-input",
+        value: name,
+      });
       const word = Object.assign(document.createElement("span"), { className: "form-check-label", textContent: name });
       label.append(box, word);
       set.append(label);
@@ -144,11 +156,20 @@ export class Fields {
     const versions = sheet.dataset?.versions ?? [];
     const columns = sheet.version?.columns ?? [];
     const offers = {
-      dataset: (input) => offer(input, sheet.known.datasets.map((one) => one.slug)),
-      version: (input) => offer(input, versions.map((one) => one.number), {
-        open: "newest ready",
-        label: (number) => label.version(versions.find((one) => one.number === number)),
-      }),
+      dataset: (input) =>
+        offer(
+          input,
+          sheet.known.datasets.map((one) => one.slug),
+        ),
+      version: (input) =>
+        offer(
+          input,
+          versions.map((one) => one.number),
+          {
+            open: "newest ready",
+            label: (number) => label.version(versions.find((one) => one.number === number)),
+          },
+        ),
       column: (input) => offer(input, columns, { open: "—" }),
       search: (input) => this.offerSearches(input),
       measure: (input) => offer(input, sheet.watched),
@@ -170,10 +191,16 @@ export class Fields {
   offerSearches(input) {
     const { sheet } = this;
     const asText = (objectives) => objectives.map((one) => `${one?.metric} ${one?.direction ?? "min"}`).join();
-    const wanted = asText(sheet.get("/search/objectives") ?? [sheet.get("/search/objective") ?? { metric: "val_loss" }]);
+    const wanted = asText(
+      sheet.get("/search/objectives") ?? [sheet.get("/search/objective") ?? { metric: "val_loss" }],
+    );
     const fitting = sheet.known.searches.filter((one) => asText(one.objectives) === wanted);
     const label = (id) => sheet.known.searches.find((one) => one.id === id)?.label ?? `job ${id}`;
-    offer(input, fitting.map((one) => one.id), { open: fitting.length ? "none" : "none with this objective yet", label });
+    offer(
+      input,
+      fitting.map((one) => one.id),
+      { open: fitting.length ? "none" : "none with this objective yet", label },
+    );
   }
 
   /** Draw how many rows go where. */
@@ -184,7 +211,11 @@ export class Fields {
     const train = 1 - split.validation - split.test;
     figure.hidden = !rows || !(train > 0 && split.validation > 0 && split.test > 0);
     if (figure.hidden) return;
-    const parts = [["train", train], ["validation", split.validation], ["test", split.test]];
+    const parts = [
+      ["train", train],
+      ["validation", split.validation],
+      ["test", split.test],
+    ];
     let x = 0;
     const legend = parts.map(([name, share]) => {
       const bar = figure.querySelector(`.ef-${name}`);

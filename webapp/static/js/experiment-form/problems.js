@@ -1,5 +1,5 @@
 // Puts each problem at its field, counts them at the steps, and lists them with links that jump there.
-import { parent } from "./experiment-form-pointer.js";
+import { parent } from "./pointer.js";
 
 export class Problems {
   constructor(form, steps) {
@@ -23,7 +23,8 @@ export class Problems {
     problems.forEach((problem, i) => this.place(problem, i));
     this.count(problems);
     this.list.hidden = !problems.length;
-    this.list.querySelector("summary").textContent = `${problems.length} thing${problems.length === 1 ? "" : "s"} to mend`;
+    this.list.querySelector("summary").textContent =
+      `${problems.length} thing${problems.length === 1 ? "" : "s"} to mend`;
     this.list.querySelector("ul").replaceChildren(...problems.map((problem) => this.item(problem)));
   }
 
@@ -39,7 +40,11 @@ export class Problems {
   place(problem, index) {
     const element = this.element(problem.pointer);
     if (!element) return;
-    const told = Object.assign(document.createElement("div"), { className: "ty-error", id: `problem-${index}`, textContent: problem.message });
+    const told = Object.assign(document.createElement("div"), {
+      className: "ty-error",
+      id: `problem-${index}`,
+      textContent: problem.message,
+    });
     told.dataset.told = "";
     if (element.matches("input, select, textarea")) {
       element.setAttribute("aria-invalid", "true");
@@ -66,7 +71,10 @@ export class Problems {
 
   item(problem) {
     const item = document.createElement("li");
-    const link = Object.assign(document.createElement("a"), { href: "#", textContent: problem.pointer.replace("/spec/", "").replaceAll("/", " › ") });
+    const link = Object.assign(document.createElement("a"), {
+      href: "#",
+      textContent: problem.pointer.replace("/spec/", "").replaceAll("/", " › "),
+    });
     link.dataset.goto = problem.pointer;
     item.append(link, ` ${problem.message}`);
     return item;

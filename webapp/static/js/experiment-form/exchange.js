@@ -1,6 +1,6 @@
 // Search spaces of other tools: an import is looked at before it is taken, and can be undone; an export is a file.
-import { csrfToken } from "./post.js";
-import { toast } from "./toasts.js";
+import { csrfToken } from "../post.js";
+import { toast } from "../toasts.js";
 
 const ADDRESS = "/api/v1/search-spaces";
 
@@ -10,7 +10,8 @@ async function send(action, body) {
   return { ok: answer.ok, told: await answer.json() };
 }
 
-const element = (tag, text, css = "") => Object.assign(document.createElement(tag), { textContent: text, className: css });
+const element = (tag, text, css = "") =>
+  Object.assign(document.createElement(tag), { textContent: text, className: css });
 
 export class Exchange {
   constructor(form, sheet) {
@@ -33,7 +34,9 @@ export class Exchange {
     this.dialog.addEventListener("input", (event) => this.onInput(event));
     this.take.addEventListener("click", () => this.accept());
     // Undoing goes back to before the import: no longer offered once something else of the search has changed.
-    sheet.addEventListener("change", () => { if (!this.own) this.undo.hidden = true; });
+    sheet.addEventListener("change", () => {
+      if (!this.own) this.undo.hidden = true;
+    });
   }
 
   open() {
@@ -61,7 +64,10 @@ export class Exchange {
   async look() {
     this.forget();
     const body = { text: this.text.value, ...(this.format.value ? { format: this.format.value } : {}) };
-    const { ok, told } = await send("import", body).catch(() => ({ ok: false, told: { detail: "The server did not answer." } }));
+    const { ok, told } = await send("import", body).catch(() => ({
+      ok: false,
+      told: { detail: "The server did not answer." },
+    }));
     if (!ok) return this.refuse(told);
     this.found = told;
     this.preview(told);
@@ -73,15 +79,20 @@ export class Exchange {
   refuse(told) {
     const errors = told.errors ?? [{ pointer: "", message: told.detail }];
     const list = element("ul", "", "ef-import-list");
-    list.append(...errors.map(({ pointer, message }) => {
-      const item = element("li", "");
-      const place = pointer.replace(/^\/text/, "");
-      if (place) item.append(element("code", place), " ");
-      item.append(message);
-      return item;
-    }));
+    list.append(
+      ...errors.map(({ pointer, message }) => {
+        const item = element("li", "");
+        const place = pointer.replace(/^\/text/, "");
+        if (place) item.append(element("code", place), " ");
+        item.append(message);
+        return item;
+      }),
+    );
     const note = element("div", "", "ty-note ty-note-warn");
-    note.append(document.querySelector('template[data-icon="warning"]').content.cloneNode(true), element("p", "Not taken: this has no exact counterpart here, or cannot be read."));
+    note.append(
+      document.querySelector('template[data-icon="warning"]').content.cloneNode(true),
+      element("p", "Not taken: this has no exact counterpart here, or cannot be read."),
+    );
     this.result.replaceChildren(note, list);
   }
 
@@ -95,7 +106,11 @@ export class Exchange {
     facts.append(...rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
     const list = element("ul", "", "ef-import-list text-secondary");
     list.append(...notes.map((note) => element("li", note)));
-    this.result.replaceChildren(element("p", `${title}: ${space.length} hyperparameter${space.length === 1 ? "" : "s"}.`), facts, list);
+    this.result.replaceChildren(
+      element("p", `${title}: ${space.length} hyperparameter${space.length === 1 ? "" : "s"}.`),
+      facts,
+      list,
+    );
   }
 
   get appends() {
@@ -105,10 +120,16 @@ export class Exchange {
   /** Appending must not name a hyperparameter twice. */
   judgeNames() {
     const here = new Set(this.sheet.space.map((row) => row?.name));
-    const twice = this.appends ? (this.found?.search.space ?? []).map((row) => row.name).filter((name) => here.has(name)) : [];
+    const twice = this.appends
+      ? (this.found?.search.space ?? []).map((row) => row.name).filter((name) => here.has(name))
+      : [];
     this.result.querySelector("[data-twice]")?.remove();
     if (twice.length) {
-      const told = element("p", `${twice.join(", ")} ${twice.length === 1 ? "stands" : "stand"} here already: replace instead.`, "ty-error");
+      const told = element(
+        "p",
+        `${twice.join(", ")} ${twice.length === 1 ? "stands" : "stand"} here already: replace instead.`,
+        "ty-error",
+      );
       told.dataset.twice = "";
       this.result.append(told);
     }
@@ -147,7 +168,10 @@ export class Exchange {
   }
 
   async export() {
-    const { ok, told } = await send("export", { space: this.sheet.space }).catch(() => ({ ok: false, told: { detail: "The server did not answer." } }));
+    const { ok, told } = await send("export", { space: this.sheet.space }).catch(() => ({
+      ok: false,
+      told: { detail: "The server did not answer." },
+    }));
     if (!ok) return toast(told.detail, { level: "error" });
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(told.config, null, 2)], { type: "application/json" }));

@@ -1,5 +1,5 @@
 // The running plan: a line of figures at the foot, all of it in the review.
-import { grouped as count } from "./trials/words.js";
+import { grouped as count } from "../trials/words.js";
 
 export function bytes(size) {
   if (size === null || size === undefined) return "unknown";
@@ -15,7 +15,9 @@ export function bytes(size) {
 
 function deviceTime(hours) {
   const minutes = hours * 60;
-  return minutes < 90 ? `${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min` : `${hours.toFixed(1)} device-h`;
+  return minutes < 90
+    ? `${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min`
+    : `${hours.toFixed(1)} device-h`;
 }
 
 /** Say what it takes at most and, where earlier trainings tell, what it likely takes. */
@@ -28,11 +30,14 @@ function hours(plan) {
 
 function epochs(plan) {
   const most = `≤ ${count(plan.epochs)}`;
-  return plan.epochs_likely === null || plan.epochs_likely >= plan.epochs ? most : `${most}, likely ${count(plan.epochs_likely)}`;
+  return plan.epochs_likely === null || plan.epochs_likely >= plan.epochs
+    ? most
+    : `${most}, likely ${count(plan.epochs_likely)}`;
 }
 
 function figures(plan) {
-  const trials = plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
+  const trials =
+    plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],
@@ -45,8 +50,14 @@ function figures(plan) {
 }
 
 function details(plan) {
-  const held = plan.memory && Object.entries(plan.memory).map(([name, size]) => `${name} ${bytes(size)}`).join(", ");
-  const largest = Object.entries(plan.largest).map(([name, value]) => `${name} = ${value}`).join(", ");
+  const held =
+    plan.memory &&
+    Object.entries(plan.memory)
+      .map(([name, size]) => `${name} ${bytes(size)}`)
+      .join(", ");
+  const largest = Object.entries(plan.largest)
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(", ");
   return [
     ["Steps", plan.steps.join(" → ")],
     ["Search space", plan.space || "–"],
@@ -66,7 +77,10 @@ function details(plan) {
 function pairs(entries) {
   return entries.map(([name, value]) => {
     const pair = document.createElement("div");
-    pair.append(Object.assign(document.createElement("dt"), { textContent: name }), Object.assign(document.createElement("dd"), { textContent: value }));
+    pair.append(
+      Object.assign(document.createElement("dt"), { textContent: name }),
+      Object.assign(document.createElement("dd"), { textContent: value }),
+    );
     return pair;
   });
 }
@@ -91,7 +105,10 @@ export class PlanView {
 
   note({ pointer, message }, css = "") {
     const note = Object.assign(document.createElement("div"), { className: `ty-note ty-note-warn ef-note ${css}` });
-    const link = Object.assign(document.createElement("a"), { href: "#", textContent: pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › ") });
+    const link = Object.assign(document.createElement("a"), {
+      href: "#",
+      textContent: pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › "),
+    });
     link.dataset.goto = pointer.startsWith("/spec") || pointer === "/name" ? pointer : `/spec${pointer}`;
     const text = document.createElement("p");
     text.append(link, ` ${message}`);

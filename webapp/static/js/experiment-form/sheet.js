@@ -1,5 +1,5 @@
 // The one spec object that fields, rows and JSON pane share. Who changes it says so; the others follow.
-import { get, put } from "./experiment-form-pointer.js";
+import { get, put } from "./pointer.js";
 
 export class Sheet extends EventTarget {
   constructor(spec, known) {
@@ -40,7 +40,9 @@ export class Sheet extends EventTarget {
   get version() {
     const number = this.get("/data/dataset_version");
     const all = this.dataset?.versions ?? [];
-    return number === undefined ? all.findLast((one) => one.state === "ready") : all.find((one) => one.number === number);
+    return number === undefined
+      ? all.findLast((one) => one.state === "ready")
+      : all.find((one) => one.number === number);
   }
 
   /** Losses and metrics of the task at hand, undefined while it is not known. */
@@ -56,7 +58,10 @@ export class Sheet extends EventTarget {
 
   /** Names that a hyperparameter may have. */
   get names() {
-    return [...Object.keys(this.known.variants["/model/template"].kinds[this.get("/model/template")] ?? {}), ...this.known.fitFields];
+    return [
+      ...Object.keys(this.known.variants["/model/template"].kinds[this.get("/model/template")] ?? {}),
+      ...this.known.fitFields,
+    ];
   }
 
   /** The chosen template, undefined while it is none that is known. */

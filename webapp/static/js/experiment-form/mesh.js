@@ -1,5 +1,5 @@
 // The mesh: its axes as rows, its drawing, and every variable under its layout.
-import { grouped } from "./trials/words.js";
+import { grouped } from "../trials/words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const CELL = 46;
@@ -77,7 +77,10 @@ export class Mesh {
     const { axes } = this;
     if (input.dataset.axis === "name") axes[index].name = input.value.trim();
     if (input.dataset.axis === "size") axes[index].size = Number(input.value) || input.value;
-    if (input.dataset.axis === "batch") axes.forEach((axis, i) => { axis.batch = i === index && input.checked; });
+    if (input.dataset.axis === "batch")
+      axes.forEach((axis, i) => {
+        axis.batch = i === index && input.checked;
+      });
     this.set(axes, input.dataset.axis === "size" ? "field" : "field");
     if (input.dataset.axis === "batch") this.drawAxes();
   }
@@ -121,11 +124,20 @@ export class Mesh {
     const left = 64;
     const top = 24;
     const size = { width: left + across * (CELL + GAP), height: top + sizes[0] * (CELL + GAP) };
-    const svg = draw("svg", { ...size, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": this.words(axes, devices) });
+    const svg = draw("svg", {
+      ...size,
+      viewBox: `0 0 ${size.width} ${size.height}`,
+      role: "img",
+      "aria-label": this.words(axes, devices),
+    });
     svg.append(draw("text", { x: 0, y: top + CELL / 2 + 4, class: "ef-axis" }, `${axes[0].name} ↓`));
-    const others = axes.slice(1).map((axis) => axis.name).join(" × ");
+    const others = axes
+      .slice(1)
+      .map((axis) => axis.name)
+      .join(" × ");
     if (others) svg.append(draw("text", { x: left, y: 14, class: "ef-axis" }, `${others} →`));
-    for (let device = 0; device < devices; device += 1) svg.append(...this.device(device, sizes, axes, across, left, top));
+    for (let device = 0; device < devices; device += 1)
+      svg.append(...this.device(device, sizes, axes, across, left, top));
     figure.prepend(svg);
     caption.textContent = this.words(axes, devices);
   }
@@ -167,7 +179,13 @@ export class Mesh {
     path.append(Object.assign(document.createElement("code"), { textContent: variable.path }));
     const axes = variable.axes.map((axis) => axis ?? "–").join(", ");
     const sharding = variable.rule === null ? "whole" : `${axes} (rule ${variable.rule + 1})`;
-    row.append(path, cell(`[${variable.shape.join(", ")}]`), cell(sharding), cell(`[${variable.device_shape.join(", ")}]`), cell(grouped(variable.bytes), "num"));
+    row.append(
+      path,
+      cell(`[${variable.shape.join(", ")}]`),
+      cell(sharding),
+      cell(`[${variable.device_shape.join(", ")}]`),
+      cell(grouped(variable.bytes), "num"),
+    );
     return row;
   }
 

@@ -1,10 +1,22 @@
 // Lists of rows: the search space, layout rules, precision overrides. Added, removed and moved in place.
-import { offer, read, show } from "./experiment-form-inputs.js";
+import { offer, read, show } from "./inputs.js";
 
-const LISTS = { space: "/search/space", objectives: "/search/objectives", layout: "/mesh/layout", overrides: "/precision/overrides" };
+const LISTS = {
+  space: "/search/space",
+  objectives: "/search/objectives",
+  layout: "/mesh/layout",
+  overrides: "/precision/overrides",
+};
 const NEW = {
   layout: (sheet) => ({ match: ".*/kernel", axes: [null, sheet.get("/mesh/axis_names")?.at(-1) ?? null] }),
-  objectives: (sheet) => ({ metric: sheet.watched.find((name) => !(sheet.get("/search/objectives") ?? [sheet.get("/search/objective")]).some((one) => one?.metric === name)) ?? "val_loss", direction: "min" }),
+  objectives: (sheet) => ({
+    metric:
+      sheet.watched.find(
+        (name) =>
+          !(sheet.get("/search/objectives") ?? [sheet.get("/search/objective")]).some((one) => one?.metric === name),
+      ) ?? "val_loss",
+    direction: "min",
+  }),
   overrides: () => ({ match: "", policy: "float32" }),
 };
 
@@ -41,14 +53,17 @@ export class Rows {
 
   drawRow(name, row, index) {
     const tag = name === "space" ? `space:${row.kind}` : name;
-    const template = document.querySelector(`template[data-row="${tag}"]`) ?? document.querySelector('template[data-row="space:fixed"]');
+    const template =
+      document.querySelector(`template[data-row="${tag}"]`) ??
+      document.querySelector('template[data-row="space:fixed"]');
     const element = template.content.firstElementChild.cloneNode(true);
     const pointer = `${LISTS[name]}/${index}`;
     element.dataset.at = pointer;
     element.dataset.index = index;
     element.id = `at/spec${pointer}`;
     element.tabIndex = -1;
-    element.querySelector("legend").textContent = `${{ space: "Hyperparameter", objectives: "Objective" }[name] ?? "Rule"} ${index + 1}`;
+    element.querySelector("legend").textContent =
+      `${{ space: "Hyperparameter", objectives: "Objective" }[name] ?? "Rule"} ${index + 1}`;
     if (name === "space") this.drawConditions(element, row, pointer);
     for (const input of element.querySelectorAll("[data-pointer]")) this.bind(input, pointer, row);
     element.querySelector('[data-move="-1"]').disabled = index === 0;
@@ -79,7 +94,10 @@ export class Rows {
     if ([...add.options].some((option) => option.value === wanted)) add.value = wanted;
     for (const select of this.form.querySelectorAll('[data-row-of] [data-offer="names"]')) {
       const own = this.sheet.get(select.dataset.pointer);
-      offer(select, this.sheet.names.filter((name) => name === own || free.includes(name)));
+      offer(
+        select,
+        this.sheet.names.filter((name) => name === own || free.includes(name)),
+      );
       show(select, own);
     }
   }
@@ -87,7 +105,10 @@ export class Rows {
   drawAxes(place, axes) {
     const names = this.sheet.get("/mesh/axis_names") ?? [];
     const selects = axes.map((axis, i) => {
-      const select = Object.assign(document.createElement("select"), { className: "form-select", id: `${place.id}/${i}` });
+      const select = Object.assign(document.createElement("select"), {
+        className: "form-select",
+        id: `${place.id}/${i}`,
+      });
       select.dataset.pointer = `${place.dataset.pointer}/${i}`;
       select.dataset.input = "select";
       select.setAttribute("aria-label", `Axis of dimension ${i}`);
@@ -95,11 +116,19 @@ export class Rows {
       show(select, axis);
       return select;
     });
-    place.replaceChildren(...selects, this.step("−", "One dimension less", -1), this.step("+", "One dimension more", 1));
+    place.replaceChildren(
+      ...selects,
+      this.step("−", "One dimension less", -1),
+      this.step("+", "One dimension more", 1),
+    );
   }
 
   step(sign, label, by) {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "btn btn-sm", textContent: sign });
+    const button = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "btn btn-sm",
+      textContent: sign,
+    });
     button.dataset.dimension = by;
     button.setAttribute("aria-label", label);
     return button;
@@ -114,7 +143,10 @@ export class Rows {
       const own = Array.isArray(row.when) ? `${pointer}/when/${i}` : `${pointer}/when`;
       part.dataset.at = own;
       const index = Number(element.dataset.index);
-      const parents = this.sheet.space.slice(0, index).map((other) => other?.name).filter(Boolean);
+      const parents = this.sheet.space
+        .slice(0, index)
+        .map((other) => other?.name)
+        .filter(Boolean);
       offer(part.querySelector('[data-pointer="name"]'), parents);
       for (const input of part.querySelectorAll("[data-pointer]")) this.bind(input, own, condition ?? {});
       place.append(part);
@@ -168,9 +200,10 @@ export class Rows {
     const chosen = document.getElementById("add-name").value;
     if (name === "space" && !chosen) return;
     const hyperparameter = chosen && JSON.parse(chosen);
-    const row = name === "space"
-      ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)) }
-      : NEW[name](this.sheet);
+    const row =
+      name === "space"
+        ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)) }
+        : NEW[name](this.sheet);
     if (name === "objectives" && !rows.length) this.leadWith(row);
     else this.sheet.put(LISTS[name], [...rows, row], "rows");
     const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
@@ -196,7 +229,9 @@ export class Rows {
       return;
     }
     this.sheet.put(list, left, "rows");
-    (document.getElementById(`at/spec${list}/${Math.max(index - 1, 0)}`) ?? document.getElementById(`at/spec${list}`))?.focus();
+    (
+      document.getElementById(`at/spec${list}/${Math.max(index - 1, 0)}`) ?? document.getElementById(`at/spec${list}`)
+    )?.focus();
   }
 
   move(list, index, by) {
@@ -204,7 +239,9 @@ export class Rows {
     [rows[index], rows[index + by]] = [rows[index + by], rows[index]];
     this.sheet.put(list, rows, "rows");
     const row = document.getElementById(`at/spec${list}/${index + by}`);
-    (row?.querySelector(`[data-move="${by}"]:not(:disabled)`) ?? row?.querySelector("[data-move]:not(:disabled)"))?.focus();
+    (
+      row?.querySelector(`[data-move="${by}"]:not(:disabled)`) ?? row?.querySelector("[data-move]:not(:disabled)")
+    )?.focus();
   }
 
   addCondition(index) {
