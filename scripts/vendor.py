@@ -54,6 +54,7 @@ class Library:
     files: Mapping[str, str]
     copyright: str = ""  # where the package carries no licence file of its own
     icons: tuple[str, ...] = field(default=())
+    types: Mapping[str, str] = field(default_factory=dict)  # declarations for the type check of scripts
 
     @property
     def folder(self) -> str:
@@ -92,6 +93,7 @@ LIBRARIES = (
             "dist/uPlot.min.css": "uPlot.min.css",
             "LICENSE": "LICENSE",
         },
+        types={"uPlot.esm.d.ts": 'export { default } from "uplot";\n'},
     ),
     Library(
         name="echarts",
@@ -104,6 +106,7 @@ LIBRARIES = (
             "NOTICE": "NOTICE",
             "licenses/LICENSE-d3": "LICENSE-d3",
         },
+        types={"echarts.esm.min.d.ts": 'export * from "echarts";\n'},
     ),
     Library(
         name="inter",
@@ -154,6 +157,8 @@ def _install(library: Library, package: Path) -> dict[str, object]:
     folder.mkdir(parents=True)
     for member, name in library.files.items():
         (folder / name).write_bytes(_without_source_map((package / member).read_bytes()))
+    for name, text in library.types.items():
+        (folder / name).write_text(text)
     if library.copyright:
         (folder / "LICENSE").write_text(MIT.format(copyright=library.copyright))
     if library.icons:

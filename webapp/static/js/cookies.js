@@ -1,6 +1,10 @@
 const YEAR = 365 * 24 * 3600;
 
-/** Keep a choice about the looks of pages; the server reads it before it draws the next one. */
+/**
+ * Store a choice about the look of pages in a cookie; the server reads it when it renders the next page.
+ * @param {string} name
+ * @param {string} value
+ */
 export function keep(name, value) {
   const secure = location.protocol === "https:" ? ";secure" : "";
   document.cookie = `${name}=${value};path=/;max-age=${YEAR};samesite=lax${secure}`;

@@ -1,11 +1,19 @@
-// Dialogs of a page open by a button with data-dialog, or at once when they hold a refused form. And one
-// asks before something is lost, naming what: forms with data-confirm.
-const dialog = document.getElementById("confirm");
+// Dialogs open by a button with data-dialog, or at once when they hold a refused form. Forms with data-confirm ask
+// before something is lost, and say what.
+import { byId, closest } from "./elements.js";
 
-function ask({ title, lost = "", verb = "Go on" }) {
-  document.getElementById("confirm-title").textContent = title;
-  document.getElementById("confirm-lost").textContent = lost;
-  document.getElementById("confirm-yes").textContent = verb;
+const dialog = document.querySelector("dialog#confirm");
+
+/**
+ * Ask in a dialog, and return whether the answer was yes.
+ * @param {HTMLDialogElement} dialog
+ * @param {{ title: string, lost?: string, verb?: string }} question
+ * @returns {Promise<boolean>}
+ */
+function ask(dialog, { title, lost = "", verb = "Continue" }) {
+  byId("confirm-title", HTMLElement).textContent = title;
+  byId("confirm-lost", HTMLElement).textContent = lost;
+  byId("confirm-yes", HTMLElement).textContent = verb;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -14,25 +22,27 @@ function ask({ title, lost = "", verb = "Go on" }) {
 }
 
 document.addEventListener("click", (event) => {
-  const opener = event.target.closest("[data-dialog]");
-  if (opener) document.getElementById(opener.dataset.dialog)?.showModal();
-  event.target.closest("[data-dialog-close]")?.closest("dialog").close();
+  const opener = closest(event, "[data-dialog]");
+  if (opener?.dataset.dialog) byId(opener.dataset.dialog, HTMLDialogElement).showModal();
+  closest(event, "[data-dialog-close]")?.closest("dialog")?.close();
 });
-document.querySelector("dialog[data-open-now]")?.showModal();
+const refused = document.querySelector("dialog[data-open-now]");
+if (refused instanceof HTMLDialogElement) refused.showModal();
 
 document.addEventListener(
   "submit",
   async (event) => {
     const form = event.target;
-    if (!dialog || !form.dataset.confirm || form.dataset.confirmed) return;
+    if (!(form instanceof HTMLFormElement) || !(dialog instanceof HTMLDialogElement)) return;
+    const { confirm: title, lost, verb, confirmed } = form.dataset;
+    if (!title || confirmed) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     const submitter = event.submitter;
-    const { confirm: title, lost, verb } = form.dataset;
-    if (!(await ask({ title, lost, verb }))) return;
+    if (!(await ask(dialog, { title, lost, verb }))) return;
     form.dataset.confirmed = "yes";
     if (!form.isConnected) {
-      // the piece of the page that it stood in was drawn anew meanwhile
+      // the part of the page that held the form was replaced meanwhile
       form.hidden = true;
       document.body.append(form);
     }

@@ -1,9 +1,11 @@
-// Forms: the summary of errors takes the focus, selects marked data-submit send at once, and leaving a
-// form marked data-guard with unsaved changes asks.
-document.querySelector("[data-problems]")?.focus();
+// Forms: the summary of errors takes the focus, selects marked data-submit submit at once, and leaving a form marked
+// data-guard with unsaved changes asks first.
+import { findAll } from "./elements.js";
 
-document.addEventListener("change", (event) => {
-  if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
+findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
+
+document.addEventListener("change", ({ target }) => {
+  if (target instanceof HTMLSelectElement && target.matches("[data-submit]")) target.form?.requestSubmit();
 });
 
 const guarded = document.querySelector("form[data-guard]");

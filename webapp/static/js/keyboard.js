@@ -1,17 +1,20 @@
-// `/` and Ctrl-K search, j/k move through rows, x selects, Enter opens, c compares, ? tells all.
+// `/` and Ctrl-K search, j/k move through rows, x selects, Enter opens, c compares, ? lists all keys.
+import { byId, closest, findAll } from "./elements.js";
+
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true]";
 
 function rows() {
-  return [...document.querySelectorAll("table[data-rows] tbody tr")].filter((row) => row.offsetParent);
+  return findAll(document, "table[data-rows] tbody tr", HTMLElement).filter((row) => row.offsetParent);
 }
 
+/** @param {number} step */
 function move(step) {
   const all = rows();
   if (!all.length) return;
   const now = all.findIndex((row) => row.classList.contains("ty-here"));
   const next = Math.min(Math.max(now + step, 0), all.length - 1);
   if (next === now) {
-    // A table that has further pages turns them, and says where we are then.
+    // A table with further pages turns the page, and marks the row there.
     all[now].dispatchEvent(new CustomEvent("ty:edge", { bubbles: true, detail: step }));
     return;
   }
@@ -20,16 +23,21 @@ function move(step) {
   all[next].scrollIntoView({ block: "nearest" });
 }
 
-const here = (selector) => document.querySelector(`.ty-here ${selector}`);
+/**
+ * Return the first element in the current row that matches.
+ * @param {string} selector
+ */
+const here = (selector) => findAll(document, `.ty-here ${selector}`, HTMLElement)[0];
 
+/** @type {Record<string, () => void>} */
 const KEYS = {
   "/": () => document.getElementById("search")?.focus(),
-  "?": () => document.getElementById("keys")?.showModal(),
+  "?": () => byId("keys", HTMLDialogElement).showModal(),
   j: () => move(1),
   k: () => move(-1),
   x: () => here("input[type=checkbox]")?.click(),
   Enter: () => (here("a[data-open]") ?? here("a"))?.click(),
-  c: () => document.querySelector('[data-key="c"]')?.click(),
+  c: () => findAll(document, '[data-key="c"]', HTMLElement)[0]?.click(),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -38,9 +46,9 @@ document.addEventListener("keydown", (event) => {
     KEYS["/"]();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TYPING)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || closest(event, TYPING)) return;
   if (document.querySelector("dialog[open]")) return;
-  if (event.key === "Enter" && (event.target.closest?.("a, button, summary, input") || !here("a"))) return;
+  if (event.key === "Enter" && (closest(event, "a, button, summary, input") || !here("a"))) return;
   const act = KEYS[event.key];
   if (!act) return;
   event.preventDefault();
@@ -48,5 +56,5 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-keys]")) KEYS["?"]();
+  if (closest(event, "[data-keys]")) KEYS["?"]();
 });

@@ -1,8 +1,13 @@
+import { find } from "./elements.js";
+
 export function csrfToken() {
-  return document.querySelector('meta[name="csrf-token"]').content;
+  return find(document, 'meta[name="csrf-token"]', HTMLMetaElement).content;
 }
 
-/** Post a form without fields and follow where it leads, like a button would. */
+/**
+ * Submit a form without fields, as a button would.
+ * @param {string} url
+ */
 export function post(url) {
   const form = document.createElement("form");
   form.method = "post";

@@ -1,15 +1,20 @@
-// Search over everything, as one types: a combobox over the JSON of the search page.
+// Searches everything while one types: a combobox over the JSON of the search page.
+import { find, findAll } from "./elements.js";
+
+/** @typedef {{ url: string, kind: string, title: string, hint: string }} Item */
+
 const PAUSE = 120;
-const box = document.querySelector("[data-search]");
+const box = findAll(document, "[data-search]", HTMLElement)[0];
 
 if (box) {
-  const input = box.querySelector("input");
-  const list = box.querySelector("[role=listbox]");
+  const input = find(box, "input", HTMLInputElement);
+  const list = find(box, "[role=listbox]", HTMLElement);
   let timer = 0;
+  /** @type {AbortController | null} */
   let asked = null;
   let at = -1;
 
-  const options = () => [...list.querySelectorAll("[role=option]")];
+  const options = () => findAll(list, "[role=option]", HTMLElement);
 
   const close = () => {
     list.hidden = true;
@@ -23,6 +28,7 @@ if (box) {
     input.setAttribute("aria-expanded", "true");
   };
 
+  /** @param {number} index */
   const choose = (index) => {
     const all = options();
     if (!all.length) return;
@@ -32,6 +38,10 @@ if (box) {
     all[at].scrollIntoView({ block: "nearest" });
   };
 
+  /**
+   * @param {Item} item
+   * @param {number} index
+   */
   const line = (item, index) => {
     const option = document.createElement("a");
     option.className = "ty-result";
@@ -53,6 +63,10 @@ if (box) {
     return option;
   };
 
+  /**
+   * @param {Item[]} items
+   * @param {string} query
+   */
   const show = (items, query) => {
     list.replaceChildren(...items.map(line));
     if (!items.length) {
@@ -65,9 +79,12 @@ if (box) {
     if (items.length) choose(0);
   };
 
-  const find = async () => {
+  const search = async () => {
     const query = input.value.trim();
-    if (!query) return close();
+    if (!query) {
+      close();
+      return;
+    }
     asked?.abort();
     asked = new AbortController();
     try {
@@ -76,13 +93,13 @@ if (box) {
       const answer = await fetch(address, { signal: asked.signal, headers });
       if (answer.ok) show((await answer.json()).items, query);
     } catch (error) {
-      if (error.name !== "AbortError") close();
+      if (!(error instanceof DOMException && error.name === "AbortError")) close();
     }
   };
 
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(find, PAUSE);
+    timer = setTimeout(search, PAUSE);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown") choose(at + 1);
@@ -95,6 +112,7 @@ if (box) {
     event.preventDefault();
   });
   box.addEventListener("focusout", (event) => {
-    if (!box.contains(event.relatedTarget)) setTimeout(close, 150);
+    const next = event.relatedTarget;
+    if (!(next instanceof Node && box.contains(next))) setTimeout(close, 150);
   });
 }

@@ -1,4 +1,7 @@
-// Keeps relative times true while the page stays open. Says the same as `words.relative` on the server.
+// Updates relative times while the page stays open, in the words of `words.relative` on the server.
+import { findAll } from "./elements.js";
+
+/** @type {[number, string][]} */
 const STEPS = [
   [86400, "d"],
   [3600, "h"],
@@ -7,19 +10,24 @@ const STEPS = [
 ];
 const EVERY = 15000;
 
+/**
+ * Return how long ago a moment was; negative seconds are in the future.
+ * @param {number} seconds
+ */
 export function relative(seconds) {
   const size = Math.abs(seconds);
   if (size < 10) return "just now";
-  const [step, unit] = STEPS.find(([length]) => size >= length);
+  const [step, unit] = STEPS.find(([length]) => size >= length) ?? [1, "s"];
   const text = `${Math.floor(size / step)} ${unit}`;
   return seconds > 0 ? `${text} ago` : `in ${text}`;
 }
 
+/** @param {ParentNode} within */
 export function refresh(within = document) {
-  for (const element of within.querySelectorAll("time[data-relative]")) {
+  for (const element of findAll(within, "time[data-relative]", HTMLTimeElement)) {
     const text = relative((Date.now() - Date.parse(element.dateTime)) / 1000);
     if (element.textContent !== text) element.textContent = text;
   }
 }
 
-setInterval(refresh, EVERY);
+setInterval(() => refresh(), EVERY);

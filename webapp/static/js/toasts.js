@@ -1,20 +1,31 @@
-// Short notices at the lower edge. One with an undo address stays ten seconds and takes the change back.
+// Short notices at the lower edge. One with an undo address stays for ten seconds and offers to undo the change.
+import { byId, findAll } from "./elements.js";
 import { post } from "./post.js";
 
 const BRIEF = 4000;
 const UNDO = 10000;
-const place = document.getElementById("toasts");
+/** @typedef {{ level?: string, undo?: string }} Options */
+/** @typedef {{ text: string } & Options} Notice */
 
+/**
+ * Show a notice.
+ * @param {string} text
+ * @param {Options} [options]
+ */
 export function toast(text, { level = "success", undo = "" } = {}) {
   const element = document.createElement("div");
   element.className = "ty-toast";
   element.dataset.level = level;
   element.textContent = text;
   if (undo) element.dataset.undo = undo;
-  place.append(element);
+  byId("toasts", HTMLElement).append(element);
   arm(element);
 }
 
+/**
+ * Let a notice disappear by itself, or when it is clicked.
+ * @param {HTMLElement} element
+ */
 function arm(element) {
   if (element.dataset.undo) element.append(undoButton(element));
   const stays = element.dataset.undo || element.dataset.level === "error" ? UNDO : BRIEF;
@@ -22,16 +33,18 @@ function arm(element) {
   element.addEventListener("click", () => element.remove());
 }
 
+/** @param {HTMLElement} element */
 function undoButton(element) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "btn btn-sm";
   button.textContent = "Undo";
-  button.addEventListener("click", () => post(element.dataset.undo));
+  button.addEventListener("click", () => post(element.dataset.undo ?? ""));
   return button;
 }
 
-for (const element of place?.children ?? []) arm(element);
+for (const element of findAll(document, "#toasts > *", HTMLElement)) arm(element);
 document.addEventListener("toast", (event) => {
-  for (const item of event.detail?.value ?? event.detail ?? []) toast(item.text, item);
+  const { detail } = /** @type {CustomEvent<Notice[] | { value: Notice[] } | null>} */ (event);
+  for (const notice of Array.isArray(detail) ? detail : (detail?.value ?? [])) toast(notice.text, notice);
 });

@@ -1,46 +1,62 @@
-// Shows how far an upload has come. The form works without: then the browser sends it by itself.
-const form = document.querySelector("form[data-upload]");
-const place = () => document.querySelector("[data-sending]");
+// Shows the progress of an upload. Without this script the browser submits the form by itself.
+import { find, findAll } from "./elements.js";
 
+const place = () => find(document, "[data-sending]", HTMLElement);
+
+/** @param {string} text */
+function tell(text) {
+  find(place(), "[data-sent]", HTMLElement).textContent = text;
+}
+
+/** @param {number} bytes */
+const millions = (bytes) => (bytes / 1e6).toFixed(1);
+
+/** @param {ProgressEvent} event */
 function show(event) {
   if (!event.lengthComputable) return;
   const percent = Math.floor((100 * event.loaded) / event.total);
-  place().querySelector("progress").value = percent;
-  const millions = (bytes) => (bytes / 1e6).toFixed(1);
-  place().querySelector("[data-sent]").textContent =
-    percent < 100 ? `${millions(event.loaded)} of ${millions(event.total)} MB` : "Arrived; checking it …";
+  find(place(), "progress", HTMLProgressElement).value = percent;
+  tell(percent < 100 ? `${millions(event.loaded)} of ${millions(event.total)} MB` : "Uploaded; checking the file …");
 }
 
-/** The answer is a page: the new version's, or this form with what is to be mended. */
+/**
+ * Show the response: the page of the new version, or this form with its errors.
+ * @param {XMLHttpRequest} request
+ */
 function arrive(request) {
   if (request.responseURL && request.responseURL !== location.href) {
     location.assign(request.responseURL);
     return;
   }
   const answer = new DOMParser().parseFromString(request.responseText, "text/html");
-  document.querySelector("main").replaceWith(answer.querySelector("main"));
-  document.querySelector("[data-problems]")?.focus();
-  start(document.querySelector("form[data-upload]"));
+  find(document, "main", HTMLElement).replaceWith(find(answer, "main", HTMLElement));
+  findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
+  start();
 }
 
-function send(event) {
-  event.preventDefault();
-  const sending = event.currentTarget;
+/** @param {HTMLFormElement} form */
+function send(form) {
+  const buttons = findAll(form, "button", HTMLButtonElement);
   const request = new XMLHttpRequest();
   request.upload.addEventListener("progress", show);
   request.addEventListener("load", () => arrive(request));
   request.addEventListener("error", () => {
-    place().querySelector("[data-sent]").textContent = "The connection broke: send it again.";
-    for (const button of sending.querySelectorAll("button")) button.disabled = false;
+    tell("The connection was lost. Upload the file again.");
+    for (const button of buttons) button.disabled = false;
   });
   place().hidden = false;
-  for (const button of sending.querySelectorAll("button")) button.disabled = true;
-  request.open("POST", sending.action);
-  request.send(new FormData(sending));
+  for (const button of buttons) button.disabled = true;
+  request.open("POST", form.action);
+  request.send(new FormData(form));
 }
 
-function start(element) {
-  element?.addEventListener("submit", send);
+function start() {
+  for (const form of findAll(document, "form[data-upload]", HTMLFormElement)) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send(form);
+    });
+  }
 }
 
-start(form);
+start();

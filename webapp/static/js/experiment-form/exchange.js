@@ -1,40 +1,79 @@
-// Search spaces of other tools: an import is looked at before it is taken, and can be undone; an export is a file.
+// Search spaces of other tools. An import is shown before it is accepted and can be undone; an export is a file.
+
+/** @import { Problem, Search, Spec } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { byId, find } from "../elements.js";
 import { csrfToken } from "../post.js";
 import { toast } from "../toasts.js";
 
 const ADDRESS = "/api/v1/search-spaces";
 
+/** @typedef {{ errors?: Problem[], detail: string }} Refusal */
+/**
+ * What an import would put into the search.
+ * @typedef {{
+ *   format: string, search: Search & { space: object[] }, notes: string[],
+ *   summary: { name: string, takes: string, when: string }[],
+ * }} Found
+ */
+
+/**
+ * Call the API; a request that fails is refused like any other.
+ * @param {"import" | "export"} action
+ * @param {object} body
+ */
 async function send(action, body) {
   const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
-  const answer = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
-  return { ok: answer.ok, told: await answer.json() };
+  try {
+    const answer = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return { ok: answer.ok, told: await answer.json() };
+  } catch {
+    return { ok: false, told: { detail: "The server did not answer." } };
+  }
 }
 
+/**
+ * @param {string} tag
+ * @param {string} text
+ * @param {string} css
+ */
 const element = (tag, text, css = "") =>
   Object.assign(document.createElement(tag), { textContent: text, className: css });
 
 export class Exchange {
+  /** @type {Found | null} */
+  found = null;
+  /** The change comes from here, not from another part of the form. */
+  own = false;
+  /** @type {Search | undefined} */
+  before;
+
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
   constructor(form, sheet) {
     this.form = form;
     this.sheet = sheet;
-    this.dialog = document.getElementById("import-space");
-    this.text = document.getElementById("import-text");
-    this.file = document.getElementById("import-file");
-    this.format = document.getElementById("import-format");
-    this.result = this.dialog.querySelector("[data-import-result]");
-    this.how = this.dialog.querySelector("[data-import-how]");
-    this.take = this.dialog.querySelector("[data-import-take]");
-    this.undo = form.querySelector("[data-import-undo]");
-    form.querySelector("[data-import-open]").addEventListener("click", () => this.open());
-    form.querySelector("[data-export]").addEventListener("click", () => this.export());
-    this.undo.addEventListener("click", () => this.takeBack());
-    this.dialog.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
-    this.dialog.querySelector("[data-import-close]").addEventListener("click", () => this.dialog.close());
-    this.dialog.querySelector("[data-import-read]").addEventListener("click", () => this.look());
+    this.dialog = byId("import-space", HTMLDialogElement);
+    this.text = byId("import-text", HTMLTextAreaElement);
+    this.file = byId("import-file", HTMLInputElement);
+    this.format = byId("import-format", HTMLSelectElement);
+    this.result = find(this.dialog, "[data-import-result]", HTMLElement);
+    this.how = find(this.dialog, "[data-import-how]", HTMLElement);
+    this.take = find(this.dialog, "[data-import-take]", HTMLButtonElement);
+    this.undo = find(form, "[data-import-undo]", HTMLElement);
+    this.opener = find(form, "[data-import-open]", HTMLElement);
+    this.opener.addEventListener("click", () => this.open());
+    find(form, "[data-export]", HTMLElement).addEventListener("click", () => this.export());
+    this.undo.addEventListener("click", () => this.undoImport());
+    find(this.dialog, "form", HTMLFormElement).addEventListener("submit", (event) => event.preventDefault());
+    find(this.dialog, "[data-import-close]", HTMLElement).addEventListener("click", () => this.dialog.close());
+    find(this.dialog, "[data-import-read]", HTMLElement).addEventListener("click", () => this.look());
     this.dialog.addEventListener("input", (event) => this.onInput(event));
     this.take.addEventListener("click", () => this.accept());
-    // Undoing goes back to before the import: no longer offered once something else of the search has changed.
-    sheet.addEventListener("change", () => {
+    // Undo restores the search from before the import, so it is not offered once something else has changed.
+    sheet.onChange(() => {
       if (!this.own) this.undo.hidden = true;
     });
   }
@@ -51,31 +90,36 @@ export class Exchange {
     this.result.replaceChildren();
   }
 
-  async onInput(event) {
-    if (event.target.name === "how") return this.judgeNames();
-    this.forget();
-    if (event.target === this.file && this.file.files.length) {
-      this.text.value = await this.file.files[0].text();
-      return this.look();
+  /** @param {Event} event */
+  async onInput({ target }) {
+    if (target instanceof HTMLInputElement && target.name === "how") {
+      this.checkNames();
+      return;
     }
-    return undefined;
+    this.forget();
+    const [file] = this.file.files ?? [];
+    if (target === this.file && file) {
+      this.text.value = await file.text();
+      await this.look();
+    }
   }
 
   async look() {
     this.forget();
     const body = { text: this.text.value, ...(this.format.value ? { format: this.format.value } : {}) };
-    const { ok, told } = await send("import", body).catch(() => ({
-      ok: false,
-      told: { detail: "The server did not answer." },
-    }));
-    if (!ok) return this.refuse(told);
+    const { ok, told } = await send("import", body);
+    if (!ok) {
+      this.refuse(told);
+      return;
+    }
     this.found = told;
     this.preview(told);
     this.how.hidden = false;
-    this.judgeNames();
-    return this.take.disabled || this.take.focus();
+    this.checkNames();
+    if (!this.take.disabled) this.take.focus();
   }
 
+  /** @param {Refusal} told */
   refuse(told) {
     const errors = told.errors ?? [{ pointer: "", message: told.detail }];
     const list = element("ul", "", "ef-import-list");
@@ -90,14 +134,15 @@ export class Exchange {
     );
     const note = element("div", "", "ty-note ty-note-warn");
     note.append(
-      document.querySelector('template[data-icon="warning"]').content.cloneNode(true),
-      element("p", "Not taken: this has no exact counterpart here, or cannot be read."),
+      find(document, 'template[data-icon="warning"]', HTMLTemplateElement).content.cloneNode(true),
+      element("p", "Not imported: it cannot be read, or it has no exact counterpart here."),
     );
     this.result.replaceChildren(note, list);
   }
 
+  /** @param {Found} found */
   preview({ format, search, summary, notes }) {
-    const title = this.dialog.querySelector(`option[value="${format}"]`).textContent;
+    const title = find(this.dialog, `option[value="${format}"]`, HTMLElement).textContent;
     const facts = element("dl", "", "ty-facts ef-import-facts");
     const rows = summary.map(({ name, takes, when }) => [name, when ? `${takes}, when ${when}` : takes]);
     const { space, objective, ...rest } = search;
@@ -114,22 +159,18 @@ export class Exchange {
   }
 
   get appends() {
-    return this.dialog.querySelector('[name="how"][value="append"]').checked;
+    return find(this.dialog, '[name="how"][value="append"]', HTMLInputElement).checked;
   }
 
-  /** Appending must not name a hyperparameter twice. */
-  judgeNames() {
+  /** Refuse to append a hyperparameter whose name is in the space already. */
+  checkNames() {
     const here = new Set(this.sheet.space.map((row) => row?.name));
     const twice = this.appends
       ? (this.found?.search.space ?? []).map((row) => row.name).filter((name) => here.has(name))
       : [];
     this.result.querySelector("[data-twice]")?.remove();
     if (twice.length) {
-      const told = element(
-        "p",
-        `${twice.join(", ")} ${twice.length === 1 ? "stands" : "stand"} here already: replace instead.`,
-        "ty-error",
-      );
+      const told = element("p", `The search space has ${twice.join(", ")} already: replace it instead.`, "ty-error");
       told.dataset.twice = "";
       this.result.append(told);
     }
@@ -137,10 +178,12 @@ export class Exchange {
   }
 
   accept() {
-    const before = structuredClone(this.sheet.get("/search"));
+    if (!this.found) return;
+    const before = structuredClone(this.sheet.spec.search);
     const { search } = this.found;
+    const toggle = find(this.form, '[data-toggle="/search"]', HTMLElement);
     this.change((spec) => {
-      const start = spec.search ?? JSON.parse(this.form.querySelector('[data-toggle="/search"]').dataset.initial);
+      const start = spec.search ?? JSON.parse(toggle.dataset.initial ?? "{}");
       if (this.appends) spec.search = { ...start, space: [...(spec.search?.space ?? []), ...search.space] };
       else spec.search = { ...start, ...search };
     });
@@ -151,16 +194,17 @@ export class Exchange {
     toast(`${search.space.length} hyperparameter${search.space.length === 1 ? "" : "s"} imported.`);
   }
 
-  takeBack() {
+  undoImport() {
     this.change((spec) => {
       if (this.before === undefined) delete spec.search;
       else spec.search = this.before;
     });
     this.undo.hidden = true;
-    this.form.querySelector("[data-import-open]").focus();
+    this.opener.focus();
     toast("The import is undone.");
   }
 
+  /** @param {(spec: Spec) => void} edit */
   change(edit) {
     this.own = true;
     this.sheet.edit(edit);
@@ -168,16 +212,16 @@ export class Exchange {
   }
 
   async export() {
-    const { ok, told } = await send("export", { space: this.sheet.space }).catch(() => ({
-      ok: false,
-      told: { detail: "The server did not answer." },
-    }));
-    if (!ok) return toast(told.detail, { level: "error" });
+    const { ok, told } = await send("export", { space: this.sheet.space });
+    if (!ok) {
+      toast(told.detail, { level: "error" });
+      return;
+    }
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(told.config, null, 2)], { type: "application/json" }));
     link.download = "keras-tuner-space.json";
     link.click();
     URL.revokeObjectURL(link.href);
-    return toast("Written for keras_tuner.HyperParameters.from_config.");
+    toast("Written for keras_tuner.HyperParameters.from_config.");
   }
 }

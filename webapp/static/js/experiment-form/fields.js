@@ -1,55 +1,80 @@
-// The fields outside of rows: they show the spec and write into it; what they offer follows the data set.
+// The fields outside of rows: they show the spec and write into it; what they offer depends on the data set.
 
+/** @import { Direction, Objective, Origin, Spec, Version } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
 import { offer, read, show } from "./inputs.js";
 import { get, put } from "./pointer.js";
 
-const label = { version: (one) => `${one.number}${one.state === "ready" ? "" : ` (${one.state})`}` };
+/** @param {Version} version */
+const nameOf = ({ number, state }) => (state === "ready" ? String(number) : `${number} (${state})`);
 
 export class Fields {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
   constructor(form, sheet) {
     this.form = form;
     this.sheet = sheet;
-    this.put_aside = new Map();
+    /** What an object held that was switched off, by pointer. @type {Map<string, unknown>} */
+    this.switchedOff = new Map();
     form.addEventListener("input", (event) => this.onInput(event));
-    sheet.addEventListener("change", (event) => this.follow(event.detail.from));
+    sheet.onChange((from) => this.follow(from));
     this.offerMetrics();
     this.follow("start");
   }
 
   get inputs() {
-    return [...this.form.querySelectorAll(".ef-fields [data-pointer]")].filter(
+    return findAll(this.form, ".ef-fields [data-pointer]", HTMLElement).filter(
       (input) => !input.closest("[data-row-of]"),
     );
   }
 
+  /** @param {Event} event */
   onInput(event) {
-    const toggle = event.target.closest("[data-toggle]");
-    if (toggle) return this.onToggle(toggle);
-    const input = event.target.closest("[data-pointer]");
-    if (!input || input.closest("[data-row-of]")) return undefined;
-    const pointer = input.dataset.pointer;
-    if (pointer === "/data/dataset") return this.onDataset(read(input));
-    if (pointer in this.sheet.known.variants) return this.onKind(pointer, read(input));
-    if (pointer === "/search/objective/metric") this.matchDirection(read(input));
-    return this.sheet.put(pointer, read(input));
+    const toggle = closest(event, "[data-toggle]");
+    const input = closest(event, "[data-pointer]");
+    const pointer = input?.dataset.pointer;
+    if (toggle instanceof HTMLInputElement) this.onToggle(toggle);
+    else if (input && pointer && !input.closest("[data-row-of]")) this.onValue(pointer, read(input));
   }
 
-  /** A switch makes its object, or takes it away; switched on again, what was there comes back. */
-  onToggle(toggle) {
-    const pointer = toggle.dataset.toggle;
-    if (toggle.checked) {
-      this.sheet.put(pointer, this.put_aside.get(pointer) ?? this.initial(toggle), "rows");
+  /**
+   * @param {string} pointer
+   * @param {unknown} value
+   */
+  onValue(pointer, value) {
+    if (pointer === "/data/dataset") {
+      this.onDataset(String(value));
+    } else if (pointer in this.sheet.known.variants) {
+      this.sheet.edit((spec) => this.setKind(spec, pointer, String(value)));
     } else {
-      this.put_aside.set(pointer, this.sheet.get(pointer));
+      if (pointer === "/search/objective/metric") this.matchDirection(String(value));
+      this.sheet.put(pointer, value);
+    }
+  }
+
+  /**
+   * A switch makes its object or deletes it; switched on again, the object has its former values.
+   * @param {HTMLInputElement} toggle
+   */
+  onToggle(toggle) {
+    const pointer = toggle.dataset.toggle ?? "";
+    if (toggle.checked) {
+      this.sheet.put(pointer, this.switchedOff.get(pointer) ?? this.initial(toggle), "rows");
+    } else {
+      this.switchedOff.set(pointer, this.sheet.get(pointer));
       this.sheet.put(pointer, undefined, "rows");
     }
   }
 
+  /** @param {HTMLInputElement} toggle */
   initial(toggle) {
-    const made = JSON.parse(toggle.dataset.initial);
+    const made = JSON.parse(toggle.dataset.initial ?? "{}");
     if (toggle.dataset.toggle === "/search") made.objective = this.objective();
-    if (toggle.dataset.toggle === "/after/register") made.model = this.sheet.get("/data/dataset") ?? "";
+    if (toggle.dataset.toggle === "/after/register") made.model = this.sheet.spec.data?.dataset ?? "";
     return made;
   }
 
@@ -58,26 +83,41 @@ export class Fields {
     return { metric, direction: this.directionOf(metric) };
   }
 
+  /**
+   * @param {string} metric
+   * @returns {Direction}
+   */
   directionOf(metric) {
-    return this.sheet.measures?.directions[String(metric).replace(/^val_/, "")] ?? "min";
+    return this.sheet.measures?.directions[metric.replace(/^val_/, "")] ?? "min";
   }
 
+  /** @param {string} metric */
   matchDirection(metric) {
-    this.sheet.get("/search/objective").direction = this.directionOf(metric);
-    show(document.getElementById("at/spec/search/objective/direction"), this.directionOf(metric));
+    const objective = this.sheet.spec.search?.objective;
+    if (objective) objective.direction = this.directionOf(metric);
+    show(byId("at/spec/search/objective/direction", HTMLElement), this.directionOf(metric));
   }
 
-  /** Another data set may have another task and shape: take what no longer fits along. */
+  /**
+   * Choose a data set and delete what does not fit it: it may have another task and shape.
+   * @param {string} slug
+   */
   onDataset(slug) {
     this.sheet.edit((spec) => {
-      spec.data.dataset = slug;
+      const { split } = spec.data ?? {};
+      spec.data = { ...spec.data, dataset: slug };
       delete spec.data.dataset_version;
-      for (const name of ["target", "features", "task"]) delete spec.data[name];
-      for (const name of ["group", "column", "time"]) delete spec.data.split?.[name];
+      delete spec.data.target;
+      delete spec.data.features;
+      delete spec.data.task;
+      delete split?.group;
+      delete split?.column;
+      delete split?.time;
       if (!this.sheet.measures) return;
-      for (const name of ["loss", "metrics"]) delete spec.fit?.[name];
+      delete spec.fit?.loss;
+      delete spec.fit?.metrics;
       const wanted = spec.search?.objectives ?? [spec.search?.objective];
-      if (spec.search && !wanted.every((one) => this.sheet.watched.includes(one?.metric))) {
+      if (spec.search && !wanted.every((one) => this.sheet.watched.includes(one?.metric ?? ""))) {
         delete spec.search.objectives;
         spec.search.objective = this.objective();
       }
@@ -86,19 +126,17 @@ export class Fields {
       const kind = this.sheet.version?.kind;
       const { template } = this.sheet;
       if (!kind || !template || template.dataKinds.includes(kind)) return;
-      this.setKind(
-        spec,
-        "/model/template",
-        this.sheet.known.templates.find((one) => one.dataKinds.includes(kind)).name,
-      );
+      const fitting = this.sheet.known.templates.find((one) => one.dataKinds.includes(kind));
+      if (fitting) this.setKind(spec, "/model/template", fitting.name);
     });
   }
 
-  onKind(pointer, name) {
-    this.sheet.edit((spec) => this.setKind(spec, pointer, name));
-  }
-
-  /** Another template, optimizer, schedule … keeps of its arguments those that it takes too. */
+  /**
+   * Choose another template, optimizer, schedule …; arguments that it takes too are kept.
+   * @param {Spec} spec
+   * @param {string} pointer
+   * @param {string} name
+   */
   setKind(spec, pointer, name) {
     const { arguments: place, kinds } = this.sheet.known.variants[pointer];
     const takes = Object.keys(kinds[name] ?? {});
@@ -109,33 +147,38 @@ export class Fields {
     put(spec, pointer, name);
   }
 
+  /** @param {Origin} from */
   follow(from) {
     this.offerChoices();
-    if (from !== "field") for (const input of this.inputs) show(input, this.sheet.get(input.dataset.pointer));
-    for (const toggle of this.form.querySelectorAll("[data-toggle]")) toggle.checked = this.has(toggle.dataset.toggle);
-    for (const part of this.form.querySelectorAll("[data-within]")) part.hidden = !this.has(part.dataset.within);
+    if (from !== "field") for (const input of this.inputs) show(input, this.sheet.get(input.dataset.pointer ?? ""));
+    for (const toggle of findAll(this.form, "[data-toggle]", HTMLInputElement))
+      toggle.checked = this.has(toggle.dataset.toggle);
+    for (const part of findAll(this.form, "[data-within]", HTMLElement)) part.hidden = !this.has(part.dataset.within);
     this.showArguments();
     this.showSplit();
   }
 
-  has(pointer) {
+  /** @param {string | undefined} pointer */
+  has(pointer = "") {
     return (this.sheet.get(pointer) ?? null) !== null;
   }
 
   /** Show the arguments of the chosen template, optimizer, schedule …, with its own defaults. */
   showArguments() {
-    for (const field of this.form.querySelectorAll("[data-only]")) {
-      const chosen = this.form.querySelector(`[data-pointer="${field.dataset.of}"]`);
-      const kind = this.sheet.get(field.dataset.of) ?? JSON.parse(chosen.dataset.default || "null");
-      field.hidden = !field.dataset.only.split(" ").includes(kind);
-      const input = field.querySelector("[data-pointer]");
-      const own = this.sheet.known.variants[field.dataset.of].kinds[kind]?.[input.dataset.pointer.split("/").at(-1)];
-      if (input.placeholder !== undefined && own !== undefined) input.placeholder = own === null ? "" : String(own);
+    for (const field of findAll(this.form, "[data-only]", HTMLElement)) {
+      const { of: place = "", only = "" } = field.dataset;
+      const chosen = find(this.form, `[data-pointer="${place}"]`, HTMLElement);
+      const kind = String(this.sheet.get(place) ?? JSON.parse(chosen.dataset.default || "null"));
+      field.hidden = !only.split(" ").includes(kind);
+      const input = find(field, "[data-pointer]", HTMLElement);
+      const argument = input.dataset.pointer?.split("/").at(-1) ?? "";
+      const own = this.sheet.known.variants[place].kinds[kind]?.[argument];
+      if (input instanceof HTMLInputElement && own !== undefined) input.placeholder = own === null ? "" : String(own);
     }
   }
 
   offerMetrics() {
-    const set = document.getElementById("at/spec/fit/metrics");
+    const set = byId("at/spec/fit/metrics", HTMLElement);
     const names = [...new Set(Object.values(this.sheet.known.tasks).flatMap((task) => task.metrics))];
     for (const name of names) {
       const label = document.createElement("label");
@@ -155,6 +198,7 @@ export class Fields {
     const { sheet } = this;
     const versions = sheet.dataset?.versions ?? [];
     const columns = sheet.version?.columns ?? [];
+    /** @type {Record<string, (input: HTMLSelectElement) => void>} */
     const offers = {
       dataset: (input) =>
         offer(
@@ -167,7 +211,7 @@ export class Fields {
           versions.map((one) => one.number),
           {
             open: "newest ready",
-            label: (number) => label.version(versions.find((one) => one.number === number)),
+            label: (number) => versions.filter((one) => one.number === number).map(nameOf)[0],
           },
         ),
       column: (input) => offer(input, columns, { open: "—" }),
@@ -176,26 +220,30 @@ export class Fields {
       loss: (input) => offer(input, sheet.measures?.losses ?? [], { open: "from the task" }),
     };
     for (const input of this.inputs) {
-      const fill = offers[input.dataset.input];
-      if (!fill) continue;
-      fill(input);
-      show(input, sheet.get(input.dataset.pointer));
+      const { input: kind = "", pointer = "" } = input.dataset;
+      if (!(kind in offers) || !(input instanceof HTMLSelectElement)) continue;
+      offers[kind](input);
+      show(input, sheet.get(pointer));
     }
     const fitting = sheet.measures?.metrics ?? [];
-    for (const box of document.querySelectorAll('[data-input="metrics"] input')) {
-      box.parentElement.hidden = !fitting.includes(box.value) && !box.checked;
+    for (const label of findAll(document, '[data-input="metrics"] label', HTMLElement)) {
+      const box = find(label, "input", HTMLInputElement);
+      label.hidden = !fitting.includes(box.value) && !box.checked;
     }
   }
 
-  /** Offer the earlier searches whose scores mean the same as those of this one. */
+  /**
+   * Offer the earlier searches with the same objectives as this one.
+   * @param {HTMLSelectElement} input
+   */
   offerSearches(input) {
     const { sheet } = this;
-    const asText = (objectives) => objectives.map((one) => `${one?.metric} ${one?.direction ?? "min"}`).join();
-    const wanted = asText(
-      sheet.get("/search/objectives") ?? [sheet.get("/search/objective") ?? { metric: "val_loss" }],
-    );
+    const { objectives, objective } = sheet.spec.search ?? {};
+    const asText = (/** @type {Objective[]} */ objectives) =>
+      objectives.map((one) => `${one?.metric} ${one?.direction ?? "min"}`).join();
+    const wanted = asText(objectives ?? [objective ?? { metric: "val_loss" }]);
     const fitting = sheet.known.searches.filter((one) => asText(one.objectives) === wanted);
-    const label = (id) => sheet.known.searches.find((one) => one.id === id)?.label ?? `job ${id}`;
+    const label = (/** @type {number} */ id) => sheet.known.searches.find((one) => one.id === id)?.label ?? `job ${id}`;
     offer(
       input,
       fitting.map((one) => one.id),
@@ -203,14 +251,15 @@ export class Fields {
     );
   }
 
-  /** Draw how many rows go where. */
+  /** Draw the share of rows in each part of the split. */
   showSplit() {
-    const figure = this.form.querySelector("[data-split]");
-    const rows = this.sheet.version?.rows;
-    const split = { validation: 0.2, test: 0.2, ...this.sheet.get("/data/split") };
+    const figure = find(this.form, "[data-split]", HTMLElement);
+    const rows = this.sheet.version?.rows ?? 0;
+    const split = { validation: 0.2, test: 0.2, ...this.sheet.spec.data?.split };
     const train = 1 - split.validation - split.test;
     figure.hidden = !rows || !(train > 0 && split.validation > 0 && split.test > 0);
     if (figure.hidden) return;
+    /** @type {[string, number][]} */
     const parts = [
       ["train", train],
       ["validation", split.validation],
@@ -218,15 +267,15 @@ export class Fields {
     ];
     let x = 0;
     const legend = parts.map(([name, share]) => {
-      const bar = figure.querySelector(`.ef-${name}`);
-      bar.setAttribute("x", x);
-      bar.setAttribute("width", share * 100);
+      const bar = find(figure, `.ef-${name}`, SVGElement);
+      bar.setAttribute("x", String(x));
+      bar.setAttribute("width", String(share * 100));
       x += share * 100;
       const item = document.createElement("span");
       const mark = Object.assign(document.createElement("i"), { className: `ef-mark ef-${name}` });
       item.append(mark, `${name} ≈ ${grouped(Math.round(rows * share))} rows`);
       return item;
     });
-    figure.querySelector("figcaption").replaceChildren(...legend);
+    find(figure, "figcaption", HTMLElement).replaceChildren(...legend);
   }
 }

@@ -1,48 +1,75 @@
-// How each kind of input is read into a value of the spec, and shows one.
+// How each kind of input is read into a value of the spec, and shows one. The attribute data-input names the kind.
+import { findAll } from "../elements.js";
 
+/** @param {string} text */
 function number(text) {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
   const value = Number(trimmed);
-  return Number.isFinite(value) ? value : trimmed; // the judge says at the field what is wrong with it
+  return Number.isFinite(value) ? value : trimmed; // validation reports at the field what is wrong with it
 }
 
+/** @param {string} text */
 export function scalar(text) {
   const trimmed = text.trim();
-  if (!trimmed) return undefined;
   if (trimmed === "true" || trimmed === "yes") return true;
   if (trimmed === "false" || trimmed === "no") return false;
-  const value = Number(trimmed);
-  return Number.isFinite(value) ? value : trimmed;
+  return number(trimmed);
 }
 
-function list(text, read = (part) => part) {
+/** @param {string} text */
+function list(text) {
   const parts = text
     .split(",")
     .map((part) => part.trim())
     .filter(Boolean);
-  return parts.length ? parts.map(read) : undefined;
+  return parts.length ? parts : undefined;
 }
 
-const boxes = (input) => [...input.querySelectorAll("input[type=checkbox]")];
+/** @param {HTMLElement} input */
+const boxes = (input) => findAll(input, "input[type=checkbox]", HTMLInputElement);
+
+/** @param {unknown} value */
 const text = (value) =>
   value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+
+/** @param {unknown} value */
 const commas = (value) => (Array.isArray(value) ? value.map(text).join(", ") : text(value));
 
-const READ = {
-  text: (input) => (input.value.trim() ? input.value : undefined),
-  int: (input) => number(input.value),
-  float: (input) => number(input.value),
-  list: (input) => list(input.value),
-  value: (input) => scalar(input.value),
-  values: (input) => list(input.value, scalar),
-  scale: (input) => scalar(input.value),
-  switch: (input) => input.checked,
-  set: (input) => marked(input),
-  metrics: (input) => marked(input),
-};
-const chosen = (input) => (input.value === "" ? undefined : JSON.parse(input.value));
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field */
 
+/**
+ * @param {HTMLElement} element
+ * @returns {element is Field}
+ */
+export const isField = (element) => element.matches("input, select, textarea");
+
+/** @type {Record<string, (text: string) => unknown>} */
+const READ = {
+  text: (text) => (text.trim() ? text : undefined),
+  int: number,
+  float: number,
+  list,
+  value: scalar,
+  values: (text) => list(text)?.map(scalar),
+  scale: scalar,
+};
+
+/**
+ * Return the value that an input holds; undefined where it is left open.
+ * @param {HTMLElement} input
+ * @returns {unknown}
+ */
+export function read(input) {
+  const kind = input.dataset.input ?? "";
+  if (kind === "set" || kind === "metrics") return marked(input);
+  if (!isField(input)) return undefined;
+  if (kind === "switch") return input instanceof HTMLInputElement && input.checked;
+  if (Object.hasOwn(READ, kind)) return READ[kind](input.value);
+  return input.value === "" ? undefined : JSON.parse(input.value);
+}
+
+/** @param {HTMLElement} input */
 function marked(input) {
   const values = boxes(input)
     .filter((box) => box.checked)
@@ -50,28 +77,34 @@ function marked(input) {
   return values.length ? values : undefined;
 }
 
-/** Return the value that an input holds; undefined where it is left open. */
-export function read(input) {
-  return (READ[input.dataset.input] ?? chosen)(input);
-}
-
-/** Show `value` in an input without touching what the reader is typing elsewhere. */
+/**
+ * Show `value` in an input.
+ * @param {HTMLElement} input
+ * @param {unknown} value
+ */
 export function show(input, value) {
-  const kind = input.dataset.input;
+  const kind = input.dataset.input ?? "";
   const shown = value === undefined && input.dataset.default ? JSON.parse(input.dataset.default) : value;
-  if (kind === "switch") input.checked = shown === true;
-  else if (kind === "set") mark(input, shown);
+  if (kind === "set") mark(input, shown);
   else if (kind === "metrics") mark(input, value);
-  else if (["list", "values"].includes(kind)) input.value = commas(value);
+  else if (kind === "switch" && input instanceof HTMLInputElement) input.checked = shown === true;
   else if (input instanceof HTMLSelectElement) choose(input, shown);
-  else input.value = text(value);
+  else if (isField(input)) input.value = kind === "list" || kind === "values" ? commas(value) : text(value);
 }
 
+/**
+ * @param {HTMLElement} input
+ * @param {unknown} value
+ */
 function mark(input, value) {
   for (const box of boxes(input)) box.checked = Array.isArray(value) && value.includes(box.value);
 }
 
-/** Choose an entry; what is not offered is shown all the same, so that fields and JSON agree. */
+/**
+ * Choose an entry. A value that is not offered is shown all the same, so that fields and JSON agree.
+ * @param {HTMLSelectElement} select
+ * @param {unknown} value
+ */
 function choose(select, value) {
   select.querySelector("[data-strange]")?.remove();
   const wanted = value === undefined ? "" : JSON.stringify(value);
@@ -84,7 +117,13 @@ function choose(select, value) {
   select.value = wanted;
 }
 
-/** Offer values in a select; `open` is the label of the empty entry, if it may be left open. */
+/**
+ * Offer values in a select; `open` is the label of the empty entry, if there is one.
+ * @template T
+ * @param {HTMLSelectElement} select
+ * @param {readonly T[]} values
+ * @param {{ open?: string, label?: (value: T) => string }} [options]
+ */
 export function offer(select, values, { open, label = text } = {}) {
   const entries = values.map((value) => new Option(label(value), JSON.stringify(value)));
   if (open !== undefined) entries.unshift(new Option(open, ""));

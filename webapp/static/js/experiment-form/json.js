@@ -1,13 +1,24 @@
-// The JSON pane: line numbers, the text in step with the spec, and errors at their lines.
+// The JSON pane: the spec as text with line numbers, and problems at their lines.
+
+/** @import { Problem, Spec } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { closest, find } from "../elements.js";
 import { nearest, places, write } from "./pointer.js";
 
+/** @typedef {{ line: number, offset: number, message: string }} Located */
+
 export class JsonPane {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
   constructor(form, sheet) {
     this.sheet = sheet;
-    this.text = form.querySelector(".ef-text");
-    this.gutter = form.querySelector(".ef-gutter");
-    this.list = form.querySelector(".ef-json-problems");
+    this.text = find(form, ".ef-text", HTMLTextAreaElement);
+    this.gutter = find(form, ".ef-gutter", HTMLElement);
+    this.list = find(form, ".ef-json-problems", HTMLElement);
     this.broken = "";
+    /** @type {Located[]} */
     this.problems = [];
     this.text.addEventListener("input", (event) => {
       event.stopPropagation(); // not a field: it replaces the whole spec
@@ -18,11 +29,11 @@ export class JsonPane {
       this.gutter.scrollTop = this.text.scrollTop;
     });
     this.list.addEventListener("click", (event) => this.onJump(event));
-    form.querySelector("[data-tidy]").addEventListener("click", () => {
+    find(form, "[data-tidy]", HTMLElement).addEventListener("click", () => {
       if (!this.broken) this.rewrite();
     });
-    sheet.addEventListener("change", (event) => {
-      if (event.detail.from !== "text") this.rewrite();
+    sheet.onChange((from) => {
+      if (from !== "text") this.rewrite();
     });
     this.rewrite();
   }
@@ -35,16 +46,13 @@ export class JsonPane {
   }
 
   onText() {
-    try {
-      const spec = JSON.parse(this.text.value);
-      if (spec === null || typeof spec !== "object" || Array.isArray(spec))
-        throw new SyntaxError("The spec is one object: { … }");
-      this.broken = "";
+    const { spec, message } = parsed(this.text.value);
+    this.broken = message;
+    if (spec) {
       this.sheet.replace(spec);
-    } catch (error) {
-      this.broken = error.message;
+    } else {
       this.showProblems([]);
-      this.sheet.dispatchEvent(new CustomEvent("broken", { detail: { message: error.message } }));
+      this.sheet.dispatchEvent(new CustomEvent("broken", { detail: { message } }));
     }
     this.number();
   }
@@ -55,13 +63,14 @@ export class JsonPane {
     const count = this.text.value.split("\n").length;
     const lines = Array.from({ length: count }, (_, i) => {
       const line = document.createElement(marked.has(i + 1) ? "b" : "span");
-      line.textContent = i + 1;
+      line.textContent = String(i + 1);
       return [line, "\n"]; // outside: the mark would swallow the break
     });
     this.gutter.replaceChildren(...lines.flat());
     this.gutter.scrollTop = this.text.scrollTop;
   }
 
+  /** @param {Problem[]} problems */
   showProblems(problems) {
     this.problems = this.broken ? [this.syntaxProblem()] : this.located(problems);
     this.list.replaceChildren(...this.problems.map((problem) => this.item(problem)));
@@ -69,11 +78,16 @@ export class JsonPane {
     this.number();
   }
 
+  /** @returns {Located} */
   syntaxProblem() {
     const before = this.text.value.slice(0, Number(/position (\d+)/.exec(this.broken)?.[1] ?? this.text.value.length));
     return { line: before.split("\n").length, offset: before.length, message: this.broken };
   }
 
+  /**
+   * @param {Problem[]} problems
+   * @returns {Located[]}
+   */
   located(problems) {
     const found = places(this.text.value);
     return problems
@@ -84,6 +98,7 @@ export class JsonPane {
       });
   }
 
+  /** @param {Located} problem */
   item(problem) {
     const item = document.createElement("li");
     const button = Object.assign(document.createElement("button"), {
@@ -91,13 +106,14 @@ export class JsonPane {
       className: "ef-link",
       textContent: `line ${problem.line}`,
     });
-    button.dataset.offset = problem.offset;
+    button.dataset.offset = String(problem.offset);
     item.append(button, ` ${problem.message}`);
     return item;
   }
 
+  /** @param {MouseEvent} event */
   onJump(event) {
-    const button = event.target.closest("[data-offset]");
+    const button = closest(event, "[data-offset]");
     if (!button) return;
     const from = Number(button.dataset.offset);
     const end = this.text.value.indexOf("\n", from);
@@ -105,5 +121,20 @@ export class JsonPane {
     this.text.setSelectionRange(from, end < 0 ? this.text.value.length : end);
     const height = parseFloat(getComputedStyle(this.text).lineHeight);
     this.text.scrollTop = (this.text.value.slice(0, from).split("\n").length - 4) * height;
+  }
+}
+
+/**
+ * Read a spec from JSON, or say why it cannot be read.
+ * @param {string} text
+ * @returns {{ spec: Spec | null, message: string }}
+ */
+export function parsed(text) {
+  try {
+    const spec = JSON.parse(text);
+    if (spec !== null && typeof spec === "object" && !Array.isArray(spec)) return { spec, message: "" };
+    return { spec: null, message: "The spec is one object: { … }" };
+  } catch (error) {
+    return { spec: null, message: error instanceof Error ? error.message : String(error) };
   }
 }

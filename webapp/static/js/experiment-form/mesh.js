@@ -1,79 +1,109 @@
-// The mesh: its axes as rows, its drawing, and every variable under its layout.
+// The mesh: its axes as rows, its drawing, and the layout of every variable.
+
+/** @import { Origin, Plan, Rule, Variable } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const CELL = 46;
 const GAP = 6;
 
+/** @typedef {{ name: string, size: number | string, batch: boolean }} Axis */
+
+/**
+ * @param {string} name
+ * @param {Record<string, string | number>} attributes
+ * @param {string} [text]
+ */
 function draw(name, attributes, text) {
   const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
   if (text !== undefined) element.textContent = text;
   return element;
 }
 
+/**
+ * @param {string} text
+ * @param {string} css
+ */
 const cell = (text, css = "") => Object.assign(document.createElement("td"), { textContent: text, className: css });
 
+/** @param {Axis[]} axes */
+const devicesOf = (axes) => axes.reduce((product, axis) => product * Number(axis.size), 1);
+
 export class Mesh {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
   constructor(form, sheet) {
     this.form = form;
     this.sheet = sheet;
+    /** @type {Rule[]} */
     this.suggested = [];
     form.addEventListener("input", (event) => this.onInput(event));
     form.addEventListener("click", (event) => this.onClick(event));
-    sheet.addEventListener("change", (event) => this.follow(event.detail.from));
+    sheet.onChange((from) => this.follow(from));
     this.follow("start");
   }
 
+  /** @returns {Axis[]} */
   get axes() {
-    const names = this.sheet.get("/mesh/axis_names") ?? [];
-    const sizes = this.sheet.get("/mesh/shape") ?? [];
-    const batch = this.sheet.get("/mesh/batch_axis");
-    return sizes.map((size, i) => ({ name: names[i] ?? "", size, batch: names[i] === batch }));
+    const { axis_names: names = [], shape = [], batch_axis: batch } = this.sheet.spec.mesh ?? {};
+    return shape.map((size, i) => ({ name: names[i] ?? "", size, batch: names[i] === batch }));
   }
 
+  /** @param {Origin} from */
   follow(from) {
-    if (!this.sheet.get("/mesh")) return;
+    if (!this.sheet.spec.mesh) return;
     if (from !== "field") this.drawAxes();
     this.drawDevices();
   }
 
   drawAxes() {
-    const template = document.querySelector('template[data-row="axes"]');
+    const template = find(document, 'template[data-row="axes"]', HTMLTemplateElement);
     const rows = this.axes.map((axis, i) => {
-      const row = template.content.firstElementChild.cloneNode(true);
-      row.dataset.index = i;
-      row.querySelector("legend").textContent = `Axis ${i + 1}`;
-      for (const input of row.querySelectorAll("[data-axis]")) {
+      const row = find(document.importNode(template.content, true), "*", HTMLElement);
+      row.dataset.index = String(i);
+      find(row, "legend", HTMLElement).textContent = `Axis ${i + 1}`;
+      for (const input of findAll(row, "[data-axis]", HTMLElement)) {
         input.id = `axis-${i}-${input.dataset.axis}`;
-        input.closest("[data-field]")?.querySelector("label").setAttribute("for", input.id);
+        input.closest("[data-field]")?.querySelector("label")?.setAttribute("for", input.id);
       }
-      row.querySelector('[data-axis="name"]').value = axis.name;
-      row.querySelector('[data-axis="size"]').value = axis.size;
-      row.querySelector('[data-axis="batch"]').checked = axis.batch;
-      row.querySelector("[data-move]").disabled = i === 0;
+      find(row, '[data-axis="name"]', HTMLInputElement).value = axis.name;
+      find(row, '[data-axis="size"]', HTMLInputElement).value = String(axis.size);
+      find(row, '[data-axis="batch"]', HTMLInputElement).checked = axis.batch;
+      find(row, "[data-move]", HTMLButtonElement).disabled = i === 0;
       return row;
     });
-    this.form.querySelector('[data-rows="axes"]').replaceChildren(...rows);
+    find(this.form, '[data-rows="axes"]', HTMLElement).replaceChildren(...rows);
   }
 
-  /** Write the axes back; a simulated mesh has as many devices as the axes say. */
+  /**
+   * Write the axes into the spec; a simulated mesh has as many devices as the axes need.
+   * @param {Axis[]} axes
+   * @param {Origin} from
+   */
   set(axes, from) {
     this.sheet.edit((spec) => {
-      spec.mesh.axis_names = axes.map((axis) => axis.name);
-      spec.mesh.shape = axes.map((axis) => axis.size);
-      spec.mesh.batch_axis = axes.find((axis) => axis.batch)?.name ?? null;
-      const devices = axes.reduce((product, axis) => product * axis.size, 1);
+      spec.mesh = {
+        ...spec.mesh,
+        axis_names: axes.map((axis) => axis.name),
+        shape: axes.map((axis) => axis.size),
+        batch_axis: axes.find((axis) => axis.batch)?.name ?? null,
+      };
+      const devices = devicesOf(axes);
       if (spec.mesh.simulate !== undefined && Number.isInteger(devices)) spec.mesh.simulate = devices;
     }, from);
-    const simulate = document.getElementById("at/spec/mesh/simulate");
-    simulate.value = this.sheet.get("/mesh/simulate") ?? "";
+    byId("at/spec/mesh/simulate", HTMLInputElement).value = String(this.sheet.spec.mesh?.simulate ?? "");
   }
 
+  /** @param {Event} event */
   onInput(event) {
-    const input = event.target.closest("[data-axis]");
-    if (!input) return;
-    const index = Number(input.closest("[data-row-of]").dataset.index);
+    const input = closest(event, "[data-axis]");
+    if (!(input instanceof HTMLInputElement)) return;
+    const index = Number(closest(event, "[data-row-of]")?.dataset.index);
     const { axes } = this;
     if (input.dataset.axis === "name") axes[index].name = input.value.trim();
     if (input.dataset.axis === "size") axes[index].size = Number(input.value) || input.value;
@@ -81,16 +111,17 @@ export class Mesh {
       axes.forEach((axis, i) => {
         axis.batch = i === index && input.checked;
       });
-    this.set(axes, input.dataset.axis === "size" ? "field" : "field");
+    this.set(axes, "field");
     if (input.dataset.axis === "batch") this.drawAxes();
   }
 
+  /** @param {MouseEvent} event */
   onClick(event) {
-    const button = event.target.closest("button");
+    const button = closest(event, "button");
     if (!button) return;
     if (button.dataset.add === "axes") this.addAxis();
     if ("thumb" in button.dataset) this.sheet.put("/mesh/layout", structuredClone(this.suggested), "rows");
-    const row = button.closest('[data-row-of="axes"]');
+    const row = closest(event, '[data-row-of="axes"]');
     if (!row) return;
     const index = Number(row.dataset.index);
     const { axes } = this;
@@ -108,14 +139,14 @@ export class Mesh {
     document.getElementById(`axis-${axes.length}-size`)?.focus();
   }
 
-  /** The first axis goes down, the others across; devices that share rows of the batch share a tint. */
+  /** Draw the devices: the first axis goes down, the others across; devices with the same rows share a tint. */
   drawDevices() {
-    const figure = this.form.querySelector("[data-drawing]");
+    const figure = find(this.form, "[data-drawing]", HTMLElement);
     figure.querySelector("svg")?.remove();
     const { axes } = this;
-    const sizes = axes.map((axis) => axis.size);
-    const devices = sizes.reduce((product, size) => product * size, 1);
-    const caption = figure.querySelector("figcaption");
+    const sizes = axes.map((axis) => Number(axis.size));
+    const devices = devicesOf(axes);
+    const caption = find(figure, "figcaption", HTMLElement);
     if (!axes.length || !Number.isInteger(devices) || devices < 1 || devices > 256) {
       caption.textContent = "Give every axis a name and a whole number of devices.";
       return;
@@ -142,6 +173,14 @@ export class Mesh {
     caption.textContent = this.words(axes, devices);
   }
 
+  /**
+   * @param {number} device
+   * @param {number[]} sizes
+   * @param {Axis[]} axes
+   * @param {number} across
+   * @param {number} left
+   * @param {number} top
+   */
   device(device, sizes, axes, across, left, top) {
     const row = Math.floor(device / across);
     const x = left + (device % across) * (CELL + GAP);
@@ -150,11 +189,15 @@ export class Mesh {
     const shard = batch < 0 ? 0 : Math.floor(device / sizes.slice(batch + 1).reduce((a, b) => a * b, 1)) % sizes[batch];
     return [
       draw("rect", { x, y, width: CELL, height: CELL, rx: 5, class: `ef-device ef-shard-${shard % 8}` }),
-      draw("text", { x: x + CELL / 2, y: y + 20, class: "ef-device-name" }, device),
+      draw("text", { x: x + CELL / 2, y: y + 20, class: "ef-device-name" }, String(device)),
       draw("text", { x: x + CELL / 2, y: y + 36, class: "ef-device-part" }, batch < 0 ? "all" : `b${shard}`),
     ];
   }
 
+  /**
+   * @param {Axis[]} axes
+   * @param {number} devices
+   */
   words(axes, devices) {
     const shape = axes.map((axis) => `${axis.size} “${axis.name}”`).join(" × ");
     const batch = axes.find((axis) => axis.batch);
@@ -162,17 +205,22 @@ export class Mesh {
     return `${devices} device${devices === 1 ? "" : "s"}: ${shape}; ${share}.`;
   }
 
-  /** Take in the plan: the variables, and what the rule of thumb would be. */
+  /**
+   * Show the variables of the plan, and offer the layout that it suggests.
+   * @param {Plan | null} plan
+   */
   showPlan(plan) {
     this.suggested = plan?.suggested_layout ?? [];
-    this.form.querySelector("[data-thumb]").disabled = !this.suggested.length;
-    const body = this.form.querySelector("[data-variables] tbody");
+    find(this.form, "[data-thumb]", HTMLButtonElement).disabled = !this.suggested.length;
+    const table = find(this.form, "[data-variables]", HTMLElement);
+    const body = find(table, "tbody", HTMLElement);
     const variables = plan?.variables ?? [];
     body.replaceChildren(...variables.map((variable) => this.variable(variable)));
-    this.form.querySelector("[data-variables]").hidden = !variables.length;
+    table.hidden = !variables.length;
     if (variables.length) body.append(this.total(variables));
   }
 
+  /** @param {Variable} variable */
   variable(variable) {
     const row = document.createElement("tr");
     const path = Object.assign(document.createElement("th"), { scope: "row" });
@@ -189,6 +237,7 @@ export class Mesh {
     return row;
   }
 
+  /** @param {Variable[]} variables */
   total(variables) {
     const row = document.createElement("tr");
     const bytes = variables.reduce((sum, variable) => sum + variable.bytes, 0);

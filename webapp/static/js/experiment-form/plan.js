@@ -1,6 +1,10 @@
-// The running plan: a line of figures at the foot, all of it in the review.
+// The plan of the job: a line of figures at the foot, and all of it in the review.
+
+/** @import { Plan, Problem, Verdict } from "./types.js" */
+import { find } from "../elements.js";
 import { grouped as count } from "../trials/words.js";
 
+/** @param {number | null | undefined} size */
 export function bytes(size) {
   if (size === null || size === undefined) return "unknown";
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -13,6 +17,7 @@ export function bytes(size) {
   return power ? `${value.toFixed(1)} ${units[power]}` : `${value} B`;
 }
 
+/** @param {number} hours */
 function deviceTime(hours) {
   const minutes = hours * 60;
   return minutes < 90
@@ -20,7 +25,10 @@ function deviceTime(hours) {
     : `${hours.toFixed(1)} device-h`;
 }
 
-/** Say what it takes at most and, where earlier trainings tell, what it likely takes. */
+/**
+ * Return the time at most and, where it can be estimated from earlier trainings, the likely time.
+ * @param {Plan} plan
+ */
 function hours(plan) {
   if (plan.device_hours === null) return "no estimate yet";
   const most = `≤ ${deviceTime(plan.device_hours)}`;
@@ -28,6 +36,7 @@ function hours(plan) {
   return most === `≤ ${likely}` ? most : `${most}, likely ${likely}`;
 }
 
+/** @param {Plan} plan */
 function epochs(plan) {
   const most = `≤ ${count(plan.epochs)}`;
   return plan.epochs_likely === null || plan.epochs_likely >= plan.epochs
@@ -35,6 +44,10 @@ function epochs(plan) {
     : `${most}, likely ${count(plan.epochs_likely)}`;
 }
 
+/**
+ * @param {Plan} plan
+ * @returns {[string, string][]}
+ */
 function figures(plan) {
   const trials =
     plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
@@ -49,6 +62,10 @@ function figures(plan) {
   ];
 }
 
+/**
+ * @param {Plan} plan
+ * @returns {[string, string][]}
+ */
 function details(plan) {
   const held =
     plan.memory &&
@@ -61,7 +78,9 @@ function details(plan) {
   return [
     ["Steps", plan.steps.join(" → ")],
     ["Search space", plan.space || "–"],
-    ...plan.summary.map(({ name, takes, when }) => [name, when ? `${takes}, when ${when}` : takes]),
+    ...plan.summary.map(
+      ({ name, takes, when }) => /** @type {[string, string]} */ ([name, when ? `${takes}, when ${when}` : takes]),
+    ),
     ["Executions", count(plan.executions)],
     ["Retrained", count(plan.retrainings)],
     ["Slots per trial", count(plan.slots_per_trial)],
@@ -74,6 +93,7 @@ function details(plan) {
   ];
 }
 
+/** @param {[string, string][]} entries */
 function pairs(entries) {
   return entries.map(([name, value]) => {
     const pair = document.createElement("div");
@@ -86,15 +106,16 @@ function pairs(entries) {
 }
 
 export class PlanView {
+  /** @param {HTMLFormElement} form */
   constructor(form) {
-    this.form = form;
-    this.foot = form.querySelector("[data-plan]");
-    this.verdict = form.querySelector("[data-verdict]");
-    this.review = (part) => form.querySelector(`[data-review="${part}"]`);
+    this.foot = find(form, "[data-plan]", HTMLElement);
+    this.verdict = find(form, "[data-verdict]", HTMLElement);
+    this.review = (/** @type {string} */ part) => find(form, `[data-review="${part}"]`, HTMLElement);
   }
 
+  /** @param {Verdict} verdict */
   show({ state, plan, errors = [] }) {
-    const badge = document.querySelector(`template[data-icon="${state}"]`).content.cloneNode(true);
+    const badge = find(document, `template[data-icon="${state}"]`, HTMLTemplateElement).content.cloneNode(true);
     this.verdict.replaceChildren(badge);
     if (state === "busy" || state === "away") return;
     this.foot.replaceChildren(...(plan ? pairs(figures(plan)) : []));
@@ -103,6 +124,10 @@ export class PlanView {
     this.review("problems").replaceChildren(...errors.map((error) => this.note(error, "ty-error")));
   }
 
+  /**
+   * @param {Problem} problem
+   * @param {string} css
+   */
   note({ pointer, message }, css = "") {
     const note = Object.assign(document.createElement("div"), { className: `ty-note ty-note-warn ef-note ${css}` });
     const link = Object.assign(document.createElement("a"), {
@@ -112,7 +137,7 @@ export class PlanView {
     link.dataset.goto = pointer.startsWith("/spec") || pointer === "/name" ? pointer : `/spec${pointer}`;
     const text = document.createElement("p");
     text.append(link, ` ${message}`);
-    note.append(document.querySelector('template[data-icon="warning"]').content.cloneNode(true), text);
+    note.append(find(document, 'template[data-icon="warning"]', HTMLTemplateElement).content.cloneNode(true), text);
     return note;
   }
 }

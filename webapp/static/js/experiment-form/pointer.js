@@ -1,41 +1,58 @@
 // JSON pointers: read and write a value, write JSON compactly, and find the line of a pointer in a text.
 
+/** @param {string} pointer */
 const names = (pointer) =>
   pointer
     .split("/")
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 
+/**
+ * @param {unknown} root
+ * @param {string} pointer
+ * @returns {unknown}
+ */
 export function get(root, pointer) {
   let here = root;
   for (const name of names(pointer)) {
     if (here === null || typeof here !== "object") return undefined;
-    here = here[name];
+    here = /** @type {Record<string, unknown>} */ (here)[name];
   }
   return here;
 }
 
-/** Put `value` there, making objects on the way; `undefined` takes the entry away. */
+/**
+ * Set the value at a pointer, making objects on the way; `undefined` deletes the entry.
+ * @param {object} root
+ * @param {string} pointer
+ * @param {unknown} value
+ */
 export function put(root, pointer, value) {
   const path = names(pointer);
-  const last = path.pop();
-  let here = root;
+  const last = path.pop() ?? "";
+  let here = /** @type {Record<string, unknown>} */ (root);
   for (const name of path) {
     if (here[name] === null || typeof here[name] !== "object") {
       if (value === undefined) return;
       here[name] = {};
     }
-    here = here[name];
+    here = /** @type {Record<string, unknown>} */ (here[name]);
   }
   if (value === undefined) delete here[last];
   else here[last] = value;
 }
 
+/** @param {string} pointer */
 export const parent = (pointer) => pointer.slice(0, pointer.lastIndexOf("/"));
 
 const WIDTH = 52;
 
-/** Write JSON with what fits on one line on one line. */
+/**
+ * Write JSON; what fits on one line is written on one line.
+ * @param {unknown} value
+ * @param {string} indent
+ * @returns {string}
+ */
 export function write(value, indent = "") {
   const flat = inline(value);
   if (flat.length + indent.length <= WIDTH || value === null || typeof value !== "object") return flat;
@@ -47,6 +64,10 @@ export function write(value, indent = "") {
   return `{\n${lines.join(",\n")}\n${indent}}`;
 }
 
+/**
+ * @param {unknown} value
+ * @returns {string}
+ */
 function inline(value) {
   if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
@@ -54,8 +75,12 @@ function inline(value) {
   return parts.length ? `{${parts.join(", ")}}` : "{}";
 }
 
-/** Map each pointer of a valid JSON text to the offset where its entry begins. */
+/**
+ * Map each pointer of a valid JSON text to the offset where its entry begins.
+ * @param {string} text
+ */
 export function places(text) {
+  /** @type {Map<string, number>} */
   const found = new Map();
   let at = 0;
   const space = () => {
@@ -71,6 +96,10 @@ export function places(text) {
   const scalar = () => {
     while (at < text.length && !/[,\]}\s]/.test(text[at])) at += 1;
   };
+  /**
+   * @param {string} pointer
+   * @param {string} end
+   */
   const items = (pointer, end) => {
     at += 1;
     for (let index = 0; ; index += 1) {
@@ -91,6 +120,7 @@ export function places(text) {
     }
     at += 1;
   };
+  /** @param {string} pointer */
   const value = (pointer) => {
     space();
     if (text[at] === "{") items(pointer, "}");
@@ -103,7 +133,11 @@ export function places(text) {
   return found;
 }
 
-/** Return the offset of a pointer, or of the nearest thing around it that stands in the text. */
+/**
+ * Return the offset of a pointer, or of the nearest entry around it that the text has.
+ * @param {Map<string, number>} found
+ * @param {string} pointer
+ */
 export function nearest(found, pointer) {
   let here = pointer;
   while (here && !found.has(here)) here = parent(here);

@@ -1,19 +1,28 @@
-// Puts each problem at its field, counts them at the steps, and lists them with links that jump there.
+// Shows each problem at its field, counts them at the steps, and lists them with links to the fields.
+
+/** @import { Problem } from "./types.js" */
+/** @import { Steps } from "./steps.js" */
+import { byId, closest, find, findAll } from "../elements.js";
 import { parent } from "./pointer.js";
 
 export class Problems {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Steps} steps
+   */
   constructor(form, steps) {
     this.form = form;
     this.steps = steps;
-    this.list = form.querySelector("[data-problem-list]");
+    this.list = find(form, "[data-problem-list]", HTMLDetailsElement);
     form.addEventListener("click", (event) => {
-      const link = event.target.closest("[data-goto]");
-      if (!link) return;
+      const pointer = closest(event, "[data-goto]")?.dataset.goto;
+      if (pointer === undefined) return;
       event.preventDefault();
-      this.jump(link.dataset.goto);
+      this.jump(pointer);
     });
   }
 
+  /** @param {Problem[]} problems */
   show(problems) {
     for (const old of this.form.querySelectorAll("[data-told]")) old.remove();
     for (const input of this.form.querySelectorAll(".ef-fields [aria-invalid]")) {
@@ -23,12 +32,15 @@ export class Problems {
     problems.forEach((problem, i) => this.place(problem, i));
     this.count(problems);
     this.list.hidden = !problems.length;
-    this.list.querySelector("summary").textContent =
-      `${problems.length} thing${problems.length === 1 ? "" : "s"} to mend`;
-    this.list.querySelector("ul").replaceChildren(...problems.map((problem) => this.item(problem)));
+    find(this.list, "summary", HTMLElement).textContent =
+      `${problems.length} problem${problems.length === 1 ? "" : "s"} to fix`;
+    find(this.list, "ul", HTMLElement).replaceChildren(...problems.map((problem) => this.item(problem)));
   }
 
-  /** Return the element that a pointer means, or the nearest one around it. */
+  /**
+   * Return the element of a pointer, or the nearest one around it.
+   * @param {string} pointer
+   */
   element(pointer) {
     for (let here = pointer; here; here = parent(here)) {
       const found = document.getElementById(`at${here}`);
@@ -37,6 +49,10 @@ export class Problems {
     return null;
   }
 
+  /**
+   * @param {Problem} problem
+   * @param {number} index
+   */
   place(problem, index) {
     const element = this.element(problem.pointer);
     if (!element) return;
@@ -53,22 +69,28 @@ export class Problems {
     (element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(told);
   }
 
+  /** @param {Problem[]} problems */
   count(problems) {
-    for (const link of this.form.querySelectorAll("[data-step]")) {
-      const owned = link.dataset.owns.split(" ").filter(Boolean);
+    for (const link of findAll(this.form, "[data-step]", HTMLElement)) {
+      const owned = (link.dataset.owns ?? "").split(" ").filter(Boolean);
       const mine = problems.filter((problem) => owned.some((own) => this.isBelow(problem.pointer, own)));
-      const badge = link.querySelector(".ef-count");
+      const badge = find(link, ".ef-count", HTMLElement);
       badge.hidden = !mine.length;
-      badge.textContent = mine.length || "";
-      badge.setAttribute("aria-label", mine.length ? `${mine.length} to mend` : "");
+      badge.textContent = mine.length ? String(mine.length) : "";
+      badge.setAttribute("aria-label", mine.length ? `${mine.length} to fix` : "");
     }
   }
 
+  /**
+   * @param {string} pointer
+   * @param {string} own
+   */
   isBelow(pointer, own) {
     const here = pointer.startsWith("/spec") ? pointer.slice("/spec".length) : pointer;
     return here === own || here.startsWith(`${own}/`);
   }
 
+  /** @param {Problem} problem */
   item(problem) {
     const item = document.createElement("li");
     const link = Object.assign(document.createElement("a"), {
@@ -80,12 +102,16 @@ export class Problems {
     return item;
   }
 
+  /**
+   * Open the step of a pointer and put the focus on its field.
+   * @param {string} pointer
+   */
   jump(pointer) {
-    const element = this.element(pointer) ?? document.getElementById("at/spec");
+    const element = this.element(pointer) ?? byId("at/spec", HTMLElement);
     const section = element.closest("[data-section]");
     if (section) this.steps.open(section.id, { focus: false });
     this.list.open = false;
-    const target = element.matches("[data-input=axes]") ? element.querySelector("select, button") : element;
+    const target = element.matches("[data-input=axes]") ? find(element, "select, button", HTMLElement) : element;
     target.focus();
     target.scrollIntoView({ block: "center" });
   }

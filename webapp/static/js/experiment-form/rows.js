@@ -1,5 +1,9 @@
-// Lists of rows: the search space, layout rules, precision overrides. Added, removed and moved in place.
-import { offer, read, show } from "./inputs.js";
+// Lists of rows that are added, removed and moved: search space, objectives, layout rules, precision overrides.
+
+/** @import { Condition, Objective, Parameter, Rule } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { byId, closest, find, findAll } from "../elements.js";
+import { isField, offer, read, show } from "./inputs.js";
 
 const LISTS = {
   space: "/search/space",
@@ -7,32 +11,53 @@ const LISTS = {
   layout: "/mesh/layout",
   overrides: "/precision/overrides",
 };
+/** @typedef {keyof typeof LISTS} Name */
+/** @typedef {Parameter & Objective & Rule} Row */
+
+/** @type {Record<"layout" | "objectives" | "overrides", (sheet: Sheet) => Row>} */
 const NEW = {
-  layout: (sheet) => ({ match: ".*/kernel", axes: [null, sheet.get("/mesh/axis_names")?.at(-1) ?? null] }),
+  layout: (sheet) => ({ match: ".*/kernel", axes: [null, sheet.spec.mesh?.axis_names?.at(-1) ?? null] }),
   objectives: (sheet) => ({
     metric:
       sheet.watched.find(
         (name) =>
-          !(sheet.get("/search/objectives") ?? [sheet.get("/search/objective")]).some((one) => one?.metric === name),
+          !(sheet.spec.search?.objectives ?? [sheet.spec.search?.objective]).some((one) => one?.metric === name),
       ) ?? "val_loss",
     direction: "min",
   }),
   overrides: () => ({ match: "", policy: "float32" }),
 };
 
+/**
+ * @param {string | undefined} name
+ * @returns {name is Name}
+ */
+const isName = (name) => name !== undefined && name in LISTS;
+
+/** @param {Parameter} row */
+const conditionsOf = (row) => (row.when === undefined ? [] : [row.when].flat());
+
 export class Rows {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
   constructor(form, sheet) {
     this.form = form;
     this.sheet = sheet;
     form.addEventListener("input", (event) => this.onInput(event));
     form.addEventListener("click", (event) => this.onClick(event));
-    sheet.addEventListener("change", (event) => {
-      if (event.detail.from !== "field") this.draw();
+    sheet.onChange((from) => {
+      if (from !== "field") this.draw();
       else this.offerNames();
     });
     this.draw();
   }
 
+  /**
+   * @param {Name} name
+   * @returns {Row[]}
+   */
   list(name) {
     const rows = this.sheet.get(LISTS[name]);
     return Array.isArray(rows) ? rows : [];
@@ -40,60 +65,71 @@ export class Rows {
 
   draw() {
     const focused = document.activeElement?.id;
-    for (const name of Object.keys(LISTS)) this.drawList(name);
+    for (const name of Object.keys(LISTS)) if (isName(name)) this.drawList(name);
     this.offerNames();
     if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
   }
 
+  /** @param {Name} name */
   drawList(name) {
-    const place = this.form.querySelector(`[data-rows="${name}"]`);
+    const place = find(this.form, `[data-rows="${name}"]`, HTMLElement);
     const rows = this.list(name).map((row, index) => this.drawRow(name, row ?? {}, index));
-    place.replaceChildren(...rows.filter(Boolean));
+    place.replaceChildren(...rows);
   }
 
+  /**
+   * @param {Name} name
+   * @param {Row} row
+   * @param {number} index
+   */
   drawRow(name, row, index) {
     const tag = name === "space" ? `space:${row.kind}` : name;
-    const template =
-      document.querySelector(`template[data-row="${tag}"]`) ??
-      document.querySelector('template[data-row="space:fixed"]');
-    const element = template.content.firstElementChild.cloneNode(true);
+    const [template] = [tag, "space:fixed"].flatMap((row) =>
+      findAll(document, `template[data-row="${row}"]`, HTMLTemplateElement),
+    );
+    const element = find(document.importNode(template.content, true), "*", HTMLElement);
     const pointer = `${LISTS[name]}/${index}`;
     element.dataset.at = pointer;
-    element.dataset.index = index;
+    element.dataset.index = String(index);
     element.id = `at/spec${pointer}`;
     element.tabIndex = -1;
-    element.querySelector("legend").textContent =
-      `${{ space: "Hyperparameter", objectives: "Objective" }[name] ?? "Rule"} ${index + 1}`;
+    const title = name === "space" ? "Hyperparameter" : name === "objectives" ? "Objective" : "Rule";
+    find(element, "legend", HTMLElement).textContent = `${title} ${index + 1}`;
     if (name === "space") this.drawConditions(element, row, pointer);
-    for (const input of element.querySelectorAll("[data-pointer]")) this.bind(input, pointer, row);
-    element.querySelector('[data-move="-1"]').disabled = index === 0;
-    element.querySelector('[data-move="1"]').disabled = index === this.list(name).length - 1;
+    for (const input of findAll(element, "[data-pointer]", HTMLElement)) this.bind(input, pointer, row);
+    find(element, '[data-move="-1"]', HTMLButtonElement).disabled = index === 0;
+    find(element, '[data-move="1"]', HTMLButtonElement).disabled = index === this.list(name).length - 1;
     return element;
   }
 
-  /** Give a cloned input its place in the spec, its label and its value. */
+  /**
+   * Give a cloned input its place in the spec, its label and its value.
+   * @param {HTMLElement} input
+   * @param {string} pointer
+   * @param {object} row
+   */
   bind(input, pointer, row) {
-    const relative = input.dataset.pointer;
+    const relative = input.dataset.pointer ?? "";
     if (relative.startsWith("/")) return;
-    const value = row[relative];
+    const value = /** @type {Record<string, unknown>} */ (row)[relative];
     input.dataset.pointer = `${pointer}/${relative}`;
     input.id = `at/spec${pointer}/${relative}`;
     input.closest("[data-field]")?.querySelector("label")?.setAttribute("for", input.id);
-    if (input.dataset.input === "measure") offer(input, this.sheet.watched);
+    if (input.dataset.input === "measure" && input instanceof HTMLSelectElement) offer(input, this.sheet.watched);
     if (input.dataset.input === "axes") this.drawAxes(input, Array.isArray(value) ? value : []);
-    else if (input.dataset.input === "kind") input.value = value ?? "fixed";
+    else if (input.dataset.input === "kind" && isField(input)) input.value = String(value ?? "fixed");
     else if (input.dataset.offer !== "names") show(input, value);
   }
 
   offerNames() {
     const taken = this.sheet.space.map((row) => row?.name);
     const free = this.sheet.names.filter((name) => !taken.includes(name));
-    const add = document.getElementById("add-name");
+    const add = byId("add-name", HTMLSelectElement);
     const wanted = add.value;
     offer(add, free);
     if ([...add.options].some((option) => option.value === wanted)) add.value = wanted;
-    for (const select of this.form.querySelectorAll('[data-row-of] [data-offer="names"]')) {
-      const own = this.sheet.get(select.dataset.pointer);
+    for (const select of findAll(this.form, '[data-row-of] [data-offer="names"]', HTMLSelectElement)) {
+      const own = this.sheet.get(select.dataset.pointer ?? "");
       offer(
         select,
         this.sheet.names.filter((name) => name === own || free.includes(name)),
@@ -102,8 +138,12 @@ export class Rows {
     }
   }
 
+  /**
+   * @param {HTMLElement} place
+   * @param {(string | null)[]} axes
+   */
   drawAxes(place, axes) {
-    const names = this.sheet.get("/mesh/axis_names") ?? [];
+    const names = this.sheet.spec.mesh?.axis_names ?? [];
     const selects = axes.map((axis, i) => {
       const select = Object.assign(document.createElement("select"), {
         className: "form-select",
@@ -123,23 +163,32 @@ export class Rows {
     );
   }
 
+  /**
+   * @param {string} sign
+   * @param {string} label
+   * @param {number} by
+   */
   step(sign, label, by) {
     const button = Object.assign(document.createElement("button"), {
       type: "button",
       className: "btn btn-sm",
       textContent: sign,
     });
-    button.dataset.dimension = by;
+    button.dataset.dimension = String(by);
     button.setAttribute("aria-label", label);
     return button;
   }
 
+  /**
+   * @param {HTMLElement} element
+   * @param {Parameter} row
+   * @param {string} pointer
+   */
   drawConditions(element, row, pointer) {
-    const place = element.querySelector("[data-when]");
-    const all = row.when === undefined ? [] : [row.when].flat();
-    const template = document.querySelector('template[data-row="condition"]');
-    all.forEach((condition, i) => {
-      const part = template.content.firstElementChild.cloneNode(true);
+    const place = find(element, "[data-when]", HTMLElement);
+    const template = find(document, 'template[data-row="condition"]', HTMLTemplateElement);
+    conditionsOf(row).forEach((condition, i) => {
+      const part = find(document.importNode(template.content, true), "*", HTMLElement);
       const own = Array.isArray(row.when) ? `${pointer}/when/${i}` : `${pointer}/when`;
       part.dataset.at = own;
       const index = Number(element.dataset.index);
@@ -147,126 +196,165 @@ export class Rows {
         .slice(0, index)
         .map((other) => other?.name)
         .filter(Boolean);
-      offer(part.querySelector('[data-pointer="name"]'), parents);
-      for (const input of part.querySelectorAll("[data-pointer]")) this.bind(input, own, condition ?? {});
+      offer(find(part, '[data-pointer="name"]', HTMLSelectElement), parents);
+      for (const input of findAll(part, "[data-pointer]", HTMLElement)) this.bind(input, own, condition ?? {});
       place.append(part);
     });
   }
 
+  /** @param {Event} event */
   onInput(event) {
-    const input = event.target.closest("[data-row-of] [data-pointer]");
-    if (!input) return;
-    if (input.dataset.input === "kind") this.changeKind(input);
+    const input = closest(event, "[data-row-of] [data-pointer]");
+    if (!input?.dataset.pointer) return;
+    if (input.dataset.input === "kind" && isField(input))
+      this.changeKind(Number(closest(event, "[data-row-of]")?.dataset.index), input.value);
     else this.sheet.put(input.dataset.pointer, read(input), input.dataset.offer === "names" ? "rows" : "field");
   }
 
-  /** Another kind keeps what both have: the name, the conditions, a range. */
-  changeKind(input) {
-    const index = Number(input.closest("[data-row-of]").dataset.index);
-    const kind = input.value;
-    this.sheet.edit((spec) => {
-      const old = spec.search.space[index];
-      const suggested = this.sheet.rangeOf(old.name);
+  /**
+   * Change the kind of a hyperparameter; the name, the conditions and a range are kept.
+   * @param {number} index
+   * @param {string} kind
+   */
+  changeKind(index, kind) {
+    this.sheet.edit(({ search }) => {
+      if (!search?.space) return;
+      const old = search.space[index];
+      const suggested = this.sheet.rangeOf(old.name ?? "");
       const begin = suggested?.kind === kind ? suggested : this.blank(kind, old);
       const { name, when } = old;
-      spec.search.space[index] = { name, ...begin, kind, ...(when === undefined ? {} : { when }) };
+      search.space[index] = { name, ...begin, kind, ...(when === undefined ? {} : { when }) };
     });
     document.getElementById(`at/spec/search/space/${index}/kind`)?.focus();
   }
 
+  /**
+   * @param {string} kind
+   * @param {Parameter} old
+   * @returns {Parameter}
+   */
   blank(kind, old) {
     if (kind === "int" || kind === "float") return { min: old.min ?? 1, max: old.max ?? 10 };
     if (kind === "choice") return { values: old.values ?? (old.min === undefined ? [] : [old.min, old.max]) };
     return kind === "fixed" ? { value: old.default ?? old.min ?? old.values?.[0] ?? 1 } : {};
   }
 
+  /** @param {MouseEvent} event */
   onClick(event) {
-    const button = event.target.closest("button");
+    const button = closest(event, "button");
     if (!button) return;
-    if (button.dataset.add in LISTS) this.add(button.dataset.add);
-    const row = button.closest("[data-row-of]");
-    if (!row || !(row.dataset.rowOf in LISTS)) return;
-    const list = LISTS[row.dataset.rowOf];
+    const { add } = button.dataset;
+    if (isName(add)) this.add(add);
+    const row = closest(event, "[data-row-of]");
+    const name = row?.dataset.rowOf;
+    if (!row || !isName(name)) return;
+    const list = LISTS[name];
     const index = Number(row.dataset.index);
-    if ("remove" in button.dataset) this.remove(list, index);
-    if ("move" in button.dataset) this.move(list, index, Number(button.dataset.move));
+    if ("remove" in button.dataset) this.remove(name, index);
+    if ("move" in button.dataset) this.move(name, index, Number(button.dataset.move));
     if ("conditionAdd" in button.dataset) this.addCondition(index);
-    if ("unless" in button.dataset) this.dropCondition(index, button.closest("[data-condition]").dataset.at);
+    if ("unless" in button.dataset) this.dropCondition(index, closest(event, "[data-condition]")?.dataset.at ?? "");
     if ("dimension" in button.dataset) this.resize(`${list}/${index}/axes`, Number(button.dataset.dimension));
   }
 
+  /** @param {Name} name */
   add(name) {
     const rows = this.list(name);
-    const chosen = document.getElementById("add-name").value;
+    const chosen = byId("add-name", HTMLSelectElement).value;
     if (name === "space" && !chosen) return;
     const hyperparameter = chosen && JSON.parse(chosen);
     const row =
       name === "space"
         ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)) }
         : NEW[name](this.sheet);
-    if (name === "objectives" && !rows.length) this.leadWith(row);
+    if (name === "objectives" && !rows.length) this.leadWith(/** @type {Objective} */ (row));
     else this.sheet.put(LISTS[name], [...rows, row], "rows");
     const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
-    made?.querySelector("input, select")?.focus();
+    if (made) findAll(made, "input, select", HTMLElement)[0]?.focus();
   }
 
-  /** The objective so far becomes the first of two: a spec names one or several, not both. */
-  leadWith(row) {
+  /**
+   * Make the only objective the first of two: a spec has either one or a list.
+   * @param {Objective} second
+   */
+  leadWith(second) {
     this.sheet.edit((spec) => {
-      spec.search.objectives = [spec.search.objective ?? { metric: "val_loss", direction: "min" }, row];
-      delete spec.search.objective;
+      const { objective = { metric: "val_loss", direction: "min" }, ...search } = spec.search ?? {};
+      spec.search = { ...search, objectives: [objective, second] };
     });
   }
 
-  remove(list, index) {
-    const left = this.sheet.get(list).toSpliced(index, 1);
-    if (list === LISTS.objectives && left.length < 2) {
+  /**
+   * @param {Name} name
+   * @param {number} index
+   */
+  remove(name, index) {
+    const list = LISTS[name];
+    const left = this.list(name).toSpliced(index, 1);
+    if (name === "objectives" && left.length < 2) {
       this.sheet.edit((spec) => {
-        [spec.search.objective] = left;
-        delete spec.search.objectives;
+        const { objectives, ...search } = spec.search ?? {};
+        spec.search = { ...search, objective: left[0] };
       });
-      document.querySelector('[data-add="objectives"]').focus();
+      find(document, '[data-add="objectives"]', HTMLElement).focus();
       return;
     }
     this.sheet.put(list, left, "rows");
-    (
-      document.getElementById(`at/spec${list}/${Math.max(index - 1, 0)}`) ?? document.getElementById(`at/spec${list}`)
-    )?.focus();
+    const before = document.getElementById(`at/spec${list}/${Math.max(index - 1, 0)}`);
+    (before ?? document.getElementById(`at/spec${list}`))?.focus();
   }
 
-  move(list, index, by) {
-    const rows = [...this.sheet.get(list)];
+  /**
+   * @param {Name} name
+   * @param {number} index
+   * @param {number} by
+   */
+  move(name, index, by) {
+    const list = LISTS[name];
+    const rows = [...this.list(name)];
     [rows[index], rows[index + by]] = [rows[index + by], rows[index]];
     this.sheet.put(list, rows, "rows");
-    const row = document.getElementById(`at/spec${list}/${index + by}`);
-    (
-      row?.querySelector(`[data-move="${by}"]:not(:disabled)`) ?? row?.querySelector("[data-move]:not(:disabled)")
-    )?.focus();
+    const row = byId(`at/spec${list}/${index + by}`, HTMLElement);
+    const [button] = [`[data-move="${by}"]:not(:disabled)`, "[data-move]:not(:disabled)"].flatMap((selector) =>
+      findAll(row, selector, HTMLElement),
+    );
+    button?.focus();
   }
 
+  /** @param {number} index */
   addCondition(index) {
     const before = this.sheet.space.slice(0, index);
-    const { name, values } = this.sheet.takers(this.sheet.space[index]?.name ?? "") ?? {};
+    const { name, values = [] } = this.sheet.takers(this.sheet.space[index]?.name ?? "") ?? {};
     const parent = before.find((row) => row?.name === name) ?? before.at(-1);
-    const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(value)) : null;
+    const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(String(value))) : null;
+    /** @type {Condition} */
     const condition = { name: parent?.name ?? "", in: fitting?.length ? fitting : [parent?.values?.[0] ?? true] };
-    this.sheet.edit((spec) => {
-      const row = spec.search.space[index];
-      row.when = row.when === undefined ? condition : [...[row.when].flat(), condition];
+    this.sheet.edit(() => {
+      const row = this.sheet.space[index];
+      row.when = row.when === undefined ? condition : [...conditionsOf(row), condition];
     });
   }
 
+  /**
+   * @param {number} index
+   * @param {string} at
+   */
   dropCondition(index, at) {
-    this.sheet.edit((spec) => {
-      const row = spec.search.space[index];
-      const left = [row.when].flat().filter((_, i) => Array.isArray(row.when) && !at.endsWith(`/when/${i}`));
+    this.sheet.edit(() => {
+      const row = this.sheet.space[index];
+      const left = conditionsOf(row).filter((_, i) => Array.isArray(row.when) && !at.endsWith(`/when/${i}`));
       if (left.length) row.when = left.length === 1 ? left[0] : left;
       else delete row.when;
     });
   }
 
+  /**
+   * @param {string} pointer
+   * @param {number} by
+   */
   resize(pointer, by) {
-    const axes = this.sheet.get(pointer) ?? [];
+    const held = this.sheet.get(pointer);
+    const axes = Array.isArray(held) ? held : [];
     this.sheet.put(pointer, by > 0 ? [null, ...axes] : axes.slice(1), "rows");
   }
 }

@@ -1,8 +1,11 @@
-// The steps: one section at a time, named in the address, walked by links, buttons or Alt + arrow.
+// The steps: one section at a time, named in the address, opened by links, buttons or Alt + arrow.
+import { closest, find, findAll } from "../elements.js";
+
 export class Steps {
+  /** @param {HTMLFormElement} form */
   constructor(form) {
-    this.links = [...form.querySelectorAll("[data-step]")];
-    this.sections = [...form.querySelectorAll("[data-section]")];
+    this.links = findAll(form, "[data-step]", HTMLElement);
+    this.sections = findAll(form, "[data-section]", HTMLElement);
     form.addEventListener("click", (event) => this.onClick(event));
     form.addEventListener("keydown", (event) => this.onKey(event));
     addEventListener("hashchange", () => this.open(location.hash.slice(1), { keep: false }));
@@ -16,6 +19,10 @@ export class Steps {
     );
   }
 
+  /**
+   * @param {string} id
+   * @param {{ focus?: boolean, keep?: boolean }} [options]
+   */
   open(id, { focus = true, keep = true } = {}) {
     const section = this.sections.find((one) => one.id === id);
     if (!section) return;
@@ -26,26 +33,29 @@ export class Steps {
     }
     this.links.find((link) => link.dataset.step === id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (keep) history.replaceState(null, "", `#${id}`);
-    if (focus) section.querySelector("h2").focus({ preventScroll: true });
+    if (focus) find(section, "h2", HTMLElement).focus({ preventScroll: true });
     if (focus) scrollTo({ top: 0 });
   }
 
+  /** @param {MouseEvent} event */
   onClick(event) {
-    const link = event.target.closest("[data-step]");
-    if (link) {
+    const link = closest(event, "[data-step]");
+    if (link?.dataset.step) {
       event.preventDefault();
       this.open(link.dataset.step);
     }
-    const walk = event.target.closest("[data-walk]");
+    const walk = closest(event, "[data-walk]");
     if (walk) this.walk(Number(walk.dataset.walk));
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     if (!event.altKey || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
     event.preventDefault();
     this.walk(event.key === "ArrowDown" ? 1 : -1);
   }
 
+  /** @param {number} by */
   walk(by) {
     const next = this.sections[this.current + by];
     if (next) this.open(next.id);

@@ -1,8 +1,10 @@
 // What live charts share: they follow a job, fit their width, take the theme's colours, and live on when
 // the piece of page round them is put in anew.
+/** @import { AlignedData, Options, Series } from "uplot" */
+/** @import { LiveEvent } from "./live.js" */
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { grouped } from "../trials/words.js";
-import { follow } from "./live.js";
+import { cursorOfPage, follow } from "./live.js";
 
 const COLOURS = [
   "#0b7fc7",
@@ -19,24 +21,48 @@ const COLOURS = [
 const HEIGHT = 220;
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000]; // epochs and trials
 
-/** An element with a chart. Subclasses give `begin()`, `take(events)` and `picture()`. */
+/** @typedef {(number | null)[]} Values */
+/**
+ * What a chart shows: `drawn` adds to the look of each line, `more` to the options of the whole.
+ * @typedef {{ labels: string[], columns: Values[], drawn?: Partial<Series>[], more?: Partial<Options> }} Drawing
+ */
+
+/** An element with a chart. Subclasses implement `begin()`, `take(events)` and `picture()`. */
 export class Chart extends HTMLElement {
+  job = 0;
+  note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
+  resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: this.chart.height }));
+  theme = new MutationObserver(() => this.rebuild());
+  /** @type {uPlot | null} */
+  chart = null;
+  /** @type {(() => void) | null} */
+  stop = null;
+
+  begin() {}
+
+  /** @param {LiveEvent[]} _events */
+  take(_events) {}
+
+  /** @returns {Drawing | null} */
+  picture() {
+    return null;
+  }
+
   connectedCallback() {
     if (this.stop) return; // only moved
     this.job = Number(this.getAttribute("job"));
-    this.note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
     this.append(this.note);
-    this.resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: this.chart.height }));
     this.resize.observe(this);
-    this.theme = new MutationObserver(() => this.rebuild());
     this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
-    const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
+    const start = cursorOfPage();
     this.stop = follow(this.job, start, (events) => this.take(events));
     this.begin();
   }
 
   disconnectedCallback() {
-    queueMicrotask(() => this.isConnected || this.end()); // a move comes back before this runs
+    queueMicrotask(() => {
+      if (!this.isConnected) this.end(); // an element that was only moved is connected again by now
+    });
   }
 
   end() {
@@ -49,19 +75,23 @@ export class Chart extends HTMLElement {
     this.note.remove();
   }
 
-  /** Draw from nothing: other lines, other colours. */
+  /** Draw again from the start, because the lines or the colours changed. */
   rebuild() {
     this.chart?.destroy();
     this.chart = null;
     const picture = this.picture();
     if (picture) {
-      this.chart = new uPlot(options(this.clientWidth, picture), picture.columns, this);
+      this.chart = new uPlot(options(this.clientWidth, picture), /** @type {AlignedData} */ (picture.columns), this);
       this.append(this.note);
     }
   }
 }
 
-/** uPlot's options for `{labels, drawn?, more?}`: `drawn` adds to the look of each line, `more` to the whole. */
+/**
+ * @param {number} width
+ * @param {Drawing} drawing
+ * @returns {Options}
+ */
 function options(width, { labels, drawn = [], more = {} }) {
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--tblr-secondary").trim();
@@ -88,7 +118,7 @@ function options(width, { labels, drawn = [], more = {} }) {
         stroke: COLOURS[index % COLOURS.length],
         width: labels.length > 8 ? 1 : 1.75,
         spanGaps: true,
-        points: { show: (chart) => chart.data[0].length < 3 },
+        points: { show: (/** @type {uPlot} */ chart) => chart.data[0].length < 3 },
         ...drawn[index],
       })),
     ],
@@ -97,7 +127,10 @@ function options(width, { labels, drawn = [], more = {} }) {
   };
 }
 
-/** A mark of the y axis: uPlot's own stops at three decimals, a learning rate does not. */
+/**
+ * Return a mark of the y axis as text. uPlot stops at three decimals, which are too few for a learning rate.
+ * @param {number | null} mark
+ */
 function words(mark) {
   if (mark === null) return "";
   return Math.abs(mark) >= 1000 ? grouped(mark) : String(Number(mark.toPrecision(4)));

@@ -1,28 +1,55 @@
 // <ty-curves job names [trial | trials]>: live curves. First it follows, then it asks for what there
 // is, then it puts in what came meanwhile; a point is known by its series and x, so twice is harmless.
 
+/** @import { LiveEvent } from "./live.js" */
+/** @import { AlignedData } from "uplot" */
+/** @import { Drawing } from "./chart.js" */
 import { grouped, number } from "../trials/words.js";
 import { Chart } from "./chart.js";
 
 const MAX_POINTS = 1500;
 const MAX_LINES = 40;
 
-class Curves extends Chart {
+/** @typedef {{ points: Map<number, number | null> }} Line */
+/**
+ * @typedef {{
+ *   name: string, job: number, trial: number | null, execution: number | null,
+ *   points: [number, number | null][], total_points: number,
+ * }} MetricSeries
+ */
+
+export class Curves extends Chart {
+  /** @type {string[]} */
+  names = [];
+  /** @type {string | null} */
+  trial = null;
+  /** @type {string[] | undefined} */
+  only;
+  /** @type {Map<string, Line>} */
+  lines = new Map();
+  /** @type {LiveEvent[] | null} */
+  waiting = [];
+  total = 0;
+  shown = 0;
+  frame = 0;
+  drawn = "";
+
+  /** @override */
   begin() {
-    this.names = this.getAttribute("names").split(",");
+    this.names = (this.getAttribute("names") ?? "").split(",");
     this.trial = this.getAttribute("trial");
     this.only = this.getAttribute("trials")?.split(",");
-    this.lines = new Map(); // label → {points: Map(x → value)}
+    this.lines = new Map();
     this.total = 0;
     this.waiting = [];
     this.load();
   }
 
-  async load(range = {}) {
-    const query = new URLSearchParams({ names: this.names.join(","), max_points: MAX_POINTS, ...range });
+  async load() {
+    const query = new URLSearchParams({ names: this.names.join(","), max_points: String(MAX_POINTS) });
     if (this.trial) query.set("trial", this.trial);
     else if (this.only) query.set("trials", this.only.join());
-    else query.set("newest", MAX_LINES);
+    else query.set("newest", String(MAX_LINES));
     const answer = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`);
     if (!answer.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
@@ -30,7 +57,9 @@ class Curves extends Chart {
     }
     this.lines.clear();
     this.total = this.shown = 0;
-    for (const series of (await answer.json()).series) {
+    /** @type {{ series: MetricSeries[] }} */
+    const body = await answer.json();
+    for (const series of body.series) {
       const line = this.line(series.name, series.job, series.trial, series.execution);
       for (const [x, value] of series.points) line.points.set(x, value);
       this.total += series.total_points;
@@ -42,16 +71,29 @@ class Curves extends Chart {
     this.rebuild();
   }
 
+  /**
+   * Return the line of a series; a new one is empty.
+   * @param {string} name
+   * @param {number} job
+   * @param {number | null} trial
+   * @param {number | null} execution
+   * @returns {Line}
+   */
   line(name, job, trial, execution) {
     let label = this.names.length > 1 ? name : "";
     if (trial && !this.trial) label += ` trial ${trial}`;
     if (execution) label += ` #${execution}`;
     if (!trial && job !== this.job) label += ` job ${job}`;
     label = label.trim() || name;
-    if (!this.lines.has(label)) this.lines.set(label, { points: new Map() });
-    return this.lines.get(label);
+    const line = this.lines.get(label) ?? { points: new Map() };
+    this.lines.set(label, line);
+    return line;
   }
 
+  /**
+   * @override
+   * @param {LiveEvent[]} events
+   */
   take(events) {
     if (this.waiting) {
       this.waiting.push(...events);
@@ -70,24 +112,22 @@ class Curves extends Chart {
     }
     if (changed && !this.frame) {
       this.frame = requestAnimationFrame(() => {
-        this.frame = null;
+        this.frame = 0;
         this.draw();
       });
     }
   }
 
+  /** @param {number} trial */
   wants(trial) {
     if (this.trial) return String(trial) === this.trial;
     return !this.only || this.only.includes(String(trial));
   }
 
-  /** What the curves come to, a row each: for a table of them. */
+  /** The figures of each curve, for a table. */
   get rows() {
     return [...this.lines].map(([label, { points }]) => {
-      const values = [...points]
-        .sort(([a], [b]) => a - b)
-        .map(([, value]) => value)
-        .filter((value) => value !== null);
+      const values = [...points].sort(([a], [b]) => a - b).flatMap(([, value]) => (value === null ? [] : [value]));
       return [
         label,
         points.size,
@@ -97,22 +137,28 @@ class Curves extends Chart {
   }
 
   data() {
-    const labels = [...this.lines.keys()].slice(-MAX_LINES);
-    const xs = [...new Set(labels.flatMap((label) => [...this.lines.get(label).points.keys()]))].sort((a, b) => a - b);
+    const lines = [...this.lines].slice(-MAX_LINES);
+    const xs = [...new Set(lines.flatMap(([, { points }]) => [...points.keys()]))].sort((a, b) => a - b);
     return {
-      labels,
-      columns: [xs, ...labels.map((label) => xs.map((x) => this.lines.get(label).points.get(x) ?? null))],
+      labels: lines.map(([label]) => label),
+      columns: [xs, ...lines.map(([, { points }]) => xs.map((x) => points.get(x) ?? null))],
     };
   }
 
   draw() {
     const { labels, columns } = this.data();
-    if (!this.chart || labels.join() !== this.drawn) return this.rebuild();
-    this.chart.setData(columns);
+    if (!this.chart || labels.join() !== this.drawn) {
+      this.rebuild();
+      return;
+    }
+    this.chart.setData(/** @type {AlignedData} */ (columns));
     this.say(labels.length);
-    return undefined;
   }
 
+  /**
+   * @override
+   * @returns {Drawing | null}
+   */
   picture() {
     if (this.waiting) return null; // still loading
     const { labels, columns } = this.data();
@@ -121,6 +167,7 @@ class Curves extends Chart {
     return columns[0].length ? { labels, columns } : null;
   }
 
+  /** @param {number} lines */
   say(lines) {
     const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";

@@ -1,6 +1,10 @@
-// <ty-history job>: the score of each trial and the best so far. Dragging keeps those trials, here and in
-// the table; with the chart in focus, arrows go from trial to trial.
+// <ty-history job>: the score of each trial and the best so far. Dragging filters the trials, here and in the table;
+// with the chart in focus, arrows go from trial to trial.
 
+/** @import uPlot from "uplot" */
+/** @import { AlignedData, Options, Series } from "uplot" */
+/** @import { Drawing, Values } from "./chart.js" */
+/** @import { View, What } from "../trials/view.js" */
 import { el } from "../trials/dom.js";
 import { viewOf } from "../trials/view.js";
 import { grouped, number, trials } from "../trials/words.js";
@@ -8,14 +12,29 @@ import { Chart } from "./chart.js";
 
 const MANY = 1000;
 const LEAST_DRAG = 4; // pixels: less is a click
-const FEW = 8; // of fewer trials none counts as far off
+const FEW = 8; // with fewer trials, no score is an outlier
 const FAR = 3; // times the distance between the quartiles (Tukey's outer fence)
 
+/** @typedef {{ at: number, beyond: number }} Fence */
+/** @typedef {[series: number, colour: string]} Coloured */
+
 class History extends Chart {
+  frame = 0;
+  /** The place of the trial that the keyboard has reached. @type {number | undefined} */
+  at;
+  drawnMany = false;
+  /** @type {number[]} */
+  indices = [];
+  /** What stays the same while only filters change. @type {ReturnType<History["read"]> | null} */
+  known = null;
+  /** @type {View} */
+  view;
+  ignore = () => {};
+
+  /** @override */
   begin() {
     this.view = viewOf(this.job);
-    this.changed = (event) => this.changing(event.what);
-    this.view.addEventListener("change", this.changed);
+    this.ignore = this.view.onChange((what) => this.changed(what));
     this.tabIndex = 0;
     this.setAttribute("role", "application");
     this.setAttribute("aria-roledescription", "chart");
@@ -24,15 +43,15 @@ class History extends Chart {
     this.rebuild();
   }
 
+  /** @override */
   end() {
-    this.view?.removeEventListener("change", this.changed);
+    this.ignore();
     cancelAnimationFrame(this.frame);
     super.end();
   }
 
-  take() {} // the store behind the view follows the job
-
-  changing(what) {
+  /** @param {What} what */
+  changed(what) {
     if (!["data", "filter", "all", "pick"].includes(what)) return;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.redraw());
@@ -41,7 +60,8 @@ class History extends Chart {
   redraw() {
     if (!this.stop) return;
     const columns = this.columns();
-    if (this.chart && columns && this.isMany === this.drawnMany) this.chart.setData(columns);
+    if (this.chart && columns && this.isMany === this.drawnMany)
+      this.chart.setData(/** @type {AlignedData} */ (columns));
     else this.rebuild();
   }
 
@@ -49,7 +69,10 @@ class History extends Chart {
     return this.indices.length > MANY;
   }
 
-  /** Numbers, scores that fit, the best so far, scores filtered out, scores picked; nothing while there are none. */
+  /**
+   * Return numbers, scores that fit, the best so far, scores filtered out, scores picked; null while there are none.
+   * @returns {Values[] | null}
+   */
   columns() {
     const { store, picked, mask } = this.view;
     if (!store.ready) {
@@ -60,7 +83,7 @@ class History extends Chart {
     }
     if (this.known?.version !== store.version) this.known = this.read();
     const { numbers, scores, bests } = this.known;
-    const [fitting, others, ringed] = [0, 1, 2].map(() => Array(scores.length).fill(null));
+    const [fitting, others, ringed] = [0, 1, 2].map(() => /** @type {Values} */ (Array(scores.length).fill(null)));
     let count = 0;
     for (let at = 0; at < scores.length; at++) {
       const fits = mask[this.indices[at]];
@@ -69,17 +92,19 @@ class History extends Chart {
       else others[at] = scores[at];
       if (picked.size && picked.has(numbers[at])) ringed[at] = scores[at];
     }
-    this.tell(count, this.indices);
+    this.tell(this.known.fence, count, this.indices.length);
     return numbers.length ? [numbers, fitting, bests, others, ringed] : null;
   }
 
-  /** What stays while only filters change. */
   read() {
     const { store } = this.view;
     this.indices = store.scored();
-    let best = null;
-    const scores = this.indices.map((index) => store.score[index]);
-    const bests = scores.map((score) => (best = best === null || store.better(score, best) ? score : best));
+    const scores = this.indices.map((index) => Number(store.score[index]));
+    let [best] = scores;
+    const bests = scores.map((score) => {
+      if (store.better(score, best)) best = score;
+      return best;
+    });
     const corners = bests.flatMap((value, at) =>
       at === 0 || at === bests.length - 1 || value !== bests[at - 1] ? [at] : [],
     );
@@ -94,14 +119,23 @@ class History extends Chart {
     };
   }
 
+  /**
+   * @override
+   * @returns {Drawing | null}
+   */
   picture() {
     const columns = this.columns();
     if (!columns) return null;
     const many = this.isMany;
     this.drawnMany = many;
-    const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const read = (/** @type {string} */ name) =>
+      getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const [fit, line, ring] = [read("--ty-running"), read("--ty-line"), read("--ty-pruned")];
     const rings = { paths: () => null, points: { show: true, size: 10, width: 2 }, stroke: ring };
+    /**
+     * @param {string} colour
+     * @returns {Partial<Series>}
+     */
     const dots = (colour) => ({
       paths: () => null,
       points: { show: !many, size: 6 },
@@ -109,26 +143,32 @@ class History extends Chart {
       stroke: colour,
       fill: many ? colour : undefined,
     });
+    /** @type {Partial<Series>} */
     const steps = {
-      paths: (chart, series) => stairs(chart, series, this.known.corners),
+      paths: (chart, series) => stairs(chart, series, this.known?.corners ?? []),
       points: { show: false },
       stroke: ring,
     };
-    const squared = many
-      ? [
-          [3, line],
-          [1, fit],
-        ]
-      : null;
     return {
       labels: ["score", "best so far", "filtered out", "picked"],
       columns,
       drawn: [dots(fit), steps, dots(line), rings],
-      more: this.brush(squared),
+      more: this.brush(
+        many
+          ? [
+              [3, line],
+              [1, fit],
+            ]
+          : null,
+      ),
     };
   }
 
-  /** What dragging does: no zoom, but a filter on the trials' numbers. `squared`: series of many dots and their colours. */
+  /**
+   * Let dragging filter by the numbers of trials instead of zooming.
+   * @param {Coloured[] | null} squared series of many dots and their colours
+   * @returns {Partial<Options>}
+   */
   brush(squared) {
     const height = this.hasAttribute("tall") ? 360 : undefined;
     return {
@@ -137,21 +177,32 @@ class History extends Chart {
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
       hooks: {
         setSelect: [(chart) => this.dragged(chart)],
-        drawSeries: [(chart, at) => squared && at === 1 && squares(chart, squared)],
+        drawSeries: [
+          (chart, at) => {
+            if (squared && at === 1) squares(chart, squared);
+          },
+        ],
       },
     };
   }
 
-  /** From where to where scores are drawn: some that are far off shall not make all others look alike. */
+  /**
+   * Return the range of scores to draw: a few outliers must not make all others look alike.
+   * @param {number | null} low
+   * @param {number | null} high
+   * @returns {[number | null, number | null]}
+   */
   heights(low, high) {
-    if (low === null) return [null, null];
-    const { fence } = this.known;
-    if (fence && this.view.store.better(1, 0)) low = fence.at;
-    else if (fence) high = fence.at;
-    const edge = (high - low || Math.abs(high) || 1) / 20;
-    return [low - edge, high + edge];
+    if (low === null || high === null) return [null, null];
+    const fence = this.known?.fence;
+    const upwards = this.view.store.better(1, 0);
+    const least = fence && upwards ? fence.at : low;
+    const most = fence && !upwards ? fence.at : high;
+    const edge = (most - least || Math.abs(most) || 1) / 20;
+    return [least - edge, most + edge];
   }
 
+  /** @param {uPlot} chart */
   dragged(chart) {
     const { left, width } = chart.select;
     if (width < LEAST_DRAG) return;
@@ -160,10 +211,11 @@ class History extends Chart {
     this.view.filter("number", { low: Math.ceil(low), high: Math.floor(high) });
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const last = (this.indices?.length ?? 0) - 1;
-    const trial = this.view.store.number[this.indices?.[this.at]];
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const last = this.indices.length - 1;
+    const trial = this.at === undefined ? undefined : this.view.store.number[this.indices[this.at]];
     if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
     if (step) this.go(Math.min(Math.max((this.at ?? (step > 0 ? -1 : last + 1)) + step, 0), last));
     else if (event.key === "Home") this.go(0);
@@ -175,23 +227,30 @@ class History extends Chart {
     event.stopPropagation();
   }
 
+  /** @param {number} at */
   go(at) {
+    if (!this.chart) return;
     this.at = at;
     const { store } = this.view;
     const index = this.indices[at];
-    const [left, top] = [this.chart.valToPos(store.number[index], "x"), this.chart.valToPos(store.score[index], "y")];
+    const score = Number(store.score[index]);
+    const [left, top] = [this.chart.valToPos(store.number[index], "x"), this.chart.valToPos(score, "y")];
     this.chart.setCursor({ left, top });
-    this.note.textContent = `Trial ${store.number[index]}: ${number(store.score[index])} (x picks it, Enter opens it)`;
+    this.note.textContent = `Trial ${store.number[index]}: ${number(score)} (x picks it, Enter opens it)`;
   }
 
-  tell(count, all) {
+  /**
+   * @param {Fence | null} fence
+   * @param {number} count
+   * @param {number} all
+   */
+  tell(fence, count, all) {
     const { store } = this.view;
-    const words = !all.length
+    const words = !all
       ? "No trial has been completed yet."
-      : count === all.length
+      : count === all
         ? trials(count)
-        : `${trials(count)} of ${grouped(all.length)}`;
-    const { fence } = this.known;
+        : `${trials(count)} of ${grouped(all)}`;
     const outside = fence
       ? `; ${grouped(fence.beyond)} ${store.better(1, 0) ? "below" : "above"} ${number(fence.at)} not drawn`
       : "";
@@ -200,37 +259,58 @@ class History extends Chart {
   }
 }
 
-/** The worst score that is still near the others, and how many lie beyond it; null where none or many do. */
+/**
+ * Return the worst score that is not an outlier, and how many are; null if none or many are.
+ * @param {number[]} scores
+ * @param {boolean} upwards
+ * @returns {Fence | null}
+ */
 function outerFence(scores, upwards) {
   const sorted = Float64Array.from(scores).sort();
   const [first, third] = [0.25, 0.75].map((part) => sorted[Math.floor(part * (sorted.length - 1))]);
   const far = FAR * (third - first);
-  const near = upwards ? (score) => score >= first - far : (score) => score <= third + far;
-  const inside = sorted.filter(near);
+  const inside = sorted.filter((score) => (upwards ? score >= first - far : score <= third + far));
   const beyond = sorted.length - inside.length;
   if (sorted.length < FEW || !far || !beyond || beyond > sorted.length / 10) return null;
-  return { at: upwards ? inside[0] : inside.at(-1), beyond };
+  return { at: upwards ? inside[0] : inside[inside.length - 1], beyond };
 }
 
-/** A line with a corner where its values change: one through ten thousand places takes as long as all the dots. */
+/**
+ * Draw a line with a corner where its values change: one through ten thousand points takes as long as all the dots.
+ * @param {uPlot} chart
+ * @param {number} series
+ * @param {number[]} corners
+ * @returns {Series.Paths}
+ */
 function stairs(chart, series, corners) {
   const stroke = new Path2D();
   const [xs, ys] = [chart.data[0], chart.data[series]];
+  /** @type {number | null} */
   let level = null;
   for (const at of corners) {
-    const [x, y] = [chart.valToPos(xs[at], "x", true), chart.valToPos(ys[at], "y", true)].map(Math.round);
+    const x = Math.round(chart.valToPos(xs[at], "x", true));
+    const y = Math.round(chart.valToPos(Number(ys[at]), "y", true));
     if (level === null) stroke.moveTo(x, y);
     else stroke.lineTo(x, level);
     stroke.lineTo(x, y);
     level = y;
   }
-  return { stroke, fill: null, clip: null, band: null, gaps: null, flags: 0 };
+  return { stroke, fill: null, clip: null, band: null, flags: 0 };
 }
 
+/**
+ * @typedef {{ width: number, height: number, pen: CanvasRenderingContext2D, image: ImageData, pixels: Uint32Array }} Pixels
+ */
+
 const layer = el("canvas");
+/** @type {Pixels | null} */
 let picture = null;
 
-/** An empty picture of a size; the last one is wiped where it has that size. */
+/**
+ * Return an empty picture of a size; the last one is used again if it has that size.
+ * @param {number} width
+ * @param {number} height
+ */
 function blank(width, height) {
   if (picture?.width === width && picture.height === height) {
     picture.pixels.fill(0);
@@ -238,30 +318,42 @@ function blank(width, height) {
   }
   [layer.width, layer.height] = [width, height];
   const pen = layer.getContext("2d", { willReadFrequently: true });
+  if (!pen) throw new TypeError("the browser draws no canvas");
   const image = pen.createImageData(width, height);
   picture = { width, height, pen, image, pixels: new Uint32Array(image.data.buffer) };
   return picture;
 }
 
-/** A colour as it stands in a picture. */
+/**
+ * Return a colour as a pixel of a picture.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} colour
+ */
 function inked(pen, colour) {
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
 }
 
-/** Thousands of dots as squares, set in a picture pixel by pixel: as rectangles or arcs they would take ten times as long. */
+/**
+ * Draw thousands of dots as squares, pixel by pixel: as rectangles or arcs they would take ten times as long.
+ * @param {uPlot} chart
+ * @param {Coloured[]} drawn
+ */
 function squares({ ctx, bbox, data, scales }, drawn) {
   const size = Math.round(3 * devicePixelRatio);
   const { pen, image, pixels, width } = blank(bbox.width + size, bbox.height + size);
-  const across = bbox.width / (scales.x.max - scales.x.min);
-  const up = bbox.height / (scales.y.max - scales.y.min);
+  const { min: first = 0, max: last = 1 } = scales.x;
+  const { min: low = 0, max: high = 1 } = scales.y;
+  const across = bbox.width / (last - first);
+  const up = bbox.height / (high - low);
   const [xs] = data;
   for (const [series, colour] of drawn) {
     const [ys, ink] = [data[series], inked(pen, colour)];
     for (let at = 0; at < xs.length; at++) {
-      if (ys[at] === null) continue;
-      let corner = Math.round((scales.y.max - ys[at]) * up) * width + Math.round((xs[at] - scales.x.min) * across);
+      const y = ys[at];
+      if (y === null || y === undefined) continue;
+      let corner = Math.round((high - y) * up) * width + Math.round((xs[at] - first) * across);
       for (let line = 0; line < size; line++, corner += width) {
         for (let place = 0; place < size; place++) pixels[corner + place] = ink;
       }

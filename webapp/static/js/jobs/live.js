@@ -1,24 +1,54 @@
 // One WebSocket for the whole tab. Each follower gets every event of its job once and in order; after a
 // break the socket comes back with the cursor it had, so nothing is missed and nothing repeated.
+import { findAll } from "../elements.js";
+
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10000;
 
-const followers = new Map(); // job → {cursor, listeners}
+/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "attempt" | "artifact" | "warning" | "checkpoint"} Type */
+/**
+ * An event of a job. Which fields beyond `cursor`, `type` and `time` it has depends on its type.
+ * @typedef {{
+ *   cursor: number, type: Type, time: number, job: number, trial: number, execution: number,
+ *   x: string, points: [string, number, number | null][],
+ *   level: string, line: string, source: string,
+ * }} LiveEvent
+ */
+/** @typedef {(events: LiveEvent[]) => void} Listener */
+
+/** @type {Map<number, { cursor: number, listeners: Set<Listener> }>} */
+const followers = new Map();
+/** @type {WebSocket | null} */
 let socket = null;
 let wait = FIRST_WAIT;
 
+/** Return the cursor that the page was rendered at. */
+export function cursorOfPage() {
+  return Number(findAll(document, "[data-cursor]", HTMLElement)[0]?.dataset.cursor ?? 0);
+}
+
+/**
+ * Call the listener with every event of a job after the cursor; the returned function ends this.
+ * @param {number} job
+ * @param {number} cursor
+ * @param {Listener} listener
+ */
 export function follow(job, cursor, listener) {
   const known = followers.get(job);
   if (known) {
     known.listeners.add(listener);
   } else {
     followers.set(job, { cursor, listeners: new Set([listener]) });
-    if (socket?.readyState === WebSocket.OPEN) subscribe(job);
+    if (socket?.readyState === WebSocket.OPEN) subscribe(socket, job);
     else if (!socket) connect();
   }
   return () => unfollow(job, listener);
 }
 
+/**
+ * @param {number} job
+ * @param {Listener} listener
+ */
 function unfollow(job, listener) {
   const known = followers.get(job);
   known?.listeners.delete(listener);
@@ -28,20 +58,25 @@ function unfollow(job, listener) {
   }
 }
 
-function subscribe(job) {
-  socket.send(JSON.stringify({ op: "subscribe", job, after: followers.get(job).cursor }));
+/**
+ * @param {WebSocket} socket
+ * @param {number} job
+ */
+function subscribe(socket, job) {
+  socket.send(JSON.stringify({ op: "subscribe", job, after: followers.get(job)?.cursor }));
 }
 
 function connect() {
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  socket = new WebSocket(`${scheme}://${location.host}/ws/v1`);
-  socket.addEventListener("open", () => {
+  const opened = new WebSocket(`${scheme}://${location.host}/ws/v1`);
+  socket = opened;
+  opened.addEventListener("open", () => {
     wait = FIRST_WAIT;
     tell("live");
-    for (const job of followers.keys()) subscribe(job);
+    for (const job of followers.keys()) subscribe(opened, job);
   });
-  socket.addEventListener("message", (message) => take(JSON.parse(message.data)));
-  socket.addEventListener("close", (event) => {
+  opened.addEventListener("message", (message) => take(JSON.parse(message.data)));
+  opened.addEventListener("close", (event) => {
     socket = null;
     tell("away");
     if (event.code === 4401 || followers.size === 0) return;
@@ -50,6 +85,7 @@ function connect() {
   });
 }
 
+/** @param {{ type: string, job: number, cursor: number, items: LiveEvent[] }} frame */
 function take(frame) {
   if (frame.type !== "events") return;
   const follower = followers.get(frame.job);
@@ -59,6 +95,7 @@ function take(frame) {
   if (fresh.length) for (const listener of follower.listeners) listener(fresh);
 }
 
+/** @param {"live" | "away"} state */
 function tell(state) {
   document.documentElement.dataset.live = state;
 }

@@ -1,40 +1,73 @@
 // <ty-log job [trial] cursor>: the log, followed live, searched and filtered on the server.
+/** @import { LiveEvent } from "./live.js" */
+import { find } from "../elements.js";
 import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
 const KEPT = 5000;
 
 class Log extends HTMLElement {
+  job = 0;
+  shown = 0;
+  last = 0;
+  timer = 0;
+  /** @type {string | null} */
+  trial = null;
+  /** @type {() => void} */
+  stop = () => {};
+  /** @type {HTMLFormElement} */
+  form;
+  /** @type {HTMLElement} */
+  lines;
+
   connectedCallback() {
     this.job = Number(this.getAttribute("job"));
     this.trial = this.getAttribute("trial");
-    this.head = Number(this.getAttribute("cursor"));
     this.innerHTML = `<form class="ty-log-bar">
       <input class="form-control" type="search" name="q" placeholder="Search the log" aria-label="Search the log">
-      <select class="form-select" name="level" aria-label="Level"><option value="">every level</option><option>debug</option><option>info</option><option>warning</option><option>error</option></select>
-      <label class="form-check"><input class="form-check-input" type="checkbox" name="tail" checked> <span class="form-check-label">follow</span></label>
+      <select class="form-select" name="level" aria-label="Level">
+        <option value="">every level</option>
+        <option>debug</option>
+        <option>info</option>
+        <option>warning</option>
+        <option>error</option>
+      </select>
+      <label class="form-check">
+        <input class="form-check-input" type="checkbox" name="tail" checked>
+        <span class="form-check-label">follow</span>
+      </label>
       <span class="text-secondary ty-small" data-count></span></form>
       <div class="ty-log-lines" tabindex="0" role="log" aria-label="Log"></div>`;
-    this.form = this.querySelector("form");
-    this.lines = this.querySelector(".ty-log-lines");
+    this.form = find(this, "form", HTMLFormElement);
+    this.lines = find(this, ".ty-log-lines", HTMLElement);
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.form.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.load(), 250);
     });
-    this.shown = 0;
-    this.stop = follow(this.job, this.head, (events) => this.add(events));
+    this.stop = follow(this.job, Number(this.getAttribute("cursor")), (events) => this.add(events));
     this.load();
   }
 
   disconnectedCallback() {
-    this.stop?.();
+    this.stop();
     clearTimeout(this.timer);
   }
 
+  /** What the lines are filtered by. */
+  get filter() {
+    const given = new FormData(this.form);
+    return { q: String(given.get("q") ?? ""), level: String(given.get("level") ?? ""), follow: given.has("tail") };
+  }
+
+  /** @param {string} text */
+  tell(text) {
+    find(this, "[data-count]", HTMLElement).textContent = text;
+  }
+
   async load() {
-    const { q, level } = Object.fromEntries(new FormData(this.form));
-    const query = new URLSearchParams({ newest: true, q, level, limit: 2000 });
+    const { q, level } = this.filter;
+    const query = new URLSearchParams({ newest: "true", q, level, limit: "2000" });
     if (this.trial) query.set("trial", this.trial);
     const answer = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
     if (!answer.ok) return;
@@ -42,29 +75,32 @@ class Log extends HTMLElement {
     this.shown = 0;
     this.last = 0;
     this.add((await answer.json()).items);
-    if (!this.shown) this.querySelector("[data-count]").textContent = q || level ? "No line fits." : "No lines yet.";
+    if (!this.shown) this.tell(q || level ? "No lines match." : "No lines yet.");
   }
 
+  /** @param {LiveEvent[]} events */
   add(events) {
-    const { q, level } = Object.fromEntries(new FormData(this.form));
+    const { q, level, follow } = this.filter;
     const wanted = events.filter(
       (event) =>
         event.type === "log" &&
-        event.cursor > (this.last ?? 0) &&
+        event.cursor > this.last &&
         (!this.trial || String(event.trial) === this.trial) &&
         (!level || event.level === level) &&
         (!q || event.line.toLowerCase().includes(q.toLowerCase())),
     );
-    if (!wanted.length) return;
-    this.last = wanted.at(-1).cursor;
+    const newest = wanted.at(-1);
+    if (!newest) return;
+    this.last = newest.cursor;
     this.lines.append(...wanted.map(row));
     this.shown += wanted.length;
-    while (this.lines.childElementCount > KEPT) this.lines.firstElementChild.remove();
-    this.querySelector("[data-count]").textContent = `${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`;
-    if (this.form.tail.checked) this.lines.scrollTop = this.lines.scrollHeight;
+    while (this.lines.childElementCount > KEPT) this.lines.firstElementChild?.remove();
+    this.tell(`${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`);
+    if (follow) this.lines.scrollTop = this.lines.scrollHeight;
   }
 }
 
+/** @param {LiveEvent} event */
 function row(event) {
   const line = document.createElement("div");
   line.dataset.level = event.level;

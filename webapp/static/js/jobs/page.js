@@ -1,8 +1,9 @@
-// A job's or trial's page: its head and tables are asked for anew when something about them changed.
+// The page of a job or trial: its head and tables are fetched again when they changed.
 import "./curves.js";
 import "./history.js";
 import "./log.js";
 import "../trials/table.js";
+import { find, findAll } from "../elements.js";
 import { refresh } from "../time.js";
 import { follow } from "./live.js";
 
@@ -13,14 +14,22 @@ const LIVE_TABS = new Set(["overview", "artifacts", "attempts", "trial"]);
 
 const head = document.getElementById("job-head");
 const body = document.getElementById("job-body");
-let timer = null;
+let timer = 0;
 let structural = false;
 
-// What somebody is about to press, or is asked about, is not drawn anew.
+/**
+ * Return whether a part of the page must not be replaced now, because it has the focus or a dialog is open.
+ * @param {HTMLElement} element
+ */
 function inUse(element) {
-  return document.querySelector("dialog[open]") || element.contains(document.activeElement);
+  return document.querySelector("dialog[open]") !== null || element.contains(document.activeElement);
 }
 
+/**
+ * Replace a part of the page by what the server renders now; return whether it was replaced.
+ * @param {HTMLElement} element
+ * @param {string} address
+ */
 async function piece(element, address) {
   if (inUse(element)) return false;
   const answer = await fetch(address, { headers: { "HX-Request": "true" } });
@@ -34,41 +43,56 @@ async function piece(element, address) {
   return true;
 }
 
-// Charts follow the job by themselves: the ones on the page stay, with their zoom and their points.
-// A form stays as well, with what was typed into it and what was said of that.
+/**
+ * Keep charts, which follow the job by themselves, with their zoom and points, and forms with what was typed.
+ * @param {HTMLElement} element
+ * @param {DocumentFragment} fresh
+ */
 function keep(element, fresh) {
   for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
   for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials, ty-compare")) {
-    if (chart.parentElement.closest("ty-compare")) continue; // stays with what it is in
-    const key = `${chart.localName}[job="${chart.getAttribute("job")}"]${chart.hasAttribute("names") ? `[names="${CSS.escape(chart.getAttribute("names"))}"]` : ""}`;
-    fresh.querySelector(key)?.replaceWith(chart);
+    if (chart.parentElement?.closest("ty-compare")) continue; // stays with what it is in
+    const names = chart.getAttribute("names");
+    const key = `${chart.localName}[job="${chart.getAttribute("job")}"]`;
+    fresh.querySelector(names === null ? key : `${key}[names="${CSS.escape(names)}"]`)?.replaceWith(chart);
   }
 }
 
-async function renew() {
-  timer = null;
-  if (inUse(head)) return schedule();
+/** @param {HTMLElement} head */
+async function renew(head) {
+  timer = 0;
+  if (inUse(head)) {
+    schedule(head);
+    return;
+  }
   const changed = structural;
   structural = false;
-  const shown = changed && body && LIVE_TABS.has(body.dataset.tab);
-  const drawn = (await piece(head, head.dataset.live)) && (!shown || (await piece(body, body.dataset.liveBody)));
+  const { live } = head.dataset;
+  const { tab, liveBody } = body?.dataset ?? {};
+  const drawn =
+    live !== undefined &&
+    (await piece(head, live)) &&
+    (!changed || !body || !LIVE_TABS.has(tab ?? "") || !liveBody || (await piece(body, liveBody)));
   structural ||= changed && !drawn; // the next renewal makes up for it
-  return undefined;
 }
 
-function schedule(delay = QUIET) {
-  if (!timer) timer = setTimeout(renew, delay);
+/**
+ * @param {HTMLElement} head
+ * @param {number} delay
+ */
+function schedule(head, delay = QUIET) {
+  if (!timer) timer = setTimeout(() => renew(head), delay);
 }
 
 if (head) {
   follow(Number(head.dataset.job), Number(head.dataset.cursor), (events) => {
     if (!events.some((event) => TELLING.has(event.type))) return;
     structural ||= events.some((event) => event.type !== "progress");
-    schedule();
+    schedule(head);
   });
-  if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(0), STEADY);
+  if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(head, 0), STEADY);
 }
-for (const target of document.querySelectorAll("[data-json]")) {
-  const source = document.getElementById(target.dataset.json);
+for (const target of findAll(document, "[data-json]", HTMLElement)) {
+  const source = find(document, `#${target.dataset.json}`, HTMLElement);
   target.textContent = JSON.stringify(JSON.parse(source.textContent), null, 2);
 }

@@ -1,11 +1,25 @@
 // <ty-grid rows columns top for="textarea id">: a small picture to draw with pointer or keyboard.
 // The values live in the textarea as nested lists; drawing writes them there, typing there redraws.
+import { byId } from "../elements.js";
+
 class Grid extends HTMLElement {
+  rows = 0;
+  columns = 0;
+  top = 1;
+  ink = 0;
+  deep = false;
+  /** @type {HTMLButtonElement[]} */
+  cells = [];
+  /** @type {number[] | null} */
+  values = null;
+  /** @type {HTMLTextAreaElement} */
+  field;
+
   connectedCallback() {
     this.rows = Number(this.getAttribute("rows"));
     this.columns = Number(this.getAttribute("columns"));
     this.top = Number(this.getAttribute("top")) || 1;
-    this.field = document.getElementById(this.getAttribute("for"));
+    this.field = byId(this.getAttribute("for") ?? "", HTMLTextAreaElement);
     this.setAttribute("role", "grid");
     this.setAttribute("aria-label", "Drawing: arrow keys move, space adds ink, delete takes it away");
     this.build();
@@ -43,7 +57,7 @@ class Grid extends HTMLElement {
     clear.className = "btn btn-sm";
     clear.textContent = "Clear";
     clear.addEventListener("click", () => {
-      this.values.fill(0);
+      this.values?.fill(0);
       this.write();
     });
     bar.append(clear);
@@ -51,7 +65,8 @@ class Grid extends HTMLElement {
   }
 
   read() {
-    let flat = [];
+    /** @type {number[]} */
+    let flat;
     try {
       flat = [JSON.parse(this.field.value)].flat(Infinity).map(Number);
     } catch {
@@ -64,6 +79,7 @@ class Grid extends HTMLElement {
   }
 
   write() {
+    if (!this.values) return;
     const rows = [];
     for (let r = 0; r < this.rows; r += 1) {
       const row = this.values.slice(r * this.columns, (r + 1) * this.columns);
@@ -74,8 +90,10 @@ class Grid extends HTMLElement {
   }
 
   paint() {
+    const { values } = this;
+    if (!values) return;
     this.cells.forEach((cell, i) => {
-      const share = Math.round((100 * this.values[i]) / this.top);
+      const share = Math.round((100 * values[i]) / this.top);
       cell.style.setProperty("--ink", `${Math.max(0, Math.min(100, share))}%`);
       cell.setAttribute(
         "aria-label",
@@ -84,29 +102,39 @@ class Grid extends HTMLElement {
     });
   }
 
+  /**
+   * @param {number} index
+   * @param {number} value
+   */
   set(index, value) {
     if (!this.values || this.values[index] === value) return;
     this.values[index] = value;
     this.write();
   }
 
+  /** @param {PointerEvent} event */
   press(event) {
-    const index = event.target.dataset?.index;
-    if (index === undefined || !this.values) return;
+    const index = indexOf(event.target);
+    if (index === null || !this.values) return;
     this.ink = event.button === 2 || event.shiftKey || this.values[index] >= this.top ? 0 : this.top;
-    this.set(Number(index), this.ink);
+    this.set(index, this.ink);
   }
 
+  /** @param {PointerEvent} event */
   drag(event) {
     if (!event.buttons) return;
     const under = document.elementFromPoint(event.clientX, event.clientY);
-    if (under?.dataset?.index !== undefined && this.contains(under)) this.set(Number(under.dataset.index), this.ink);
+    const index = indexOf(under);
+    if (index !== null && this.contains(under)) this.set(index, this.ink);
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const here = Number(event.target.dataset?.index);
-    if (Number.isNaN(here)) return;
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns }[event.key];
+    const here = indexOf(event.target);
+    if (here === null || !this.values) return;
+    /** @type {Record<string, number>} */
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns };
+    const step = steps[event.key];
     if (step) this.focusOn(here + step);
     else if (event.key === " ") this.set(here, Math.min(this.top, this.values[here] + this.top / 4));
     else if (event.key === "Delete" || event.key === "Backspace") this.set(here, 0);
@@ -114,6 +142,7 @@ class Grid extends HTMLElement {
     event.preventDefault();
   }
 
+  /** @param {number} index */
   focusOn(index) {
     const cell = this.cells[index];
     if (!cell) return;
@@ -123,6 +152,16 @@ class Grid extends HTMLElement {
     cell.tabIndex = 0;
     cell.focus();
   }
+}
+
+/**
+ * Return which cell an element is, or null.
+ * @param {EventTarget | null} element
+ */
+function indexOf(element) {
+  return element instanceof HTMLButtonElement && element.dataset.index !== undefined
+    ? Number(element.dataset.index)
+    : null;
 }
 
 customElements.define("ty-grid", Grid);

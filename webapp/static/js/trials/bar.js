@@ -1,4 +1,7 @@
-// What can be done with the table: choose its columns, and compare or pool the trials that are picked.
+// The actions of the table: choose its columns, and compare the picked trials or make an ensemble of them.
+
+/** @import { View } from "./view.js" */
+import { find } from "../elements.js";
 import { csrfToken } from "../post.js";
 import { Columns } from "./columns.js";
 import { el, icon } from "./dom.js";
@@ -6,7 +9,13 @@ import { el, icon } from "./dom.js";
 const LEAST = 2;
 
 export class Bar {
-  /** `ensemble` is where picked trials are sent to be pooled; without it they cannot be. */
+  /** @type {number[]} */
+  chosen = [];
+
+  /**
+   * @param {View} view
+   * @param {string | null} ensemble the address that makes an ensemble of the picked trials, where that is allowed
+   */
   constructor(view, ensemble) {
     this.view = view;
     this.columns = new Columns(view);
@@ -21,8 +30,9 @@ export class Bar {
     this.element = el("div", { class: "ty-bar" }, this.columns.element, this.compare, this.pool, this.hint);
   }
 
+  /** @param {string} address */
   poolForm(address) {
-    const field = (name, value = "") => el("input", { type: "hidden", name, value });
+    const field = (/** @type {string} */ name, value = "") => el("input", { type: "hidden", name, value });
     const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Make ensemble");
     return el(
       "form",
@@ -41,20 +51,21 @@ export class Bar {
     this.compare.disabled = few;
     this.hint.textContent = this.told(few);
     if (!this.pool) return;
-    this.pool.querySelector("button").disabled = few;
-    this.pool.elements.trials.value = this.chosen.join();
+    find(this.pool, "button", HTMLButtonElement).disabled = few;
+    find(this.pool, "[name=trials]", HTMLInputElement).value = this.chosen.join();
   }
 
+  /** @param {boolean} few */
   told(few) {
-    if (few) return `Pick two trials or more to compare ${this.pool ? "or pool " : ""}them.`;
-    return this.pool ? `An ensemble of these ${this.chosen.length} trains them anew, in a job of its own.` : "";
+    if (few) return `Pick two trials or more to compare them${this.pool ? " or make an ensemble of them" : ""}.`;
+    return this.pool ? `An ensemble of these ${this.chosen.length} trials trains them again, in a job of its own.` : "";
   }
 
   async openComparison() {
     await import("./compare.js");
     this.view.compare(this.chosen);
-    const panel = document.querySelector("ty-compare");
+    const panel = find(document, "ty-compare", HTMLElement);
     panel.scrollIntoView({ block: "start" });
-    panel.querySelector("h2")?.focus({ preventScroll: true });
+    find(panel, "h2", HTMLElement).focus({ preventScroll: true });
   }
 }

@@ -1,6 +1,11 @@
-// Which columns the table shows: a box each, in groups, that open from a button.
+// The menu that chooses the columns of the table: a checkbox for each, in groups.
+
+/** @import { Column } from "./types.js" */
+/** @import { View } from "./view.js" */
+import { findAll } from "../elements.js";
 import { el, icon } from "./dom.js";
 
+/** @type {[Column["kind"], string][]} */
 const GROUPS = [
   ["hyperparameter", "Hyperparameters"],
   ["metric", "Metrics"],
@@ -8,26 +13,37 @@ const GROUPS = [
 ];
 
 export class Columns {
+  /** @param {View} view */
   constructor(view) {
     this.view = view;
-    this.title = el("summary", { class: "btn btn-sm" }, icon("columns"), el("span"));
+    this.drawn = "";
+    this.label = el("span");
+    this.title = el("summary", { class: "btn btn-sm" }, icon("columns"), this.label);
     this.boxes = el("div", { class: "ty-menu-body" });
-    this.element = el("details", { class: "ty-menu", keydown: (event) => this.key(event) }, this.title, this.boxes);
-    document.addEventListener("click", (event) => this.element.contains(event.target) || this.close());
+    this.element = el(
+      "details",
+      { class: "ty-menu", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
+      this.title,
+      this.boxes,
+    );
+    document.addEventListener("click", ({ target }) => {
+      if (!(target instanceof Node && this.element.contains(target))) this.close();
+    });
   }
 
   draw() {
     const { view } = this;
     const columns = view.choosable;
     const shown = columns.filter(({ key }) => !view.shown || view.shown.has(key)).length;
-    this.title.lastElementChild.textContent =
-      shown === columns.length ? "Columns" : `Columns: ${shown} of ${columns.length}`;
+    this.label.textContent = shown === columns.length ? "Columns" : `Columns: ${shown} of ${columns.length}`;
     const names = columns.map(({ key }) => key).join();
     if (this.drawn !== names) this.drawBoxes(columns);
     this.drawn = names;
-    for (const box of this.boxes.querySelectorAll("input")) box.checked = !view.shown || view.shown.has(box.value);
+    for (const box of findAll(this.boxes, "input", HTMLInputElement))
+      box.checked = !view.shown || view.shown.has(box.value);
   }
 
+  /** @param {Column[]} columns */
   drawBoxes(columns) {
     const groups = GROUPS.map(([kind, title]) => {
       const mine = columns.filter((column) => column.kind === kind);
@@ -46,15 +62,16 @@ export class Columns {
       { type: "button", class: "btn btn-sm", click: () => this.view.showColumns(null) },
       "Show all",
     );
-    this.boxes.replaceChildren(...groups.filter(Boolean), all);
+    this.boxes.replaceChildren(...groups.filter((group) => group !== null), all);
   }
 
   choose() {
-    const boxes = [...this.boxes.querySelectorAll("input")];
+    const boxes = findAll(this.boxes, "input", HTMLInputElement);
     const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
     this.view.showColumns(chosen.length === boxes.length ? null : new Set(chosen));
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     if (event.key !== "Escape" || !this.element.open) return;
     event.stopPropagation();

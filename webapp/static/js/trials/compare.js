@@ -1,6 +1,10 @@
 // <ty-compare job>: trials side by side, what differs between them, and their learning curves in one chart.
-// The address names them (`?compare=1,5,9`), so that somebody else sees the same.
+// The address names them (`?compare=1,5,9`), so that a link shows the same comparison.
 
+/** @import { Column } from "./types.js" */
+/** @import { Store } from "./store.js" */
+/** @import { View } from "./view.js" */
+import { find, findAll } from "../elements.js";
 import { curveNames, directionOf } from "./charts/shared.js";
 import { badge, choice, el, icon } from "./dom.js";
 import { viewOf } from "./view.js";
@@ -8,51 +12,53 @@ import { duration, setting } from "./words.js";
 import "../jobs/curves.js";
 
 const MOST = 12;
+/** @type {[Column["kind"], string][]} */
 const PARTS = [
   ["hyperparameter", "Hyperparameters"],
   ["metric", "Metrics"],
   ["fact", "Facts"],
 ];
 
+/**
+ * What is compared, a row each; of metrics `best` is the place of the best trial.
+ * @typedef {{ label: string, texts: string[], best: number | null, differs: boolean }} Row
+ */
+
 class Compare extends HTMLElement {
+  job = 0;
+  named = "";
+  drawn = "";
+  heading = el("h2", { class: "card-title", tabindex: "-1" });
+  note = el("span", { class: "text-secondary ty-small" });
+  only = el("input", { type: "checkbox", class: "form-check-input" });
+  metric = el("div", { class: "ty-chart-controls" });
+  curves = el("div", { class: "card-body" });
+  table = el("div", { class: "table-responsive", tabindex: "0", role: "region", "aria-label": "Trials side by side" });
+  card = el("section", { class: "card ty-compare", "aria-label": "Comparison" });
+  /** @type {View} */
+  view;
+
   connectedCallback() {
     if (this.view) return; // only moved
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
     this.make();
-    this.view.addEventListener(
-      "change",
-      ({ what }) => ["data", "compare", "axes", "all"].includes(what) && this.draw(),
-    );
+    this.view.onChange((what) => {
+      if (["data", "compare", "axes", "all"].includes(what)) this.draw();
+    });
     this.draw();
   }
 
   make() {
-    this.heading = el("h2", { class: "card-title", tabindex: "-1" });
-    this.note = el("span", { class: "text-secondary ty-small" });
     const close = el("button", { type: "button", class: "btn btn-sm", click: () => this.close() }, icon("x"), "Close");
-    this.only = el("input", {
-      type: "checkbox",
-      class: "form-check-input",
-      change: () => this.view.compareOnlyDiffering(this.only.checked),
-    });
+    this.only.addEventListener("change", () => this.view.compareOnlyDiffering(this.only.checked));
     const differing = el(
       "label",
       { class: "form-check" },
       this.only,
       el("span", { class: "form-check-label" }, "Only what differs"),
     );
-    this.metric = el("div", { class: "ty-chart-controls" });
-    this.table = el("div", {
-      class: "table-responsive",
-      tabindex: "0",
-      role: "region",
-      "aria-label": "Trials side by side",
-    });
-    this.curves = el("div", { class: "card-body" });
-    this.card = el(
-      "section",
-      { class: "card ty-compare", "aria-label": "Comparison" },
+    this.card.append(
       el(
         "div",
         { class: "card-header" },
@@ -68,12 +74,15 @@ class Compare extends HTMLElement {
 
   close() {
     this.view.compare([]);
-    document.querySelector("ty-trials [data-key='c']")?.focus();
+    find(document, "ty-trials [data-key='c']", HTMLElement).focus();
   }
 
   draw() {
     const { compared, store } = this.view;
-    if (!compared.length || !store.ready) return this.replaceChildren();
+    if (!compared.length || !store.ready) {
+      this.replaceChildren();
+      return;
+    }
     const known = compared.filter((trial) => store.place.has(trial));
     const trials = known.slice(0, MOST);
     if (!this.card.isConnected) this.replaceChildren(this.card);
@@ -82,9 +91,12 @@ class Compare extends HTMLElement {
     this.only.checked = this.view.onlyDiffering;
     this.drawTable(trials);
     this.drawCurves(trials);
-    return undefined;
   }
 
+  /**
+   * @param {number[]} compared
+   * @param {number[]} known
+   */
   left(compared, known) {
     const missing = compared.filter((trial) => !known.includes(trial));
     const gone = missing.length ? `no trial ${missing.join(", ")} in this search; ` : "";
@@ -93,10 +105,12 @@ class Compare extends HTMLElement {
     );
   }
 
+  /** @param {number[]} trials */
   drawTable(trials) {
     const { store } = this.view;
-    const places = trials.map((trial) => store.place.get(trial));
-    const held = this.table.contains(document.activeElement) ? document.activeElement.dataset.remove : null;
+    const places = trials.flatMap((trial) => store.place.get(trial) ?? []);
+    const focused = document.activeElement;
+    const held = focused instanceof HTMLElement && this.table.contains(focused) ? focused.dataset.remove : null;
     const head = el(
       "tr",
       {},
@@ -114,15 +128,22 @@ class Compare extends HTMLElement {
             rows.map((row) => line(row, kind === "hyperparameter")),
           )
         : null;
-    }).filter(Boolean);
+    }).filter((body) => body !== null);
     const none = bodies.length
       ? []
       : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "They do not differ in anything.")))];
     this.table.replaceChildren(el("table", { class: "table" }, el("thead", {}, head), bodies, none));
-    if (held)
-      (this.table.querySelector(`[data-remove="${held}"]`) ?? this.table.querySelector("[data-remove]"))?.focus();
+    if (!held) return;
+    const [button] = [`[data-remove="${held}"]`, "[data-remove]"].flatMap((selector) =>
+      findAll(this.table, selector, HTMLElement),
+    );
+    button?.focus();
   }
 
+  /**
+   * @param {number} trial
+   * @param {number} index
+   */
   trialHead(trial, index) {
     const { store, compared } = this.view;
     const remove = () => this.view.compare(compared.filter((other) => other !== trial));
@@ -146,7 +167,11 @@ class Compare extends HTMLElement {
     );
   }
 
-  /** What is compared, a row each: {label, texts, differs, best}; of metrics `best` is the place of the best. */
+  /**
+   * @param {Column["kind"]} kind
+   * @param {number[]} places
+   * @returns {Row[]}
+   */
   rows(kind, places) {
     const { store } = this.view;
     const rows = store
@@ -160,7 +185,7 @@ class Compare extends HTMLElement {
         ),
       );
     if (kind !== "fact") return rows;
-    const { values } = store.columns.get("seconds");
+    const { values } = store.column("seconds");
     const executions = told(
       "executions done",
       places.map((index) => String(store.executions[index])),
@@ -175,20 +200,27 @@ class Compare extends HTMLElement {
     ];
   }
 
+  /**
+   * Return which of some trials is best in a column; null where none is.
+   * @param {Column} column
+   * @param {number[]} places
+   */
   best(column, places) {
     const sign = directionOf({ store: this.view.store }, column.key) === "max" ? -1 : 1;
-    const costs = places.map((index) =>
-      Number.isFinite(column.values[index]) ? sign * column.values[index] : Infinity,
-    );
+    const costs = places.map((index) => {
+      const value = column.values[index];
+      return value !== null && Number.isFinite(value) ? sign * value : Infinity;
+    });
     const least = Math.min(...costs);
     return Number.isFinite(least) && costs.some((cost) => cost !== least) ? costs.indexOf(least) : null;
   }
 
+  /** @param {number[]} trials */
   drawCurves(trials) {
     const scene = { store: this.view.store };
     const options = curveNames(scene);
     const wanted = this.view.axes.get("compared");
-    const metric = options.some(({ value }) => value === wanted) ? wanted : scene.store.objective.metric;
+    const metric = options.find(({ value }) => value === wanted)?.value ?? scene.store.objective.metric;
     const key = `${metric} ${trials.join()}`;
     const names = options.map(({ value }) => value).join();
     if (this.named !== `${names} ${metric}`) {
@@ -197,7 +229,7 @@ class Compare extends HTMLElement {
       this.metric.replaceChildren(
         choice("Learning curves of", options, metric, (value) => this.view.setAxis("compared", value)),
       );
-      if (held) this.metric.querySelector("select").focus();
+      if (held) find(this.metric, "select", HTMLSelectElement).focus();
     }
     if (this.drawn === key) return; // it follows the job by itself
     this.drawn = key;
@@ -207,14 +239,29 @@ class Compare extends HTMLElement {
   }
 }
 
-/** A value in as many digits as tell it from another: rates of 5.9e-4 and 6.2e-4 are not the same. */
+/**
+ * Return a value with enough digits to tell rates of 5.9e-4 and 6.2e-4 apart.
+ * @param {Store} store
+ * @param {Column} column
+ * @param {number} index
+ */
 function exact(store, column, index) {
   const value = column.values[index];
-  return column.numeric && Number.isFinite(value) ? setting(value, 6) : store.text(column, index);
+  return column.numeric && value !== null && Number.isFinite(value) ? setting(value, 6) : store.text(column, index);
 }
 
+/**
+ * @param {string} label
+ * @param {string[]} texts
+ * @param {number | null} best
+ * @returns {Row}
+ */
 const told = (label, texts, best = null) => ({ label, texts, best, differs: texts.some((text) => text !== texts[0]) });
 
+/**
+ * @param {Row} row
+ * @param {boolean} isMarked
+ */
 function line({ label, texts, best, differs }, isMarked) {
   const tag = differs && isMarked ? el("span", { class: "ty-tag" }, "differs") : "";
   const cells = texts.map((text, at) => {

@@ -1,41 +1,72 @@
-// Small pieces of page: elements without markup strings, so that no text ever becomes markup.
+// Makes elements without markup strings, so that no text ever becomes markup.
 
-/** Make an element; `null` and `false` attributes are left out, functions are listeners. */
+/** @import { Option } from "./types.js" */
+import { byId } from "../elements.js";
+
+/** @typedef {Node | string | null | undefined | false} Child */
+/** @typedef {string | number | boolean | null | undefined} Attribute */
+/** @typedef {Record<string, Attribute | ((event: never) => unknown)>} Attributes */
+
+/**
+ * Make an element; `null` and `false` attributes are left out, functions are listeners.
+ * @template {string} Name
+ * @param {Name} name
+ * @param {Attributes} attributes
+ * @param {(Child | Child[])[]} children
+ * @returns {Name extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Name] : HTMLElement}
+ */
 export function el(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") made.addEventListener(key, value);
-    else made.setAttribute(key, value === true ? "" : value);
+    if (typeof value === "function") made.addEventListener(key, /** @type {EventListener} */ (value));
+    else made.setAttribute(key, value === true ? "" : String(value));
   }
   made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return made;
+  return /** @type {ReturnType<typeof el<Name>>} */ (made);
 }
 
-/** Change a text only where it differs: what is written anew is laid out anew. */
+/**
+ * Change a text only if it differs: a text that is set again is laid out again.
+ * @param {Element} element
+ * @param {string} text
+ */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const facts = () => JSON.parse(document.getElementById("trial-looks").textContent);
-let looks = null;
+/** @typedef {{ tone: string, icon: string, word: string, spins: boolean }} StateLook */
+/** @type {{ sprite: string, states: Record<string, StateLook> } | null} */
+let known = null;
 
+/** The address of the icons and the look of each state, which the page contains as JSON. */
+function looks() {
+  known ??= /** @type {NonNullable<typeof known>} */ (JSON.parse(byId("trial-looks", HTMLElement).textContent));
+  return known;
+}
+
+/**
+ * @param {string} name
+ * @param {string} css
+ */
 export function icon(name, css = "") {
-  looks ??= facts();
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", `icon ${css}`);
   svg.setAttribute("aria-hidden", "true");
   const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${looks.sprite}#${name}`);
+  use.setAttribute("href", `${looks().sprite}#${name}`);
   svg.append(use);
   return svg;
 }
 
-/** A state as icon, word and colour, as the server draws it. */
+/**
+ * Return a state as icon, word and colour, as the server draws it.
+ * @param {string} state
+ * @param {string} title
+ */
 export function badge(state, title = "") {
-  looks ??= facts();
-  const look = looks.states[state];
+  const look = looks().states[state];
   return el(
     "span",
     { class: `ty-state ty-tone-${look.tone}`, title: title || null },
@@ -44,15 +75,27 @@ export function badge(state, title = "") {
   );
 }
 
-/** A labelled choice; `options` are {value, label}. */
+/**
+ * Return a labelled select.
+ * @param {string} label
+ * @param {Option[]} options
+ * @param {string | undefined} value
+ * @param {(value: string) => void} change
+ */
 export function choice(label, options, value, change) {
-  const select = el("select", { class: "form-select", change: () => change(select.value) });
+  const select = el("select", { class: "form-select" });
+  select.addEventListener("change", () => change(select.value));
   for (const option of options)
     select.append(el("option", { value: option.value, selected: option.value === value }, option.label));
   return el("label", { class: "ty-choice" }, el("span", {}, label), select);
 }
 
-/** An empty state: what is missing and what it needs. */
+/**
+ * Return an empty state: what is missing, and what would help.
+ * @param {string} title
+ * @param {string} hint
+ * @param {string} name
+ */
 export function empty(title, hint, name = "flask") {
   return el(
     "div",

@@ -1,11 +1,28 @@
-// One ECharts picture that takes the theme, fits its width and can be walked through by keyboard: arrows go
-// from one item to the next, x picks its trial, Enter opens it, and a line below says what is there.
+// One ECharts picture that follows the theme, fits its width and can be read by keyboard: arrows go from one item
+// to the next, x picks its trial, Enter opens it, and a line below describes it.
+
+/** @import { EChartsType, TooltipComponentOption } from "echarts" */
+/** @import { Item, Look, Picture as Drawing } from "./types.js" */
 import { el } from "./dom.js";
 
+/** @type {Promise<typeof import("../../vendor/echarts-6.1.0/echarts.esm.min.js")> | null} */
 let library = null;
 const HEIGHT = 420;
+/** @type {Record<string, number>} */
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
 
 export class Picture {
+  /** @type {EChartsType | null} */
+  chart = null;
+  /** @type {Item[] | null} */
+  listed = null;
+  /** @type {() => Item[]} */
+  list = () => [];
+  tips = true;
+  at = -1;
+  height = 0;
+
+  /** @param {Record<"pick" | "open", (trial: number) => void>} actions */
   constructor({ pick, open }) {
     this.pick = pick;
     this.open = open;
@@ -14,7 +31,7 @@ export class Picture {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "chart",
-      keydown: (event) => this.key(event),
+      keydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       blur: () => this.leave(),
     });
     this.said = el("p", { class: "ty-chart-said", role: "status" });
@@ -23,37 +40,41 @@ export class Picture {
     this.resize.observe(this.canvas);
   }
 
-  /**
-   * Draw `{option, items, label, height?, tips?, prepare?, ready?}`; `items()` lists {text, trial?, series, data}
-   * for whoever walks through, `prepare(chart)` completes before drawing what no option can say.
-   */
+  /** @param {Drawing} drawing */
   async draw(drawing) {
     library ??= import("../../vendor/echarts-6.1.0/echarts.esm.min.js");
     const echarts = await library;
     if (!this.element.isConnected) return;
-    const grown = this.grow(drawing.height ?? HEIGHT) && this.chart;
+    const grown = this.grow(drawing.height ?? HEIGHT) && this.chart !== null;
     this.chart ??= echarts.init(this.canvas, null, { renderer: "canvas" });
+    const { chart } = this;
     this.listed = null;
     this.list = drawing.items;
     this.tips = drawing.tips ?? true;
     this.at = -1;
     this.canvas.setAttribute("aria-label", `${drawing.label} Use the arrow keys.`);
-    this.chart.off();
-    this.show(drawing, grown);
-    this.chart.on("click", ({ seriesIndex, dataIndex }) => this.chosen(seriesIndex, dataIndex));
-    drawing.ready?.(this.chart, echarts);
+    chart.off();
+    this.show(chart, drawing, grown);
+    chart.on("click", ({ seriesIndex = -1, dataIndex }) => this.chosen(seriesIndex, dataIndex));
+    drawing.ready?.(chart);
     this.said.textContent = "";
     this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
   }
 
-  /** Follow the size of the page; the first look at an element tells only what is known. */
+  /**
+   * Follow the size of the page.
+   * @param {DOMRectReadOnly} size
+   */
   fit({ width, height }) {
     const { chart } = this;
     if (chart && width && (Math.round(width) !== chart.getWidth() || Math.round(height) !== chart.getHeight()))
       chart.resize();
   }
 
-  /** Take a height; say whether it is another one. */
+  /**
+   * Set the height; return whether it has changed.
+   * @param {number} height
+   */
   grow(height) {
     if (this.height === height) return false;
     this.height = height;
@@ -61,34 +82,45 @@ export class Picture {
     return true;
   }
 
-  /** Draw once: each of these steps would draw by itself, and a size is only taken where it is another one. */
-  show({ option, prepare }, grown) {
+  /**
+   * Draw once, although each of these steps would draw by itself.
+   * @param {EChartsType} chart
+   * @param {Drawing} drawing
+   * @param {boolean} grown
+   */
+  show(chart, { option, prepare }, grown) {
     const later = Boolean(grown || prepare);
-    this.chart.setOption(
+    chart.setOption(
       { animation: false, textStyle: { fontFamily: "Inter, sans-serif" }, ...option },
       { notMerge: true, lazyUpdate: later },
     );
-    prepare?.(this.chart);
-    if (grown) this.chart.resize();
-    else if (later) this.chart.setOption({});
-    if (grown) this.chart.getZr().flush();
+    prepare?.(chart);
+    if (grown) chart.resize();
+    else if (later) chart.setOption({});
+    if (grown) chart.getZr().flush();
   }
 
-  /** What can be walked through. Thousands of sentences are made when somebody begins to. */
+  /** The items that the keyboard can reach. Their sentences, thousands of them, are made at the first key. */
   get items() {
-    this.listed ??= this.list?.() ?? [];
+    this.listed ??= this.list();
     return this.listed;
   }
 
+  /**
+   * @param {number} series
+   * @param {number} data
+   */
   chosen(series, data) {
     const at = this.items.findIndex((item) => item.series === series && item.data === data);
     if (at < 0) return;
     this.go(at);
-    if (this.items[at].trial) this.pick(this.items[at].trial);
+    const { trial } = this.items[at];
+    if (trial) this.pick(trial);
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    const step = STEPS[event.key];
     const last = this.items.length - 1;
     if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
     const trial = this.items[this.at]?.trial;
@@ -102,25 +134,31 @@ export class Picture {
     event.stopPropagation();
   }
 
+  /** @param {number} at */
   go(at) {
     this.leave();
     this.at = at;
     const { series, data, text, trial } = this.items[at];
-    this.chart.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
-    // A line over many axes has no one place for a tip; the sentence below says the same.
-    if (this.tips) this.chart.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
+    this.chart?.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
+    // A line over many axes has no one place for a tooltip; the sentence below has the same text.
+    if (this.tips) this.chart?.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
     this.said.textContent = `${text}${trial ? " (x picks it, Enter opens it)" : ""}`;
   }
 
   leave() {
-    const item = this.at >= 0 && this.items[this.at];
+    const item = this.at >= 0 ? this.items[this.at] : null;
     if (!item || !this.chart) return;
     this.chart.dispatchAction({ type: "downplay", seriesIndex: item.series, dataIndex: item.data });
     this.chart.dispatchAction({ type: "hideTip" });
   }
 }
 
-/** A tooltip drawn on the canvas: markup with styles of its own would be refused by the policy. */
+/**
+ * Return a tooltip that is drawn on the canvas: the content security policy would refuse markup with inline styles.
+ * @param {Look} colours
+ * @param {(place: { seriesIndex: number, dataIndex: number }) => string} tell
+ * @returns {TooltipComponentOption}
+ */
 export function tip(colours, tell) {
   return {
     trigger: "item",
@@ -129,6 +167,9 @@ export function tip(colours, tell) {
     backgroundColor: colours.surface,
     borderColor: colours.line,
     textStyle: { color: colours.ink, fontSize: 12 },
-    formatter: tell,
+    formatter: (place) => {
+      const { seriesIndex = 0, dataIndex } = Array.isArray(place) ? place[0] : place;
+      return tell({ seriesIndex, dataIndex });
+    },
   };
 }

@@ -1,17 +1,32 @@
-// The filters in force as chips, and a form that adds one by keyboard: charts set the same by dragging.
+// The current filters as chips, and a form that adds one by keyboard; charts add the same by dragging.
+
+/** @import { Condition } from "./types.js" */
+/** @import { View } from "./view.js" */
+import { find } from "../elements.js";
 import { choice, el, icon, say } from "./dom.js";
 import { grouped, number, setting, trials } from "./words.js";
 
 export class Filters {
+  /** What the form and the chips were drawn from. */
+  drawn = "";
+  /** @type {string | undefined} */
+  shown;
+
+  /** @param {View} view */
   constructor(view) {
     this.view = view;
     this.column = "score";
-    this.form = el("form", { class: "ty-filters", "aria-label": "Filter trials", submit: (event) => this.add(event) });
+    this.form = el("form", {
+      class: "ty-filters",
+      "aria-label": "Filter trials",
+      submit: (/** @type {SubmitEvent} */ event) => this.add(event),
+    });
     this.chips = el("div", { class: "ty-chips", "aria-live": "polite", tabindex: "-1" });
     this.count = el("span", { class: "text-secondary ty-small ty-num" });
     this.element = el("div", {}, this.form, this.chips);
   }
 
+  /** @param {number} count */
   draw(count) {
     const { store } = this.view;
     const held = this.form.contains(document.activeElement);
@@ -52,7 +67,10 @@ export class Filters {
     );
   }
 
-  /** The pressed button goes with its chip, so the focus goes to the chips first: nobody is sent back to the top. */
+  /**
+   * Remove filters. The button disappears with its chip, so the focus moves to the chips and not to the top.
+   * @param {() => void} act
+   */
   letGo(act) {
     this.chips.focus({ preventScroll: true });
     act();
@@ -60,13 +78,13 @@ export class Filters {
 
   drawForm() {
     const { store } = this.view;
-    const column = store.columns.get(this.column) ?? store.columns.get("score");
+    const column = store.columns.get(this.column) ?? store.column("score");
     this.drawn = `${this.column} ${store.columns.size}`;
     const options = [...store.columns.values()].map(({ key, label }) => ({ value: key, label }));
     const pick = choice("Filter by", options, column.key, (key) => {
       this.column = key;
       this.drawForm();
-      this.form.querySelector("select").focus();
+      find(this.form, "select", HTMLSelectElement).focus();
     });
     const fields = column.numeric
       ? ["from", "to"].map((name) =>
@@ -85,31 +103,37 @@ export class Filters {
             el(
               "select",
               { class: "form-select", name: "one" },
-              column.categories.map((word) => el("option", { value: word }, word)),
+              (column.categories ?? []).map((word) => el("option", { value: word }, word)),
             ),
           ),
         ];
     this.form.replaceChildren(pick, ...fields, el("button", { class: "btn" }, icon("filter"), "Filter"));
   }
 
+  /** @param {SubmitEvent} event */
   add(event) {
     event.preventDefault();
     const given = new FormData(this.form);
-    const column = this.view.store.columns.get(this.column);
+    const column = this.view.store.column(this.column);
     if (column.numeric) {
       const [from, to] = [given.get("from"), given.get("to")];
       const range = { low: from === "" ? -Infinity : Number(from), high: to === "" ? Infinity : Number(to) };
       this.view.filter(column.key, from === "" && to === "" ? null : range);
     } else {
       const before = this.view.where.get(column.key)?.one ?? [];
-      this.view.filter(column.key, { one: [...new Set([...before, given.get("one")])] });
+      this.view.filter(column.key, { one: [...new Set([...before, String(given.get("one"))])] });
     }
   }
 
+  /**
+   * @param {string} key
+   * @param {Condition} condition
+   */
   chip(key, { one, low, high }) {
     const column = this.view.store.columns.get(key);
     const label = column?.label ?? key;
-    const end = (value) => (Number.isFinite(value) ? (column?.isSet ? setting : number)(value) : "");
+    const end = (/** @type {number | undefined} */ value) =>
+      value !== undefined && Number.isFinite(value) ? (column?.isSet ? setting : number)(value) : "";
     const text = one ? one.join(" or ") : `${end(low)} – ${end(high)}`;
     const remove = el(
       "button",

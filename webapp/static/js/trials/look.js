@@ -1,21 +1,26 @@
-// What charts take from the theme: ink, lines, and a scale on which better is always stronger.
+// The colours that charts take from the theme, and a scale on which better is always stronger.
+
+/** @import { VisualMapComponentOption } from "echarts" */
+/** @import { Column, Direction, Look, Range } from "./types.js" */
 const FAINT_TO_STRONG = {
   light: ["#d5e3f0", "#8dbbe0", "#3f8fca", "#0b5cad", "#052b57"],
   dark: ["#27405a", "#2f6c9c", "#3a9fd6", "#83d3f7", "#f0faff"],
 };
 
-let known = { dark: null };
+/** @type {ReturnType<typeof colours> | null} */
+let known = null;
 
-/** The colours of the theme; asking the page for them would have it styled first, so they are kept. */
+/** Return the colours of the theme. They are kept, because the page is styled each time they are read. */
 export function look() {
   const dark = document.documentElement.dataset.bsTheme === "dark";
-  if (known.dark !== dark) known = colours(dark);
+  if (known?.dark !== dark) known = colours(dark);
   return known;
 }
 
+/** @param {boolean} dark */
 function colours(dark) {
   const style = getComputedStyle(document.documentElement);
-  const read = (name) => style.getPropertyValue(name).trim();
+  const read = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
     dark,
     ink: read("--tblr-body-color"),
@@ -25,36 +30,62 @@ function colours(dark) {
     scale: FAINT_TO_STRONG[dark ? "dark" : "light"],
     accent: read("--ty-running"),
     second: read("--ty-pruned"),
-    tones: Object.fromEntries(
-      ["completed", "failed", "running", "retrying", "stopped", "pruned", "queued"].map((tone) => [
-        tone,
-        read(`--ty-${tone}`),
-      ]),
+    tones: /** @type {Record<string, string>} */ (
+      Object.fromEntries(
+        ["completed", "failed", "running", "retrying", "stopped", "pruned", "queued"].map((tone) => [
+          tone,
+          read(`--ty-${tone}`),
+        ]),
+      )
     ),
   };
 }
 
-/** The scale from worse to better for numbers that grow from low to high. */
+/**
+ * Return the scale from worse to better for numbers that grow from low to high.
+ * @param {string[]} scale
+ * @param {Direction} direction
+ */
 export const towards = (scale, direction) => (direction === "max" ? scale : [...scale].reverse());
 
-/** The middle nine tenths of some values: one trial that diverged does not take all the colour. */
+/**
+ * Return the range of the middle nine tenths of some values: one trial that diverged does not take all the colour.
+ * @param {Iterable<number | null>} values
+ * @returns {Range}
+ */
 export function middle(values) {
-  const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
+  const sorted = Float64Array.from([...values].filter((value) => value !== null).filter(Number.isFinite)).sort();
   if (!sorted.length) return [0, 1];
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
-  const [low, high] = sorted.length < 20 ? [sorted[0], sorted.at(-1)] : [at(0.05), at(0.95)];
+  const at = (/** @type {number} */ share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  const [low, high] = sorted.length < 20 ? [sorted[0], sorted[sorted.length - 1]] : [at(0.05), at(0.95)];
   return low < high ? [low, high] : [low, low + (Math.abs(low) || 1)];
 }
 
+/**
+ * @param {number} value
+ * @param {Range} range
+ */
 export const clamp = (value, [low, high]) => Math.min(Math.max(value, low), high);
 
-/** Take at most `count` of a list, evenly. */
+/**
+ * Return at most `count` entries of a list, evenly spaced.
+ * @template T
+ * @param {T[]} list
+ * @param {number} count
+ */
 export function thin(list, count) {
   if (list.length <= count) return list;
   const step = list.length / count;
   return Array.from({ length: count }, (_, index) => list[Math.floor(index * step)]);
 }
 
+/**
+ * Return the axis of a column.
+ * @param {Look} colours
+ * @param {Pick<Column, "label" | "numeric" | "log" | "categories">} column
+ * @param {object} more what is different about this axis
+ * @returns {{ type: "category", data: string[] } | { type: "value", scale: true } | { type: "log", scale: true }}
+ */
 export function axis(colours, column, more = {}) {
   const { quiet, line } = colours;
   const shared = {
@@ -67,11 +98,17 @@ export function axis(colours, column, more = {}) {
     axisLabel: { color: quiet, fontSize: 11, hideOverlap: true },
     splitLine: { lineStyle: { color: line } },
   };
-  if (!column.numeric) return { ...shared, type: "category", data: column.categories, ...more };
-  return { ...shared, type: column.log ? "log" : "value", scale: true, ...more };
+  if (!column.numeric) return { ...shared, type: "category", data: column.categories ?? [], ...more };
+  if (column.log) return { ...shared, type: "log", scale: true, ...more };
+  return { ...shared, type: "value", scale: true, ...more };
 }
 
-/** The scale of colours beside a chart. */
+/**
+ * Return the scale of colours beside a chart.
+ * @param {Look} colours
+ * @param {{ range: Range, direction: Direction, label: string, dimension: number, series?: number | number[] }} scale
+ * @returns {VisualMapComponentOption}
+ */
 export function legend(colours, { range, direction, label, dimension, series = 0 }) {
   return {
     type: "continuous",

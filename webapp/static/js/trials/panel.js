@@ -1,35 +1,43 @@
-// <ty-charts job>: one chart of the search at a time, chosen by name; its axes, its table, and what it needs.
+// <ty-charts job>: one chart of the search at a time, with its axes and its table, or what it needs to be drawn.
 
+/** @import { Chart, Picture as PictureDrawing, Scene, Table } from "./types.js" */
+/** @import { View, What } from "./view.js" */
 import { CHARTS } from "./charts/all.js";
 import { choice, el, empty, icon, say } from "./dom.js";
 import { Picture } from "./echart.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
-import { grouped, trials } from "./words.js";
+import { grouped } from "./words.js";
 
 const ROWS = 300;
 
 class Charts extends HTMLElement {
+  job = 0;
+  width = 0;
+  frame = 0;
+  /** A brush of the chart is changing the filters. */
+  brushing = false;
+  current = -1;
+  controlsKey = "";
+  nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" });
+  heading = el("h2", { class: "card-title" });
+  note = el("span", { class: "text-secondary ty-small", "data-note": true });
+  toggle = el("button", { type: "button", class: "btn btn-sm" });
+  controls = el("div", { class: "ty-chart-controls" });
+  body = el("div", { class: "ty-chart-body" });
+  foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
+  /** @type {Picture | null} */
+  picture = null;
+  /** @type {View} */
+  view;
+
   connectedCallback() {
     if (this.view) return; // only moved
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
-    this.nav = el(
-      "nav",
-      { class: "ty-chart-nav", "aria-label": "Charts" },
-      CHARTS.map((chart) => this.link(chart)),
-    );
-    this.heading = el("h2", { class: "card-title" });
-    this.note = el("span", { class: "text-secondary ty-small", "data-note": true });
-    this.toggle = el(
-      "button",
-      { type: "button", class: "btn btn-sm", click: () => this.view.readAsTable(!this.view.asTable) },
-      icon("table"),
-      "Table",
-    );
-    this.controls = el("div", { class: "ty-chart-controls" });
-    this.body = el("div", { class: "ty-chart-body" });
-    this.foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
+    this.nav.append(...CHARTS.map((chart) => this.link(chart)));
+    this.toggle.append(icon("table"), "Table");
+    this.toggle.addEventListener("click", () => this.view.readAsTable(!this.view.asTable));
     const head = el(
       "div",
       { class: "card-header" },
@@ -37,23 +45,24 @@ class Charts extends HTMLElement {
       this.note,
       el("div", { class: "card-actions" }, this.toggle),
     );
-    this.card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
-    this.append(this.nav, this.card);
-    this.view.addEventListener("change", (event) => this.changed(event.what));
+    const card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
+    this.append(this.nav, card);
+    this.view.onChange((what) => this.changed(what));
     document.addEventListener("ty:theme", () => this.draw());
-    this.width = this.clientWidth; // asked again, it would have the page laid out before a chart is drawn
+    this.width = this.clientWidth; // kept: reading it again would lay out the page before a chart is drawn
     new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width)).observe(this);
-    this.open = (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`);
     this.draw();
   }
 
+  /** @returns {Chart} */
   get chart() {
     return CHARTS.find(({ id }) => id === this.view.chart) ?? CHARTS[0];
   }
 
+  /** @param {What} what */
   changed(what) {
     if (["sort", "page", "columns", "compare", "progress"].includes(what)) return;
-    if (this.brushing && what === "filter") return; // its own brush shows it already
+    if (this.brushing && what === "filter") return; // the brush of the chart shows it already
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.draw());
   }
@@ -75,19 +84,24 @@ class Charts extends HTMLElement {
     }
     const scene = this.scene(chart);
     this.drawControls(chart, scene);
-    const missing = chart.missing?.(scene);
+    const missing = chart.missing(scene);
     const drawing = missing ? null : chart.draw(scene);
     say(this.note, drawing?.note ?? "");
     say(this.foot, drawing?.foot ?? "");
-    if (!drawing) this.say(empty(missing.title, missing.hint, "chart-dots"));
-    else if (view.asTable) this.say(this.asTable(drawing.table()));
-    else if (drawing.element) this.say(drawing.element);
+    if (missing) this.say(empty(missing.title, missing.hint, "chart-dots"));
+    if (!drawing) return;
+    if (view.asTable) this.say(this.asTable(drawing.table()));
+    else if ("element" in drawing) this.say(drawing.element);
     else this.drawPicture(drawing);
   }
 
-  /** What a chart draws from: trials, filters, its axes, colours, and a way to ask to be drawn again. */
+  /**
+   * Return what a chart is drawn from.
+   * @param {Chart} chart
+   */
   scene(chart) {
     const { view } = this;
+    /** @type {Scene} */
     const scene = {
       job: this.job,
       view,
@@ -96,8 +110,8 @@ class Charts extends HTMLElement {
       narrow: this.width < 600,
       again: () => this.draw(),
       panel: this,
+      axes: {},
     };
-    scene.axes = {};
     for (const control of chart.controls ?? []) {
       const options = control.options(scene);
       const wanted = view.axes.get(control.name);
@@ -105,13 +119,14 @@ class Charts extends HTMLElement {
         options.find(({ value }) => value === wanted) ??
         options.find(({ value }) => value === control.first?.(scene)) ??
         options[0];
-      scene.axes[control.name] = chosen?.value;
+      if (chosen) scene.axes[control.name] = chosen.value;
     }
     return scene;
   }
 
+  /** @param {Chart} chart */
   link({ id, title }) {
-    const go = (event) => {
+    const go = (/** @type {MouseEvent} */ event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.view.show(id);
@@ -119,7 +134,7 @@ class Charts extends HTMLElement {
     return el("a", { href: `?${new URLSearchParams({ tab: "charts", chart: id })}`, click: go }, title);
   }
 
-  /** The links stay as they were made, and so does the focus on one of them. */
+  /** Mark the link of the current chart; the links are kept, so that the focus on one of them stays. */
   drawNav() {
     const current = CHARTS.indexOf(this.chart);
     if (this.current === current) return;
@@ -131,6 +146,10 @@ class Charts extends HTMLElement {
     });
   }
 
+  /**
+   * @param {Chart} chart
+   * @param {Scene} scene
+   */
   drawControls(chart, scene) {
     const offered = (chart.controls ?? []).map(({ name, label, options }) => ({
       name,
@@ -146,21 +165,30 @@ class Charts extends HTMLElement {
         ),
       );
     }
-    this.controls.querySelectorAll("select").forEach((select, at) => (select.value = scene.axes[offered[at].name]));
+    this.controls.querySelectorAll("select").forEach((select, at) => {
+      select.value = scene.axes[offered[at].name] ?? "";
+    });
   }
 
+  /** @param {PictureDrawing} drawing */
   drawPicture(drawing) {
-    this.picture ??= new Picture({ pick: (trial) => this.view.pick(trial), open: this.open }); // kept: a fresh one sets up everything anew
+    // Kept, because a new one sets up everything again.
+    this.picture ??= new Picture({
+      pick: (trial) => this.view.pick(trial),
+      open: (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`),
+    });
     this.say(this.picture.element);
     this.picture.draw(drawing);
   }
 
+  /** @param {HTMLElement} element */
   say(element) {
     if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
   }
 
+  /** @param {Table} table */
   asTable({ head, rows }) {
-    const cells = (row) =>
+    const cells = (/** @type {(string | number)[]} */ row) =>
       row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
     const table = el(
       "table",
@@ -201,8 +229,5 @@ class Charts extends HTMLElement {
     );
   }
 }
-
-/** The words under a chart's name: how many trials stand behind it. */
-export const behind = (shown, all) => (shown === all ? trials(shown) : `${trials(shown)} of ${grouped(all)}`);
 
 customElements.define("ty-charts", Charts);

@@ -1,73 +1,145 @@
-// The trials of a search as columns, kept up to date: the page asks for what changed, never for a row each.
-import { follow } from "../jobs/live.js";
+// The trials of a search as columns, kept up to date: the page asks for what changed, never for single rows.
+
+/** @import { LiveEvent } from "../jobs/live.js" */
+/** @import { Column, ColumnsAnswer, Direction, Objective, Parameter, Range, Reached, Values } from "./types.js" */
+import { cursorOfPage, follow } from "../jobs/live.js";
 import { number, setting } from "./words.js";
 
-const PAUSE = 1000; // one question for a burst of events
+const PAUSE = 1000; // ms: one request for a burst of events
 const TELLING = new Set(["trial", "execution", "attempt", "state"]);
-const SET = new Set(["lr", "loss_scale", "skipped_steps"]); // told each epoch like metrics, but the training's own: none is better
-const PLAIN = ["state", "score", "std", "by_hand", "restarts", "started", "finished", "executions", "epochs"];
+// Reported each epoch like metrics, but chosen by the training: no value is better than another.
+const SET = new Set(["lr", "loss_scale", "skipped_steps"]);
+const PLAIN = /** @type {const} */ ([
+  "state",
+  "score",
+  "std",
+  "by_hand",
+  "restarts",
+  "started",
+  "finished",
+  "executions",
+  "epochs",
+]);
 
+/** @type {Map<number, Store>} */
 const stores = new Map();
 
-/** The one store of a job on this page. */
+/**
+ * Return the one store of a job on this page.
+ * @param {number} job
+ */
 export function storeOf(job) {
-  if (!stores.has(job)) stores.set(job, new Store(job));
-  return stores.get(job);
+  const store = stores.get(job) ?? new Store(job);
+  stores.set(job, store);
+  return store;
 }
 
-class Store extends EventTarget {
+export class Store extends EventTarget {
+  ready = false;
+  failed = false;
+  version = 0;
+  /** The cursor of the last answer; empty before the first. */
+  cursor = "";
+  timer = 0;
+  telling = 0;
+  /** @type {Map<number, number>} number → index */
+  place = new Map();
+  /** @type {number[]} */
+  number = [];
+  /** @type {number[]} */
+  state = [];
+  /** @type {Values} */
+  score = [];
+  /** @type {Values} */
+  std = [];
+  /** @type {boolean[]} */
+  by_hand = [];
+  /** @type {number[]} */
+  restarts = [];
+  /** @type {Values} */
+  started = [];
+  /** @type {Values} */
+  finished = [];
+  /** @type {number[]} */
+  executions = [];
+  /** @type {number[]} */
+  epochs = [];
+  /** @type {Record<string, Values>} */
+  values = Object.create(null); // people choose the names: none may be a property of a prototype
+  /** @type {Record<string, Values>} */
+  metrics = Object.create(null);
+  /** @type {Record<number, string>} */
+  waiting = {};
+  /** @type {Set<number>} numbers of the trials that no other beats in all objectives */
+  front = new Set();
+  /** @type {Record<number, number>} number → the trial whose scores it has */
+  answers = {};
+  /** @type {Record<number, Record<number, Reached>>} number of a running trial → execution → its epoch */
+  under_way = {};
+  /** @type {Objective} */
+  objective = { metric: "", direction: "min" };
+  /** @type {Objective[]} */
+  objectives = [];
+  /** @type {Parameter[]} */
+  space = [];
+  /** @type {string[]} */
+  states = [];
+  /** @type {Map<string, Column> | null} */
+  described = null;
+  /** @type {number[]} */
+  withScore = [];
+  scoredAt = -1;
+  /** @type {{ version: number, lists: Map<string, number[]> }} */
+  ranks = { version: -1, lists: new Map() };
+
+  /** @param {number} job */
   constructor(job) {
     super();
     this.job = job;
-    this.ready = false;
-    this.failed = false;
-    this.version = 0;
-    this.clear();
-    const start = Number(document.querySelector("[data-cursor]")?.dataset.cursor ?? 0);
-    follow(job, start, (events) => {
-      this.hear(events);
+    follow(job, cursorOfPage(), (events) => {
+      this.readProgress(events);
       if (events.some((event) => TELLING.has(event.type))) this.soon();
     });
     this.load();
   }
 
   clear() {
-    this.place = new Map(); // number → index
+    this.place.clear();
     this.number = [];
     for (const name of PLAIN) this[name] = [];
-    this.values = Object.create(null); // names are the users': none may be a prototype's
+    this.values = Object.create(null);
     this.metrics = Object.create(null);
-    this.waiting = {};
-    this.front = new Set(); // numbers of the trials that no other beats in all objectives
-    this.answers = {}; // number → the trial whose scores it has
-    this.under_way = {}; // number of a running trial → execution → its epoch, of how many
   }
 
-  /** How far running trials are stands in the points of their curves: nobody is asked for it. */
-  hear(events) {
+  /**
+   * Read the epochs that running trials have reached from the points of their curves, without a request.
+   * @param {LiveEvent[]} events
+   */
+  readProgress(events) {
     let further = false;
     for (const { type, trial, execution, x, points } of events) {
       const at = type === "metric" && x === "epoch" ? this.under_way[trial]?.[execution] : null;
-      if (!at || !this.place.has(trial)) continue;
+      const index = this.place.get(trial);
+      if (!at || index === undefined) continue;
       const epoch = points.reduce((most, point) => Math.max(most, point[1]), at.epochs);
-      this.epochs[this.place.get(trial)] += epoch - at.epochs;
+      this.epochs[index] += epoch - at.epochs;
       further ||= epoch > at.epochs;
       at.epochs = epoch;
     }
-    if (further) this.telling ??= setTimeout(() => this.tellProgress(), PAUSE);
+    if (further && !this.telling) this.telling = setTimeout(() => this.tellProgress(), PAUSE);
   }
 
   tellProgress() {
-    this.telling = null;
+    this.telling = 0;
     this.dispatchEvent(new Event("progress"));
   }
 
   soon() {
-    this.timer ??= setTimeout(() => this.load(), PAUSE);
+    if (!this.timer) this.timer = setTimeout(() => this.load(), PAUSE);
   }
 
   async load() {
-    this.timer = null;
+    this.timer = 0;
     const query = this.cursor ? `?after=${this.cursor}` : "";
     const answer = await fetch(`/api/v1/jobs/${this.job}/trials/columns${query}`).catch(() => null);
     this.failed = !answer?.ok;
@@ -75,6 +147,7 @@ class Store extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
+  /** @param {ColumnsAnswer} body */
   take(body) {
     if (body.whole) this.clear();
     Object.assign(this, {
@@ -88,14 +161,17 @@ class Store extends EventTarget {
       answers: body.answers,
       under_way: body.under_way,
     });
-    const grown = body.number.map((trial) => {
-      if (!this.place.has(trial)) {
-        this.place.set(trial, this.number.length);
-        this.number.push(trial);
-      }
-      return this.place.get(trial);
+    const places = body.number.map((trial) => {
+      const known = this.place.get(trial);
+      if (known !== undefined) return known;
+      this.place.set(trial, this.number.length);
+      return this.number.push(trial) - 1;
     });
-    const put = (into, from) => grown.forEach((index, row) => (into[index] = from[row]));
+    /**
+     * @param {unknown[]} into
+     * @param {unknown[]} from
+     */
+    const put = (into, from) => places.forEach((index, row) => (into[index] = from[row]));
     for (const name of PLAIN) put(this[name], body[name]);
     for (const { name } of body.space) {
       this.values[name] ??= this.blank();
@@ -110,6 +186,7 @@ class Store extends EventTarget {
     this.described = null;
   }
 
+  /** @returns {Values} */
   blank() {
     return Array(this.number.length).fill(null);
   }
@@ -118,21 +195,22 @@ class Store extends EventTarget {
     return this.number.length;
   }
 
-  /** Columns to sort, filter and draw by: {key, label, kind, numeric, log, isSet, values, categories}. */
+  /** The columns to sort, filter and draw by. */
   get columns() {
     this.described ??= new Map(this.describe().map((column) => [column.key, column]));
     return this.described;
   }
 
+  /** @returns {Column[]} */
   describe() {
-    const numeric = (key, label, values, kind = "fact", log = false) => ({
-      key,
-      label,
-      kind,
-      numeric: true,
-      log,
-      values,
-    });
+    /**
+     * @param {string} key
+     * @param {string} label
+     * @param {Values} values
+     * @param {Column["kind"]} kind
+     * @returns {Column}
+     */
+    const numeric = (key, label, values, kind = "fact") => ({ key, label, kind, numeric: true, log: false, values });
     const objective = this.objective.metric;
     return [
       numeric("number", "trial", this.number),
@@ -148,42 +226,72 @@ class Store extends EventTarget {
       numeric(
         "seconds",
         "seconds",
-        this.finished.map((end, index) => (end && this.started[index] ? end - this.started[index] : null)),
+        this.finished.map((end, index) => {
+          const start = this.started[index];
+          return end && start ? end - start : null;
+        }),
       ),
     ];
   }
 
-  parameter({ name, kind, sampling, values }) {
+  /**
+   * @param {Parameter} parameter
+   * @returns {Column}
+   */
+  parameter({ name, kind, sampling, values = [] }) {
+    /** @type {Pick<Column, "key" | "label" | "kind" | "isSet" | "values">} */
     const shared = { key: `h.${name}`, label: name, kind: "hyperparameter", isSet: true, values: this.values[name] };
     return kind === "int" || kind === "float"
       ? { ...shared, numeric: true, log: sampling === "log" }
       : { ...shared, numeric: false, categories: values.map(String) };
   }
 
-  /** What stands in a column for a trial, as text. */
+  /**
+   * Return the value of a trial in a column as text.
+   * @param {Column} column
+   * @param {number} index
+   */
   text(column, index) {
     const value = column.values[index];
     if (value === null || value === undefined) return column.kind === "hyperparameter" ? "inactive" : "–";
-    if (!column.numeric) return column.categories[value];
+    if (column.categories) return column.categories[value];
     return column.isSet ? setting(value) : number(value);
   }
 
-  /** The same, with the spread over executions beside a score. */
+  /**
+   * Return the same, with the spread over executions beside a score.
+   * @param {Column} column
+   * @param {number} index
+   */
   told(column, index) {
     const text = this.text(column, index);
     return column.key === "score" && this.std[index] && text !== "–" ? `${text} ± ${number(this.std[index])}` : text;
   }
 
-  /** The key of the column that holds a metric. */
+  /**
+   * Return the key of the column that holds a metric.
+   * @param {string} metric
+   */
   keyOf(metric) {
     return metric === this.objective.metric ? "score" : `m.${metric}`;
   }
 
+  /** @param {Column["kind"]} kind */
   of(kind) {
     return [...this.columns.values()].filter((column) => column.kind === kind);
   }
 
-  /** Trials that have a score, in the order in which they were made. */
+  /**
+   * Return the column with a key, which must exist.
+   * @param {string} key
+   */
+  column(key) {
+    const column = this.columns.get(key);
+    if (!column) throw new RangeError(`no column ${key}`);
+    return column;
+  }
+
+  /** Return the indices of trials with a score, in the order in which they were made. */
   scored() {
     if (this.scoredAt !== this.version) {
       this.scoredAt = this.version;
@@ -195,25 +303,31 @@ class Store extends EventTarget {
     return this.withScore;
   }
 
-  /** Trials with a score and a finite number in a column, best first. */
+  /**
+   * Return the indices of trials with a score and a finite number in a column, best first.
+   * @param {Column} column
+   * @param {Direction} direction
+   */
   ranked(column, direction) {
-    if (this.ranks?.version !== this.version) this.ranks = { version: this.version, lists: new Map() };
+    if (this.ranks.version !== this.version) this.ranks = { version: this.version, lists: new Map() };
     const { lists } = this.ranks;
     const key = `${direction} ${column.key}`;
-    if (!lists.has(key)) {
-      const sign = direction === "max" ? -1 : 1;
-      const { values } = column;
-      lists.set(
-        key,
-        this.scored()
-          .filter((index) => Number.isFinite(values[index]))
-          .sort((a, b) => sign * (values[a] - values[b])),
-      );
-    }
-    return lists.get(key);
+    const known = lists.get(key);
+    if (known) return known;
+    const sign = direction === "max" ? -1 : 1;
+    const values = numbersOf(column);
+    const ranked = this.scored()
+      .filter((index) => Number.isFinite(values[index]))
+      .sort((a, b) => sign * (values[a] - values[b]));
+    lists.set(key, ranked);
+    return ranked;
   }
 
-  /** The least and the greatest number of a column. */
+  /**
+   * Return the least and the greatest number of a column.
+   * @param {Column} column
+   * @returns {Range}
+   */
   extent(column) {
     if (!column.span) {
       let [low, high] = [Infinity, -Infinity];
@@ -227,13 +341,28 @@ class Store extends EventTarget {
     return column.span;
   }
 
+  /**
+   * Return whether score `a` is better than `b`.
+   * @param {number} a
+   * @param {number} b
+   */
   better(a, b) {
     return this.objective.direction === "max" ? a > b : a < b;
   }
 
-  /** The sentence that tells a trial to somebody who cannot see its dot. */
+  /**
+   * Return a trial and its values in some columns as a sentence, for people who cannot see its dot.
+   * @param {number} index
+   * @param {Column[]} columns
+   */
   tell(index, columns = []) {
     const facts = columns.map((column) => `${column.label} ${this.text(column, index)}`);
     return [`Trial ${this.number[index]}`, ...facts].join(", ");
   }
 }
+
+/**
+ * Return the values of a column as numbers, for trials that are known to have one.
+ * @param {Column} column
+ */
+export const numbersOf = (column) => /** @type {number[]} */ (column.values);

@@ -1,5 +1,9 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
 
+/** @import { Column, Reached } from "./types.js" */
+/** @import { Store } from "./store.js" */
+/** @import { View, What } from "./view.js" */
+import { closest, findAll } from "../elements.js";
 import { relative } from "../time.js";
 import { Bar } from "./bar.js";
 import { badge, el, empty, icon, say } from "./dom.js";
@@ -11,62 +15,104 @@ const EACH = 25;
 const ALL = [0, EACH];
 
 class Trials extends HTMLElement {
+  job = 0;
+  frame = 0;
+  painting = 0;
+  rest = 0;
+  page = 1;
+  best = -1;
+  /** The version of the store that `best` was found in. */
+  bestAt = -1;
+  headKey = "";
+  lineKey = "";
+  /** The sort that the headings show; null before the first. @type {string | null} */
+  sorted = null;
+  /** What is to be drawn in the next frame. @type {What | null} */
+  due = null;
+  /** Between which rows the window lies. */
+  sight = ALL;
+  /** @type {Column[]} */
+  columns = [];
+  /** @type {Line[]} */
+  lines = [];
+  head = el("thead");
+  body = el("tbody");
+  range = el("span", { class: "ty-num" });
+  /** @type {HTMLButtonElement[]} */
+  turns = [];
+  /** @type {View} */
+  view;
+  /** @type {Filters} */
+  filters;
+  /** @type {Bar} */
+  bar;
+  /** @type {HTMLElement} */
+  table;
+  /** @type {HTMLElement} */
+  foot;
+
   connectedCallback() {
     if (this.view) return; // only moved
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
     this.filters = new Filters(this.view);
     this.bar = new Bar(this.view, this.getAttribute("ensemble"));
-    this.head = el("thead");
-    this.body = el("tbody", { click: (event) => this.clicked(event) });
+    this.body.addEventListener("click", (event) => this.clicked(event));
     this.table = el(
       "div",
       { class: "table-responsive" },
       el("table", { class: "table ty-trials", "data-rows": true }, this.head, this.body),
     );
     this.foot = this.makeFoot();
-    this.addEventListener("ty:edge", (event) => this.turn(event.detail));
-    this.sight = ALL;
-    this.view.addEventListener("change", (event) => this.changed(event.what));
+    this.addEventListener("ty:edge", (event) => this.turn(/** @type {CustomEvent<number>} */ (event).detail));
+    this.view.onChange((what) => this.changed(what));
     this.draw("all");
   }
 
-  /** A turned page stands at once for whoever asked for it; all else is drawn with the charts, once a frame. */
+  /**
+   * Draw a turned page at once, and all else with the charts, once a frame.
+   * @param {What} what
+   */
   changed(what) {
     if (what === "axes" || what === "chart") return;
     if (this.view.compared.length) import("./compare.js"); // most visits compare nothing
     if (what === "compare") return;
     cancelAnimationFrame(this.frame);
-    this.due = !this.due || this.due === what ? what : "all";
-    this.sight = what === "page" ? ALL : this.rowsInSight(); // while the page is as it was laid out
-    if (what === "page") this.draw(this.due);
-    else this.frame = requestAnimationFrame(() => this.draw(this.due));
+    const due = !this.due || this.due === what ? what : "all";
+    this.due = due;
+    this.sight = what === "page" ? ALL : this.rowsInSight(); // before anything changes the layout
+    if (what === "page") this.draw(due);
+    else this.frame = requestAnimationFrame(() => this.draw(due));
   }
 
-  /** Between which rows the window lies: [first, after the last]. */
+  /** Return between which rows the window lies: [first, after the last]. */
   rowsInSight() {
     const { top, height } = this.body.getBoundingClientRect();
     const each = height / this.body.children.length;
     return each ? [Math.floor(-top / each), Math.ceil((innerHeight - top) / each)] : ALL;
   }
 
+  /** @param {What} what */
   draw(what) {
     this.due = null;
     const { store } = this.view;
-    if (!store.ready)
-      return this.replaceChildren(
+    if (!store.ready) {
+      this.replaceChildren(
         store.failed
           ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x")
           : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"),
       );
-    if (!store.size)
-      return this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
+      return;
+    }
+    if (!store.size) {
+      this.replaceChildren(empty("No trials yet", "The first ones appear as soon as a worker has a free slot."));
+      return;
+    }
     if (!this.table.isConnected) this.replaceChildren(this.filters.element, this.bar.element, this.table, this.foot);
     if (what === "pick") this.markPicked();
     else this.fill();
     this.filters.draw(this.view.rows().length);
     this.bar.draw();
-    return undefined;
   }
 
   fill() {
@@ -78,15 +124,15 @@ class Trials extends HTMLElement {
     const from = (page - 1) * EACH;
     this.columns = view.tableColumns;
     if (this.bestAt !== store.version) [this.bestAt, this.best] = [store.version, bestOf(store)];
-    const here = this.body.querySelector(".ty-here")?.dataset.trial;
+    const here = findAll(this.body, ".ty-here", HTMLElement)[0]?.dataset.trial;
     this.drawHead();
-    this.drawRows(rows.slice(from, from + EACH), () =>
-      this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here"),
-    );
+    this.drawRows(rows.slice(from, from + EACH), () => {
+      this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here");
+    });
     this.drawFoot(rows.length, from, page, pages);
   }
 
-  /** Headings are made once a set of columns; a sort only moves its arrow, and the focus stays where it is. */
+  /** Make the headings once for a set of columns; a sort only moves its arrow, so that the focus stays. */
   drawHead() {
     const { sort } = this.view;
     const columns = this.columns.map((column) => column.key).join();
@@ -105,15 +151,21 @@ class Trials extends HTMLElement {
     }
     if (this.sorted === sort) return;
     this.sorted = sort;
-    for (const button of this.head.querySelectorAll("[data-key]")) {
-      const way = { [button.dataset.key]: "ascending", [`-${button.dataset.key}`]: "descending" }[sort];
-      if (way) button.parentElement.setAttribute("aria-sort", way);
-      else button.parentElement.removeAttribute("aria-sort");
+    for (const button of findAll(this.head, "[data-key]", HTMLElement)) {
+      const { key } = button.dataset;
+      const way = sort === key ? "ascending" : sort === `-${key}` ? "descending" : null;
+      if (way) button.parentElement?.setAttribute("aria-sort", way);
+      else button.parentElement?.removeAttribute("aria-sort");
       button.querySelector("svg")?.remove();
       if (way) button.append(icon(`sort-${way}`));
     }
   }
 
+  /**
+   * @param {string} key
+   * @param {string} label
+   * @param {boolean} right
+   */
   heading(key, label, right) {
     return el(
       "th",
@@ -122,7 +174,11 @@ class Trials extends HTMLElement {
     );
   }
 
-  /** Rows are filled anew, not made anew: styling a fresh one costs five times as much. Those out of sight follow. */
+  /**
+   * Fill the rows; new ones would cost five times as much to style. Those out of sight follow later.
+   * @param {Uint32Array} indices
+   * @param {() => void} then
+   */
   drawRows(indices, then) {
     if (this.lineKey !== this.headKey) {
       this.lineKey = this.headKey;
@@ -131,12 +187,12 @@ class Trials extends HTMLElement {
     while (this.lines.length < indices.length) this.lines.push(new Line(this));
     const lines = this.lines.slice(0, indices.length);
     const [from, to] = this.sight;
+    /** @type {(() => void)[]} */
     const late = [];
-    lines.forEach((line, at) =>
-      line.row.isConnected && (at < from || at >= to)
-        ? late.push(() => line.show(indices[at]))
-        : line.show(indices[at]),
-    );
+    lines.forEach((line, at) => {
+      if (line.row.isConnected && (at < from || at >= to)) late.push(() => line.show(indices[at]));
+      else line.show(indices[at]);
+    });
     const wanted = lines.map((line) => line.row);
     if (!wanted.length)
       wanted.push(
@@ -152,41 +208,47 @@ class Trials extends HTMLElement {
     this.afterwards(late.length ? [...late, then] : []);
   }
 
-  /** Do these once the frame that is being made is painted, unless rows are drawn again before. */
+  /**
+   * Do these after the current frame is painted, unless rows are drawn again before.
+   * @param {(() => void)[]} steps
+   */
   afterwards(steps) {
     clearTimeout(this.rest);
     cancelAnimationFrame(this.painting);
-    if (steps.length)
-      this.painting = requestAnimationFrame(() => (this.rest = setTimeout(() => steps.forEach((step) => step()))));
+    if (!steps.length) return;
+    this.painting = requestAnimationFrame(() => {
+      this.rest = setTimeout(() => {
+        for (const step of steps) step();
+      });
+    });
   }
 
   markPicked() {
-    for (const row of this.body.children) {
+    for (const { row, box } of this.lines) {
       const picked = this.view.picked.has(Number(row.dataset.trial));
       row.classList.toggle("ty-picked", picked);
-      const box = row.querySelector("input");
-      if (box) box.checked = picked;
+      box.checked = picked;
     }
   }
 
+  /** @param {MouseEvent} event */
   clicked(event) {
-    const box = event.target.closest("input[type=checkbox]");
-    if (box) this.view.pick(Number(box.closest("tr").dataset.trial));
+    const row = closest(event, "input[type=checkbox]")?.closest("tr");
+    if (row) this.view.pick(Number(row.dataset.trial));
   }
 
-  /** The pager stays as it is made: taking away a button in focus would cost a layout, and the focus. */
+  /** Make the pager, once: removing a button would cost a layout, and the focus if it is on the button. */
   makeFoot() {
     const csv = `/api/v1/jobs/${this.job}`;
-    const turn = (step, label, name) =>
+    const turn = (/** @type {number} */ step, /** @type {string} */ label, /** @type {string} */ name) =>
       el(
         "button",
         { type: "button", class: "btn btn-sm", click: () => this.view.turnTo(this.page + step) },
         icon(name),
         label,
       );
-    this.range = el("span", { class: "ty-num" });
     this.turns = [turn(-1, "Previous", "chevron-left"), turn(1, "Next", "chevron-right")];
-    const download = (name, label) =>
+    const download = (/** @type {string} */ name, /** @type {string} */ label) =>
       el("a", { class: "btn btn-sm", href: `${csv}/${name}.csv`, download: true }, icon("download"), label);
     return el(
       "div",
@@ -198,6 +260,12 @@ class Trials extends HTMLElement {
     );
   }
 
+  /**
+   * @param {number} count
+   * @param {number} from
+   * @param {number} page
+   * @param {number} pages
+   */
   drawFoot(count, from, page, pages) {
     this.page = page;
     say(
@@ -210,20 +278,28 @@ class Trials extends HTMLElement {
     });
   }
 
-  /** j at the last row and k at the first turn the page. */
+  /**
+   * Turn the page, by j at the last row and k at the first.
+   * @param {number} step
+   */
   turn(step) {
     const pages = Math.ceil(this.view.rows().length / EACH);
     const to = this.view.page + step;
     if (to < 1 || to > pages) return;
     this.view.turnTo(to);
     const row = step > 0 ? this.body.firstElementChild : this.body.lastElementChild;
-    row.classList.add("ty-here");
-    row.scrollIntoView({ block: "nearest" });
+    row?.classList.add("ty-here");
+    row?.scrollIntoView({ block: "nearest" });
   }
 }
 
-/** A row of the table, with a cell a column. */
+/** A row of the table, with a cell for each column. */
 class Line {
+  /** What the marks and the state were drawn from. */
+  marked = "";
+  stated = "";
+
+  /** @param {Trials} table */
   constructor(table) {
     this.table = table;
     this.box = el("input", { type: "checkbox", class: "form-check-input" });
@@ -243,11 +319,12 @@ class Line {
     this.row = el("tr", {}, el("td", {}, this.box), this.cells, this.done, this.took, el("td", {}, this.time));
   }
 
+  /** @param {number} index */
   show(index) {
     const { table, row } = this;
     const { store, picked } = table.view;
     const trial = store.number[index];
-    row.dataset.trial = trial;
+    row.dataset.trial = String(trial);
     row.className = [index === table.best ? "ty-best" : "", picked.has(trial) ? "ty-picked" : ""].join(" ").trim();
     this.box.checked = picked.has(trial);
     this.box.setAttribute("aria-label", `Pick trial ${trial}`);
@@ -259,15 +336,18 @@ class Line {
       [`answered by ${store.answers[trial]}`]: store.answers[trial],
     });
     this.tellState(store, index, trial);
-    table.columns.forEach(
-      (column, at) =>
-        column.key === "number" || column.key === "state" || say(this.cells[at], store.told(column, index)),
-    );
+    table.columns.forEach((column, at) => {
+      if (column.key !== "number" && column.key !== "state") say(this.cells[at], store.told(column, index));
+    });
     say(this.done, doneOf(store, index, trial));
-    say(this.took, duration(store.columns.get("seconds").values[index]));
+    say(this.took, duration(store.column("seconds").values[index]));
     this.tellTime(store.finished[index]);
   }
 
+  /**
+   * @param {boolean} best
+   * @param {Record<string, unknown>} tags
+   */
   mark(best, tags) {
     const shown = Object.keys(tags).filter((tag) => tags[tag]);
     const key = `${best} ${shown}`;
@@ -279,12 +359,15 @@ class Line {
     this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 
+  /**
+   * @param {Store} store
+   * @param {number} index
+   * @param {number} trial
+   */
   tellState(store, index, trial) {
-    const [state, why, restarts] = [
-      store.states[store.state[index]],
-      store.waiting[trial] ?? "",
-      store.restarts[index],
-    ];
+    const state = store.states[store.state[index]];
+    const why = store.waiting[trial] ?? "";
+    const restarts = store.restarts[index];
     const key = `${state} ${restarts} ${why}`;
     if (this.stated === key) return;
     this.stated = key;
@@ -294,6 +377,7 @@ class Line {
     this.state.replaceChildren(badge(state, why), more);
   }
 
+  /** @param {number | null} seconds */
   tellTime(seconds) {
     const moment = seconds ? new Date(seconds * 1000).toISOString() : "";
     this.time.toggleAttribute("data-relative", Boolean(seconds));
@@ -303,30 +387,38 @@ class Line {
   }
 }
 
-/** How many executions are done, and how far those are that run. */
+/**
+ * Return how many executions are done, and which epoch the running ones have reached.
+ * @param {Store} store
+ * @param {number} index
+ * @param {number} trial
+ */
 function doneOf(store, index, trial) {
   const running = Object.values(store.under_way[trial] ?? {});
   const done = running.length && !store.executions[index] ? "" : `${store.executions[index]} done`;
   return [done, reached(running)].filter(Boolean).join(", ");
 }
 
+/** @param {Reached[]} running */
 function reached(running) {
   if (!running.length) return "";
   const epochs = running.map((each) => each.epochs).sort((a, b) => a - b);
-  const [least, most] = [epochs[0], epochs.at(-1)];
+  const [least, most] = [epochs[0], epochs[epochs.length - 1]];
   const of = running[0].of ? ` of ${grouped(running[0].of)}` : "";
   const many = running.length > 1 ? `${running.length} at ` : "";
   return many + (least === most ? `epoch ${grouped(most)}${of}` : `epochs ${grouped(least)} to ${grouped(most)}${of}`);
 }
 
+/** @param {Column} column */
 const isRight = (column) => column.numeric && column.key !== "number";
 
+/** @param {Store} store */
 function bestOf(store) {
+  const score = /** @type {number[]} */ (store.score);
   let best = -1;
   const completed = store.states.indexOf("completed");
   for (const index of store.scored()) {
-    if (store.state[index] === completed && (best < 0 || store.better(store.score[index], store.score[best])))
-      best = index;
+    if (store.state[index] === completed && (best < 0 || store.better(score[index], score[best]))) best = index;
   }
   return best;
 }

@@ -1,15 +1,50 @@
-// What is looked at: filters, sort, columns, picked and compared trials, chart and axes. All of it stands in
-// the address, and the table and every chart share it.
-import { storeOf } from "./store.js";
+// The choices of the person who looks at a search: filters, sort, columns, picked and compared trials, chart and
+// axes. All of them are part of the address, and the table and every chart share them.
 
+/** @import { Column, Condition } from "./types.js" */
+/** @import { Store } from "./store.js" */
+import { numbersOf, storeOf } from "./store.js";
+
+/** @typedef {"filter" | "sort" | "page" | "columns" | "pick" | "compare" | "chart" | "axes" | "data" | "progress" | "all"} What */
+
+/** @type {Map<number, View>} */
 const views = new Map();
 
+/**
+ * Return the one view of a job on this page.
+ * @param {number} job
+ */
 export function viewOf(job) {
-  if (!views.has(job)) views.set(job, new View(storeOf(job)));
-  return views.get(job);
+  const view = views.get(job) ?? new View(storeOf(job));
+  views.set(job, view);
+  return view;
 }
 
-class View extends EventTarget {
+export class View extends EventTarget {
+  /** @type {Map<string, Condition>} */
+  where = new Map();
+  sort = "number";
+  page = 1;
+  /** @type {Set<number>} */
+  picked = new Set();
+  /** @type {number[]} */
+  compared = [];
+  onlyDiffering = false;
+  /** @type {Set<string> | null} null: all */
+  shown = null;
+  /** @type {string | null} */
+  chart = null;
+  asTable = false;
+  /** @type {Map<string, string>} */
+  axes = new Map();
+  /** @type {Uint8Array | null} */
+  masked = null;
+  /** @type {Uint32Array | null} */
+  known = null;
+  /** @type {{ sort: string, version: number, indices: Uint32Array } | null} */
+  ordered = null;
+
+  /** @param {Store} store */
   constructor(store) {
     super();
     this.store = store;
@@ -30,7 +65,8 @@ class View extends EventTarget {
     this.picked = new Set(numbers(query.get("pick")));
     this.compared = numbers(query.get("compare"));
     this.onlyDiffering = query.get("only") === "differing";
-    this.shown = query.has("cols") ? new Set(query.get("cols").split(",").filter(Boolean).map(word)) : null; // null: all
+    const columns = query.get("cols");
+    this.shown = columns === null ? null : new Set(columns.split(",").filter(Boolean).map(word));
     this.chart = query.get("chart");
     this.asTable = query.get("as") === "table";
     this.axes = new Map(
@@ -40,7 +76,8 @@ class View extends EventTarget {
 
   write(push = false) {
     const query = new URLSearchParams(location.search);
-    const set = (name, value) => (value ? query.set(name, value) : query.delete(name));
+    const set = (/** @type {string} */ name, /** @type {string | null} */ value) =>
+      value ? query.set(name, value) : query.delete(name);
     set("where", unparse(this.where));
     set("sort", this.sort === "number" ? "" : this.sort);
     set("page", this.page > 1 ? String(this.page) : "");
@@ -57,13 +94,28 @@ class View extends EventTarget {
     history[push ? "pushState" : "replaceState"](null, "", text ? `?${text}` : location.pathname);
   }
 
-  /** `what` changed: "filter", "sort", "page", "columns", "pick", "compare", "chart", "axes", "data", "progress" or "all". */
+  /**
+   * Call the listener with what has changed, after every change.
+   * @param {(what: What) => void} listener
+   * @returns {() => void} ends this
+   */
+  onChange(listener) {
+    const heard = (/** @type {Event} */ event) => listener(/** @type {CustomEvent<What>} */ (event).detail);
+    this.addEventListener("change", heard);
+    return () => this.removeEventListener("change", heard);
+  }
+
+  /** @param {What} what */
   tell(what) {
     if (["filter", "data", "all"].includes(what)) this.masked = null;
     if (["filter", "sort", "data", "all"].includes(what)) this.known = null;
-    this.dispatchEvent(Object.assign(new Event("change"), { what }));
+    this.dispatchEvent(new CustomEvent("change", { detail: what }));
   }
 
+  /**
+   * @param {string} key
+   * @param {Condition | null} condition
+   */
   filter(key, condition) {
     if (condition) this.where.set(key, condition);
     else this.where.delete(key);
@@ -79,6 +131,7 @@ class View extends EventTarget {
     this.tell("filter");
   }
 
+  /** @param {string} key */
   sortBy(key) {
     this.sort = this.sort === key ? `-${key}` : key;
     this.page = 1;
@@ -86,12 +139,14 @@ class View extends EventTarget {
     this.tell("sort");
   }
 
+  /** @param {number} page */
   turnTo(page) {
     this.page = page;
     this.write();
     this.tell("page");
   }
 
+  /** @param {number} number */
   pick(number) {
     if (!this.picked.delete(number)) this.picked.add(number);
     this.write();
@@ -104,26 +159,34 @@ class View extends EventTarget {
     this.tell("pick");
   }
 
-  /** Show these columns only; null for all. */
+  /**
+   * Show these columns only; null for all.
+   * @param {Set<string> | null} keys
+   */
   showColumns(keys) {
     this.shown = keys;
     this.write();
     this.tell("columns");
   }
 
-  /** Put these trials side by side; none ends it. */
+  /**
+   * Compare these trials side by side; an empty list ends the comparison.
+   * @param {number[]} trials
+   */
   compare(trials) {
     this.compared = trials;
     this.write(true);
     this.tell("compare");
   }
 
+  /** @param {boolean} on */
   compareOnlyDiffering(on) {
     this.onlyDiffering = on;
     this.write();
     this.tell("compare");
   }
 
+  /** @param {string} chart */
   show(chart) {
     this.chart = chart;
     this.axes.clear();
@@ -131,12 +194,17 @@ class View extends EventTarget {
     this.tell("chart");
   }
 
+  /**
+   * @param {string} name
+   * @param {string} value
+   */
   setAxis(name, value) {
     this.axes.set(name, value);
     this.write();
     this.tell("axes");
   }
 
+  /** @param {boolean} on */
   readAsTable(on) {
     this.asTable = on;
     this.write();
@@ -144,14 +212,14 @@ class View extends EventTarget {
   }
 
   /** The columns of the table that may be shown: the number and the state always are. */
+  /** @returns {Column[]} */
   get choosable() {
     return [...this.store.columns.values()].filter(({ key }) => !["number", "state", "seconds", "std"].includes(key));
   }
 
   get tableColumns() {
-    const { columns } = this.store;
     const chosen = this.choosable.filter(({ key }) => !this.shown || this.shown.has(key));
-    return [columns.get("number"), columns.get("state"), ...chosen];
+    return [this.store.column("number"), this.store.column("state"), ...chosen];
   }
 
   /** Which trials fit all filters: a byte each, 1 for those that do. A trial without a value fits none. */
@@ -163,7 +231,7 @@ class View extends EventTarget {
   /** One test for all filters. */
   get fits() {
     const { mask } = this;
-    return (index) => mask[index] === 1;
+    return (/** @type {number} */ index) => mask[index] === 1;
   }
 
   sieve() {
@@ -171,9 +239,9 @@ class View extends EventTarget {
     for (const [key, condition] of this.where) {
       const column = this.store.columns.get(key);
       if (!column) continue;
-      const { values } = column;
+      const values = numbersOf(column);
       const wanted = condition.one && new Set(condition.one.map((word) => column.categories?.indexOf(word) ?? -1));
-      const { low, high } = condition;
+      const { low = -Infinity, high = Infinity } = condition;
       for (let index = 0; index < mask.length; index++) {
         const value = values[index];
         const fits = wanted ? wanted.has(value) : Number.isFinite(value) && value >= low && value <= high;
@@ -183,21 +251,19 @@ class View extends EventTarget {
     return mask;
   }
 
-  /** Indices of the trials that fit, in the order of the sort. */
+  /** Return the indices of the trials that fit, in the order of the sort. */
   rows() {
-    if (!this.known) {
-      const { mask } = this;
-      this.known = this.order().filter((index) => mask[index] === 1);
-    }
+    const { mask } = this;
+    this.known ??= this.order().filter((index) => mask[index] === 1);
     return this.known;
   }
 
-  /** Indices of all trials as sorted; what has no value stands last, whichever way round. */
+  /** Return the indices of all trials, sorted; trials without a value come last in both directions. */
   order() {
     const { store, sort } = this;
     if (this.ordered?.sort === sort && this.ordered.version === store.version) return this.ordered.indices;
     const down = sort.startsWith("-");
-    const column = store.columns.get(down ? sort.slice(1) : sort) ?? store.columns.get("number");
+    const column = store.columns.get(down ? sort.slice(1) : sort) ?? store.column("number");
     const last = down ? -Infinity : Infinity;
     const values = Float64Array.from(column.values, (value) => value ?? last);
     const sign = down ? -1 : 1;
@@ -209,7 +275,10 @@ class View extends EventTarget {
   }
 }
 
-/** `1,5,9` → each number once. */
+/**
+ * `1,5,9` → each number once.
+ * @param {string | null} text
+ */
 function numbers(text) {
   return [
     ...new Set(
@@ -221,8 +290,12 @@ function numbers(text) {
   ];
 }
 
-/** `h.units=16..64;state=completed|failed` → conditions by column. */
+/**
+ * `h.units=16..64;state=completed|failed` → conditions by column.
+ * @param {string} text
+ */
 function parse(text) {
+  /** @type {Map<string, Condition>} */
   const found = new Map();
   for (const part of text.split(";").filter(Boolean)) {
     const [name, value = ""] = part.split("=");
@@ -237,19 +310,22 @@ function parse(text) {
   return found;
 }
 
+/** @param {string} text */
 function word(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // cut off by hand: it fits no column
+    return text; // not encoded: it matches no column
   }
 }
 
+/** @param {Map<string, Condition>} where */
 function unparse(where) {
-  const end = (value) => (Number.isFinite(value) ? String(value) : "");
+  const end = (/** @type {number | undefined} */ value) => (Number.isFinite(value) ? String(value) : "");
   return [...where]
     .map(([key, { one, low, high }]) => `${code(key)}=${one ? one.map(code).join("|") : `${end(low)}..${end(high)}`}`)
     .join(";");
 }
 
+/** @param {string} text */
 const code = (text) => encodeURIComponent(text).replaceAll(".", text.includes("..") ? "%2E" : ".");

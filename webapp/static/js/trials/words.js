@@ -1,9 +1,13 @@
-// Numbers as people read them; says the same as `words` on the server.
+// Formats numbers for people, in the words of `words` on the server.
 const NONE = "–";
 
+/**
+ * Return a measured value with four significant digits.
+ * @param {number | null | undefined} value
+ * @param {number} digits
+ */
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE;
-  if (typeof value !== "number") return String(value);
   if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? String(value) : value.toExponential(digits - 1);
   const size = Math.abs(value);
   if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1);
@@ -12,16 +16,23 @@ export function number(value, digits = 4) {
     : value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), digits));
 }
 
-/** A value that was chosen, not measured: as many digits as tell 0.0001 from 0.00013, and no zeros at the end. */
+/**
+ * Return a value that was chosen, not measured: with significant digits, without zeros at the end.
+ * @param {number} value
+ * @param {number} digits
+ */
 export const setting = (value, digits = 4) =>
   Number.isFinite(value) && !Number.isInteger(value) ? String(Number(value.toPrecision(digits))) : number(value);
 
 const GROUPS = new Intl.NumberFormat("en"); // made once: `toLocaleString` makes one a call
 
+/** @param {number} value */
 export const grouped = (value) => GROUPS.format(value).replaceAll(",", "\u202f");
 
+/** @param {number} count */
 export const trials = (count) => `${grouped(count)} trial${count === 1 ? "" : "s"}`;
 
+/** @type {[number, string][]} */
 const STEPS = [
   [86400, "d"],
   [3600, "h"],
@@ -29,6 +40,7 @@ const STEPS = [
   [1, "s"],
 ];
 
+/** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   const at = STEPS.findIndex(([size]) => seconds >= size);
@@ -38,5 +50,8 @@ export function duration(seconds) {
   return `${Math.floor(seconds / size)} ${unit}${rest && STEPS[at + 1] ? ` ${rest} ${STEPS[at + 1][1]}` : ""}`;
 }
 
-/** Clock time in UTC, as the rest of the page shows it on hover. */
+/**
+ * Return the time in UTC, as the rest of the page shows it on hover.
+ * @param {number} seconds
+ */
 export const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");

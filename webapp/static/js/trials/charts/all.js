@@ -1,4 +1,5 @@
 // Every chart of a search, in the order in which they are offered.
+/** @import { Chart } from "../types.js" */
 import { contour } from "./contour.js";
 import { curves } from "./curves.js";
 import { heat } from "./heat.js";
@@ -9,4 +10,5 @@ import { pareto } from "./pareto.js";
 import { rank, slice } from "./points.js";
 import { timeline } from "./timeline.js";
 
+/** @type {Chart[]} */
 export const CHARTS = [history, parallel, importance, slice, contour, heat, rank, pareto, timeline, curves];

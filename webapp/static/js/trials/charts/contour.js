@@ -1,8 +1,12 @@
-// A metric over two hyperparameters, smoothed between trials: bands of colour with the trials on top.
+// A metric over two hyperparameters, interpolated between trials: bands of colour with the trials on top.
 
 import { el } from "../dom.js";
 import { tip } from "../echart.js";
 import { axis, legend, middle, thin, towards } from "../look.js";
+/** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
+/** @import { ScatterSeriesOption } from "echarts" */
+/** @import { Extent } from "./heat.js" */
+import { numbersOf } from "../store.js";
 import { grouped, number } from "../words.js";
 import { extent } from "./heat.js";
 import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
@@ -13,6 +17,7 @@ const MOST_KNOTS = 256;
 const BANDS = 9;
 const DOTS = 200;
 
+/** @type {Chart} */
 export const contour = {
   id: "contour",
   title: "Contour",
@@ -20,7 +25,7 @@ export const contour = {
   missing: needsHyperparameters(2, 5),
   draw(scene) {
     const { store, axes, colours, narrow, view } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
     const { found, all } = drawn(scene, [x, y, metric]);
     const [across, up] = [extent(x, found), extent(y, found)];
     const direction = directionOf(scene, metric.key);
@@ -32,11 +37,13 @@ export const contour = {
     const columns = [x, y, metric];
     const ranked = [...new Set([...dots, best])].sort((a, b) => store.number[a] - store.number[b]);
     const [others, bests] = apart(ranked, (index) => index === best);
-    const isPicked = (index) => view.picked.has(store.number[index]);
+    const [xs, ys, values] = columns.map(numbersOf);
+    const isPicked = (/** @type {number} */ index) => view.picked.has(store.number[index]);
     const lists = [[], ...apart(others, isPicked), bests];
-    const dot = (index) => [x.values[index], y.values[index], metric.values[index]];
+    const dot = (/** @type {number} */ index) => [xs[index], ys[index], values[index]];
     const plain = { color: colours.surface, borderColor: colours.ink, borderWidth: 1 };
     const ringed = { color: colours.surface, borderColor: colours.second, borderWidth: 2.5 };
+    /** @type {ScatterSeriesOption} */
     const scatter = {
       type: "scatter",
       progressive: 0,
@@ -68,9 +75,10 @@ export const contour = {
             data: [[first(x, across), first(y, up), range[0]]],
             encode: { x: 0, y: 1 },
             renderItem: (_, api) => {
-              const half = api.size([1, 1]).map((width, dim) => ([x, y][dim].numeric ? 0 : width / 2)); // of a category
-              const [left, bottom] = api.coord([first(x, across), first(y, up)]);
-              const [right, top] = api.coord([last(x, across), last(y, up)]);
+              const steps = [api.size?.([1, 1]) ?? 0].flat();
+              const half = steps.map((width, dim) => ([x, y][dim].numeric ? 0 : width / 2)); // of a category
+              const [left, bottom] = api.coord?.([first(x, across), first(y, up)]) ?? [];
+              const [right, top] = api.coord?.([last(x, across), last(y, up)]) ?? [];
               return {
                 type: "image",
                 style: {
@@ -98,30 +106,60 @@ export const contour = {
   },
 };
 
+/**
+ * @param {Look} colours
+ * @param {Extent} extent
+ * @param {Column} column
+ */
 const edges = ({ quiet }, { low, high, from }, column) =>
   column.numeric
     ? {
         min: from(low),
         max: from(high),
-        axisLabel: { color: quiet, fontSize: 11, formatter: (value) => number(value, 3), hideOverlap: true },
+        axisLabel: {
+          color: quiet,
+          fontSize: 11,
+          formatter: (/** @type {number} */ value) => number(value, 3),
+          hideOverlap: true,
+        },
       }
     : {};
+/**
+ * @param {Column} column
+ * @param {Extent} extent
+ */
 const first = (column, { low, from }) => (column.numeric ? from(low) : 0);
-const last = (column, { high, from }) => (column.numeric ? from(high) : column.categories.length - 1);
+/**
+ * @param {Column} column
+ * @param {Extent} extent
+ */
+const last = (column, { high, from }) => (column.numeric ? from(high) : (column.categories ?? []).length - 1);
 
-function bestOf(found, { values }, direction) {
-  const better = direction === "max" ? (a, b) => a > b : (a, b) => a < b;
+/**
+ * @param {number[]} found
+ * @param {Column} column
+ * @param {Direction} direction
+ */
+function bestOf(found, column, direction) {
+  const values = numbersOf(column);
+  const sign = direction === "max" ? 1 : -1;
   let best = found[0];
-  for (const index of found) if (better(values[index], values[best])) best = index;
+  for (const index of found) if (sign * (values[index] - values[best]) > 0) best = index;
   return best;
 }
 
-/** The surface as one picture, in bands: where one colour meets the next runs a contour line. */
+/**
+ * Return the surface as one picture, in bands: the edges between colours are the contour lines.
+ * @param {Float64Array} surface
+ * @param {Range} range
+ * @param {string[]} ramp
+ */
 function painted(surface, [low, high], ramp) {
   const colours = Array.from({ length: BANDS }, (_, step) => mixed(ramp, step / (BANDS - 1)));
   const bands = new Uint32Array(Uint8Array.from(colours.flat()).buffer); // a pixel each
   const canvas = el("canvas", { width: SHARP, height: SHARP });
   const context = canvas.getContext("2d");
+  if (!context) throw new TypeError("the browser draws no canvas");
   const image = context.createImageData(SHARP, SHARP);
   const pixels = new Uint32Array(image.data.buffer);
   for (let line = 0; line < SHARP; line++) {
@@ -136,9 +174,15 @@ function painted(surface, [low, high], ramp) {
   return canvas;
 }
 
+/** @param {number} at */
 const within = (at) => Math.min(Math.max(at, 0), FINE - 1);
 
-/** The surface between its points. */
+/**
+ * Interpolate the surface between its points.
+ * @param {Float64Array} surface
+ * @param {number} u
+ * @param {number} v
+ */
 function between(surface, u, v) {
   const [column, row] = [Math.min(Math.floor(u), FINE - 2), Math.min(Math.floor(v), FINE - 2)];
   const [du, dv] = [u - column, v - row];
@@ -149,11 +193,16 @@ function between(surface, u, v) {
   );
 }
 
-/** A colour of the scale as red, green, blue and opacity. */
+/**
+ * Return a colour of the scale as red, green, blue and opacity.
+ * @param {string[]} ramp
+ * @param {number} share
+ */
 function mixed(ramp, share) {
   const at = share * (ramp.length - 1);
   const low = Math.min(Math.floor(at), ramp.length - 2);
-  const part = (colour, offset) => parseInt(colour.slice(offset, offset + 2), 16);
+  const part = (/** @type {string} */ colour, /** @type {number} */ offset) =>
+    parseInt(colour.slice(offset, offset + 2), 16);
   return [
     ...[1, 3, 5].map((offset) =>
       Math.round(part(ramp[low], offset) + (at - low) * (part(ramp[low + 1], offset) - part(ramp[low], offset))),
@@ -162,7 +211,15 @@ function mixed(ramp, share) {
   ];
 }
 
-/** Interpolate by inverse squared distance from knots: the means of a grid of cells that hold trials. */
+/**
+ * Interpolate by inverse squared distance from knots: the means of the cells of a grid that have trials.
+ * @param {number[]} found
+ * @param {Column} x
+ * @param {Column} y
+ * @param {Column} metric
+ * @param {Extent} across
+ * @param {Extent} up
+ */
 function smooth(found, x, y, metric, across, up) {
   const knots = knotsOf(found, x, y, metric, across, up);
   const surface = new Float64Array(FINE * FINE);
@@ -182,19 +239,29 @@ function smooth(found, x, y, metric, across, up) {
   return surface;
 }
 
-/** The means of cells of equal size, four numbers each: where, what, and the root of how many. */
+/**
+ * Return the means of cells of equal size, four numbers each: position, mean, and the root of the number of trials.
+ * @param {number[]} found
+ * @param {Column} x
+ * @param {Column} y
+ * @param {Column} metric
+ * @param {Extent} across
+ * @param {Extent} up
+ */
 function knotsOf(found, x, y, metric, across, up) {
   const side = Math.round(Math.sqrt(MOST_KNOTS));
+  const [xs, ys, values] = [x, y, metric].map(numbersOf);
+  /** @type {Map<number, number[]>} */
   const sums = new Map();
   for (const index of found) {
-    const u = (across.to(x.values[index]) - across.low) / (across.high - across.low);
-    const v = (up.to(y.values[index]) - up.low) / (up.high - up.low);
+    const u = (across.to(xs[index]) - across.low) / (across.high - across.low);
+    const v = (up.to(ys[index]) - up.low) / (up.high - up.low);
     const key = Math.min(side - 1, Math.floor(u * side)) * side + Math.min(side - 1, Math.floor(v * side));
-    if (!sums.has(key)) sums.set(key, [0, 0, 0, 0]);
-    const sum = sums.get(key);
+    const sum = sums.get(key) ?? [0, 0, 0, 0];
+    sums.set(key, sum);
     sum[0] += u;
     sum[1] += v;
-    sum[2] += metric.values[index];
+    sum[2] += values[index];
     sum[3] += 1;
   }
   return Float64Array.from(

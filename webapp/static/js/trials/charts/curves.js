@@ -1,5 +1,7 @@
-// Learning curves of the picked trials, or of the best of those that fit.
+// Learning curves of the picked trials, or of the best of those that fit the filters.
 
+/** @import { Chart } from "../types.js" */
+/** @import { Curves } from "../../jobs/curves.js" */
 import { el } from "../dom.js";
 import { grouped, trials } from "../words.js";
 import { curveNames, drawn, needsTrials } from "./shared.js";
@@ -7,8 +9,10 @@ import "../../jobs/curves.js";
 
 const BEST = 8;
 const MOST = 20;
-let shown = { key: "", element: null };
+/** The element of the last drawing, which is kept while it shows the same curves. */
+let shown = { key: "", element: /** @type {HTMLElement} */ (document.createElement("div")) };
 
+/** @type {Chart} */
 export const curves = {
   id: "curves",
   title: "Learning curves",
@@ -17,7 +21,8 @@ export const curves = {
   draw(scene) {
     const { store, view, axes, job } = scene;
     const { found, all } = drawn(scene, []);
-    const ranked = [...found].sort((a, b) => (store.better(store.score[a], store.score[b]) ? -1 : 1));
+    const score = /** @type {number[]} */ (store.score);
+    const ranked = [...found].sort((a, b) => (store.better(score[a], score[b]) ? -1 : 1));
     const picked = [...view.picked].filter((trial) => store.place.has(trial)).slice(0, MOST);
     const numbers = picked.length ? picked : ranked.slice(0, BEST).map((index) => store.number[index]);
     const key = `${job} ${axes.metric} ${numbers.join()}`;
@@ -39,7 +44,7 @@ export const curves = {
           { label: "greatest", num: true },
           { label: "last", num: true },
         ],
-        rows: element.rows ?? [],
+        rows: /** @type {Partial<Curves>} */ (element).rows ?? [],
       }),
     };
   },

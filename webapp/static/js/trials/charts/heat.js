@@ -2,33 +2,57 @@
 
 import { tip } from "../echart.js";
 import { axis, clamp, legend, middle } from "../look.js";
+/** @import { HeatmapSeriesOption } from "echarts" */
+/** @import { Chart, Column, Direction, Range } from "../types.js" */
+import { numbersOf } from "../store.js";
 import { grouped, number, setting } from "../words.js";
 import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
 
+/** @typedef {{ column: number, row: number, mean: number, count: number }} Cell */
+
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
 
-/** Where the values of a column lie, in its own scale. */
-export function extent({ values, log, categories }, found) {
-  if (categories) return { low: -0.5, high: categories.length - 0.5, to: (value) => value, from: (value) => value };
+/** @typedef {(value: number) => number} Scale */
+/** @typedef {{ low: number, high: number, to: Scale, from: Scale }} Extent */
+
+/** @type {Scale} */
+const same = (value) => value;
+
+/**
+ * Return the range of a column in its own scale, with the functions to that scale and back.
+ * @param {Column} column
+ * @param {number[]} found
+ * @returns {Extent}
+ */
+export function extent(column, found) {
+  const { log, categories } = column;
+  if (categories) return { low: -0.5, high: categories.length - 0.5, to: same, from: same };
+  const values = numbersOf(column);
   let [low, high] = [Infinity, -Infinity];
-  const to = log ? Math.log10 : (value) => value;
+  const to = log ? Math.log10 : same;
   for (const index of found) {
     const at = to(values[index]);
     if (at < low) low = at;
     if (at > high) high = at;
   }
   if (low === high) [low, high] = [low - 0.5, high + 0.5];
-  return { low, high, to, from: log ? (value) => 10 ** value : (value) => value };
+  return { low, high, to, from: log ? (value) => 10 ** value : same };
 }
 
-/** Cut a column into cells: one a value where there are few, else equal parts of its scale. */
+/**
+ * Cut a column into cells: one for each value if there are few, else equal parts of its scale.
+ * @param {Column} column
+ * @param {number[]} found
+ * @returns {{ labels: string[], of: (index: number) => number }}
+ */
 function cells(column, found) {
-  const { values, categories, numeric } = column;
-  if (!numeric) return { labels: categories, of: (index) => values[index] };
+  const { categories } = column;
+  const values = numbersOf(column);
+  if (categories) return { labels: categories, of: (index) => values[index] };
   const seen = [...new Set(found.map((index) => values[index]))].sort((a, b) => a - b);
   if (seen.length <= MOST_CELLS) {
     const place = new Map(seen.map((value, at) => [value, at]));
-    return { labels: seen.map((value) => setting(value)), of: (index) => place.get(values[index]) };
+    return { labels: seen.map((value) => setting(value)), of: (index) => Number(place.get(values[index])) };
   }
   const { low, high, to, from } = extent(column, found);
   const width = (high - low) / MOST_CELLS;
@@ -39,6 +63,7 @@ function cells(column, found) {
   return { labels, of: (index) => Math.min(MOST_CELLS - 1, Math.floor((to(values[index]) - low) / width)) };
 }
 
+/** @type {Chart} */
 export const heat = {
   id: "heat",
   title: "Heat map",
@@ -46,14 +71,16 @@ export const heat = {
   missing: needsHyperparameters(2, 2),
   draw(scene) {
     const { store, axes, colours, narrow } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
     const { found, all } = drawn(scene, [x, y, metric]);
     const [across, up] = [cells(x, found), cells(y, found)];
+    const values = numbersOf(metric);
+    /** @type {Map<number, [total: number, count: number]>} */
     const sums = new Map();
     for (const index of found) {
       const key = up.of(index) * across.labels.length + across.of(index);
       const sum = sums.get(key) ?? [0, 0];
-      sum[0] += metric.values[index];
+      sum[0] += values[index];
       sum[1] += 1;
       sums.set(key, sum);
     }
@@ -66,15 +93,25 @@ export const heat = {
         count,
       }));
     const range = middle(filled.map(({ mean }) => mean));
-    const tell = ({ column, row, mean, count }) =>
+    const tell = (/** @type {Cell} */ { column, row, mean, count }) =>
       `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
     const way = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
     const lists = apart(filled, ({ mean }) => labelled && isStrong(mean, range, way));
+    /**
+     * @param {Cell[]} list
+     * @param {string} ink
+     * @returns {HeatmapSeriesOption}
+     */
     const cellsOf = (list, ink) => ({
       type: "heatmap",
       data: list.map(({ column, row, mean }) => [column, row, clamp(mean, range), mean]),
-      label: { show: labelled, color: ink, formatter: ({ value }) => number(value[3], 3), fontSize: 10 },
+      label: {
+        show: labelled,
+        color: ink,
+        formatter: ({ value }) => number(/** @type {number[]} */ (value)[3], 3),
+        fontSize: 10,
+      },
       itemStyle: { borderColor: colours.surface, borderWidth: 1 },
       emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
     });
@@ -126,7 +163,12 @@ export const heat = {
   },
 };
 
-/** Whether a cell is so strongly coloured that ink on it would not be read. */
+/**
+ * Return whether a cell is coloured so strongly that dark text on it could not be read.
+ * @param {number} value
+ * @param {Range} range
+ * @param {Direction} direction
+ */
 function isStrong(value, [low, high], direction) {
   const share = (value - low) / (high - low);
   return (direction === "max" ? share : 1 - share) > 0.45;

@@ -1,21 +1,39 @@
-// How much each hyperparameter matters: asked of the server, which has a forest fitted elsewhere.
+// How much each hyperparameter matters, as computed on the server by a random forest.
+
+/** @import { Chart, Scene } from "../types.js" */
 import { tip } from "../echart.js";
 import { trials } from "../words.js";
 
-const PAUSE = 1500;
-const known = new Map(); // job → what the server last said
+const PAUSE = 1500; // ms
+const UNREACHABLE = "The server did not answer; reload the page to try again.";
+
+/** @typedef {{ name: string, alone: number, spread: number, impurity: number }} Importance */
+/**
+ * What the server answers about the importance of a search's hyperparameters.
+ * @typedef {{
+ *   state: "fresh" | "computing" | "stale" | "missing" | "too_few", error?: string, objective: string, source: string,
+ *   needs: number, completed: number, pruned: number, over: boolean, trials: number,
+ *   result: { importances: Importance[], explained: number, used: number, trees: number } | null,
+ * }} Answer
+ */
+/** @typedef {{ version: number, asking: boolean, answer: Answer | null, failed: boolean }} Known */
+
+/** @type {Map<number, Known>} */
+const known = new Map();
 const MEASURES = [
   { value: "alone", label: "alone (fANOVA)" },
   { value: "impurity", label: "with interactions (decrease of impurity)" },
 ];
 
+/** @type {Chart} */
 export const importance = {
   id: "importance",
   title: "Importance",
   controls: [{ name: "measure", label: "Share of the variance", options: () => MEASURES }],
   missing(scene) {
-    const said = saidOf(scene);
-    if (!said) return { title: "Asking …", hint: "How much each hyperparameter matters is being looked up." };
+    const { answer: said, failed } = answerOf(scene);
+    if (failed) return { title: "No importance for these trials", hint: UNREACHABLE };
+    if (!said) return { title: "Loading …", hint: "The importance of each hyperparameter is being loaded." };
     if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: tooFew(said) };
     if (said.result) return null;
     if (said.error && said.state === "fresh") return { title: "No importance for these trials", hint: said.error };
@@ -23,10 +41,12 @@ export const importance = {
   },
   draw(scene) {
     const { axes, colours, narrow } = scene;
-    const said = saidOf(scene);
+    const { answer: said } = answerOf(scene);
+    if (!said?.result) throw new TypeError("a chart that misses something is not drawn");
     const { importances, explained, used, trees } = said.result;
-    const entries = [...importances].sort((a, b) => a[axes.measure] - b[axes.measure]);
-    const tell = ({ name, alone, spread, impurity }) =>
+    const measure = axes.measure === "impurity" ? "impurity" : "alone";
+    const entries = [...importances].sort((a, b) => a[measure] - b[measure]);
+    const tell = (/** @type {Importance} */ { name, alone, spread, impurity }) =>
       `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
     const old =
       said.trials < said.completed
@@ -60,7 +80,10 @@ export const importance = {
           type: "value",
           min: 0,
           max: 1,
-          axisLabel: { color: colours.quiet, formatter: (value) => `${Math.round(value * 100)} %` },
+          axisLabel: {
+            color: colours.quiet,
+            formatter: (/** @type {number} */ value) => `${Math.round(value * 100)} %`,
+          },
           splitLine: { lineStyle: { color: colours.line } },
         },
         yAxis: {
@@ -73,10 +96,15 @@ export const importance = {
         series: [
           {
             type: "bar",
-            data: entries.map((entry) => entry[axes.measure]),
+            data: entries.map((entry) => entry[measure]),
             barMaxWidth: 20,
             itemStyle: { color: colours.accent },
-            label: { show: true, position: "right", color: colours.ink, formatter: ({ value }) => percent(value) },
+            label: {
+              show: true,
+              position: "right",
+              color: colours.ink,
+              formatter: ({ value }) => percent(Number(value)),
+            },
           },
         ],
       },
@@ -84,7 +112,10 @@ export const importance = {
   },
 };
 
-/** Why there is nothing to see, and what would help. */
+/**
+ * Say why there is no importance yet, and what would help.
+ * @param {Answer} answer
+ */
 function tooFew({ completed, pruned, over }) {
   const there = over
     ? `The search ended with ${completed || "none"} completed`
@@ -96,25 +127,35 @@ function tooFew({ completed, pruned, over }) {
   return `${there}.${shorter} A forest fitted to fewer would say chance.${help}`;
 }
 
+/** @param {number} share */
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
-/** What the server said; asks for it where it is not known for these trials, and again while it computes. */
-function saidOf({ job, store, again }) {
-  const mine = known.get(job) ?? { version: -1, said: null };
+/**
+ * Return the answer of the server; it is requested when the trials have changed, and again while it computes.
+ * @param {Scene} scene
+ */
+function answerOf({ job, store, again }) {
+  const mine = known.get(job) ?? { version: -1, asking: false, answer: null, failed: false };
   known.set(job, mine);
   if (mine.version !== store.version && !mine.asking) {
     mine.asking = true;
     mine.version = store.version;
     ask(job, mine, again);
   }
-  return mine.said;
+  return mine;
 }
 
+/**
+ * @param {number} job
+ * @param {Known} mine
+ * @param {() => void} again
+ */
 async function ask(job, mine, again) {
   const answer = await fetch(`/api/v1/jobs/${job}/importance`).catch(() => null);
-  if (answer?.ok) mine.said = await answer.json();
-  else mine.said ??= { state: "fresh", error: "The server did not answer; reload the page to try again." };
-  if (["computing", "stale", "missing"].includes(mine.said.state)) setTimeout(() => ask(job, mine, again), PAUSE);
+  if (answer?.ok) mine.answer = await answer.json();
+  mine.failed = !mine.answer;
+  if (["computing", "stale", "missing"].includes(mine.answer?.state ?? ""))
+    setTimeout(() => ask(job, mine, again), PAUSE);
   else mine.asking = false;
   again();
 }

@@ -1,7 +1,10 @@
-// Parallel coordinates: a line a trial. Dragging along an axis filters the trials, here and in the table.
+// Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
 import { tip } from "../echart.js";
 import { clamp, legend, middle, thin } from "../look.js";
+/** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
+/** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
+import { numbersOf } from "../store.js";
 import { grouped } from "../words.js";
 import {
   apart,
@@ -15,11 +18,14 @@ import {
   walked,
 } from "./shared.js";
 
+/** @typedef {Exclude<NonNullable<EChartsOption["parallelAxis"]>, unknown[]>} AxisOption */
+
 const FITTING = 180;
 const OTHERS = 60;
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // after a drag the lines that fit are drawn anew
 
+/** @type {Chart} */
 export const parallel = {
   id: "parallel",
   title: "Parallel coordinates",
@@ -27,7 +33,8 @@ export const parallel = {
   missing: needsHyperparameters(1, 1),
   draw(scene) {
     const { store, view, axes, colours } = scene;
-    const metric = store.columns.get(axes.metric);
+    const metric = store.column(axes.metric);
+    const values = numbersOf(metric);
     const columns = [...store.of("hyperparameter"), metric];
     const direction = directionOf(scene, metric.key);
     const { found, all } = drawn(scene, [metric]);
@@ -36,9 +43,9 @@ export const parallel = {
     const { fits } = view;
     const [others, fitting] = apart(lines, fits);
     const lists = [others, ...apart(fitting, (index) => view.picked.has(store.number[index]))];
-    const line = (index) => [
+    const line = (/** @type {number} */ index) => [
       ...columns.map((column) => column.values[index] ?? "-"),
-      clamp(metric.values[index] ?? range[0], range),
+      clamp(values[index] ?? range[0], range),
     ];
     const opacity = lines.length > 300 ? 0.55 : 0.85;
     const styles = [
@@ -46,6 +53,7 @@ export const parallel = {
       { opacity, width: HAIR },
       { opacity, width: 3 },
     ];
+    /** @type {ParallelSeriesOption} */
     const shared = {
       type: "parallel",
       smooth: false,
@@ -81,7 +89,14 @@ export const parallel = {
   },
 };
 
-/** The best of those that fit and an even sample of the rest: more lines than pixels say nothing. */
+/**
+ * Return the trials to draw: the best of those that fit and an even sample of the rest.
+ * @param {Scene} scene
+ * @param {number[]} found
+ * @param {number[]} all
+ * @param {Column} metric
+ * @param {Direction} direction
+ */
 function chosen({ store, view: { fits } }, found, all, metric, direction) {
   const ranked = rankedAmong(store, found, metric, direction);
   const fitting =
@@ -95,10 +110,18 @@ function chosen({ store, view: { fits } }, found, all, metric, direction) {
           all.filter((index) => !fits(index)),
           OTHERS,
         );
-  // What is drawn last lies on top: the best.
+  // The best are drawn last, on top of the others.
   return [...others, ...fitting.reverse()];
 }
 
+/**
+ * @param {Column} column
+ * @param {number} dim
+ * @param {Look} colours
+ * @param {boolean} narrow
+ * @param {Range} extent
+ * @returns {AxisOption}
+ */
 function axisOf(column, dim, colours, narrow, extent) {
   const shared = {
     dim,
@@ -118,7 +141,10 @@ function axisOf(column, dim, colours, narrow, extent) {
     },
     areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
   };
-  const label = { ...shared.axisLabel, formatter: (value) => String(Number(value.toPrecision(narrow ? 2 : 3))) };
+  const label = {
+    ...shared.axisLabel,
+    formatter: (/** @type {number} */ value) => String(Number(value.toPrecision(narrow ? 2 : 3))),
+  };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
   const [low, high] = extent;
   return {
@@ -132,9 +158,14 @@ function axisOf(column, dim, colours, narrow, extent) {
   };
 }
 
-/** Show the filters in force as brushed parts of the axes; an action each would draw the chart as often. */
+/**
+ * Show the current filters as brushed parts of the axes; an action for each would draw the chart as often.
+ * @param {EChartsType} chart
+ * @param {Scene} scene
+ * @param {Column[]} columns
+ */
 function mark(chart, { view, store }, columns) {
-  for (const model of chart.getModel().queryComponents({ mainType: "parallelAxis" })) {
+  for (const model of axesOf(chart, {})) {
     const column = columns[model.get("dim")];
     const condition = view.where.get(column.key);
     if (!condition) continue;
@@ -145,32 +176,67 @@ function mark(chart, { view, store }, columns) {
   }
 }
 
-/** Turn brushes into filters. */
+/**
+ * The model of an axis. ECharts has no public way to read a brush, or to set one without drawing.
+ * @typedef {{ get: (name: "dim") => number, activeIntervals?: Range[], setActiveIntervals: (intervals: Range[]) => void }} AxisModel
+ * @typedef {{ queryComponents: (query: object) => AxisModel[] }} ChartModel
+ */
+
+/**
+ * @param {EChartsType} chart
+ * @param {{ index?: number, id?: string }} which
+ */
+function axesOf(chart, which) {
+  const inner = /** @type {{ getModel: () => ChartModel }} */ (/** @type {unknown} */ (chart));
+  return inner.getModel().queryComponents({ mainType: "parallelAxis", ...which });
+}
+
+/**
+ * Turn brushes into filters.
+ * @param {EChartsType} chart
+ * @param {Scene} scene
+ * @param {Column[]} columns
+ */
 function follow(chart, { view, store, panel }, columns) {
-  let timer = null;
-  chart.on("axisareaselected", ({ parallelAxisId, parallelAxisIndex }) => {
-    const axes = chart
-      .getModel()
-      .queryComponents({ mainType: "parallelAxis", index: parallelAxisIndex, id: parallelAxisId });
-    const [model] = axes;
+  let timer = 0;
+  chart.on("axisareaselected", (event) => {
+    const { parallelAxisId: id, parallelAxisIndex: index } =
+      /** @type {{ parallelAxisId?: string, parallelAxisIndex?: number }} */ (event);
+    const [model] = axesOf(chart, { index, id });
     const column = columns[model.get("dim")];
     const [interval] = model.activeIntervals ?? [];
     panel.brushing = true;
     view.filter(column.key, interval ? condition(column, interval) : null);
     panel.brushing = false;
     clearTimeout(timer);
-    timer = setTimeout(() => panel.chart.id === "parallel" && !view.asTable && store.ready && panel.draw(), PAUSE);
+    timer = setTimeout(() => {
+      if (panel.chart.id === "parallel" && !view.asTable && store.ready) panel.draw();
+    }, PAUSE);
   });
 }
 
+/**
+ * @param {Column} column
+ * @param {Range} interval
+ * @returns {Condition | null}
+ */
 function condition(column, [from, to]) {
-  if (column.numeric) return { low: Math.min(from, to), high: Math.max(from, to) };
+  if (!column.categories) return { low: Math.min(from, to), high: Math.max(from, to) };
   const one = column.categories.filter(
     (_, index) => index >= Math.min(from, to) - 0.5 && index <= Math.max(from, to) + 0.5,
   );
   return one.length ? { one } : null;
 }
 
+/**
+ * @param {number[]} places
+ * @returns {Range | null}
+ */
 const around = (places) => (places.some((place) => place < 0) ? null : [Math.min(...places), Math.max(...places)]);
 
-const within = ([least, most], { low, high }) => [Math.max(low, least), Math.min(high, most)];
+/**
+ * @param {Range} extent
+ * @param {Condition} condition
+ * @returns {Range}
+ */
+const within = ([least, most], { low = least, high = most }) => [Math.max(low, least), Math.min(high, most)];

@@ -1,10 +1,16 @@
-// Two metrics against each other: the front are the trials that no other beats in both.
+// Two metrics against each other; the front is the trials that no other beats in both.
 
 import { tip } from "../echart.js";
 import { axis } from "../look.js";
+/** @import { ScatterSeriesOption } from "echarts" */
+/** @import { Chart, Direction, Option, Scene } from "../types.js" */
+import { numbersOf } from "../store.js";
 import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf, walked } from "./shared.js";
 
-/** The second objective; of a search with one, another metric of the validation data, if there is any. */
+/**
+ * Return the second objective or, if there is one only, another metric, of the validation data if possible.
+ * @param {Scene} scene
+ */
 function other({ store }) {
   const [, second] = store.objectives;
   if (second) return store.keyOf(second.metric);
@@ -12,11 +18,13 @@ function other({ store }) {
   return (rest.find(({ label }) => label.startsWith("val_")) ?? rest[0])?.key;
 }
 
+/** @type {Option[]} */
 const WAYS = [
   { value: "max", label: "higher is better" },
   { value: "min", label: "lower is better" },
 ];
 
+/** @type {Chart} */
 export const pareto = {
   id: "pareto",
   title: "Pareto front",
@@ -36,13 +44,15 @@ export const pareto = {
   },
   draw(scene) {
     const { store, axes, colours, view, narrow } = scene;
-    const [x, y] = [store.columns.get(axes.x), store.columns.get(axes.y)];
+    const [x, y] = [store.column(axes.x), store.column(axes.y)];
+    const [xs, ys] = [numbersOf(x), numbersOf(y)];
+    const [xway, yway] = [wayOf(axes.xway), wayOf(axes.yway)];
     const { found, all } = drawn(scene, [x, y]);
-    const front = frontOf(found, x.values, y.values, axes.xway, axes.yway);
+    const front = frontOf(found, xs, ys, xway, yway);
     const onFront = new Set(front);
     const rest = found.filter((index) => !onFront.has(index));
-    const shown = dotted(scene, rest, y, axes.yway);
-    const dot = (index) => [x.values[index], y.values[index]];
+    const shown = dotted(scene, rest, y, yway);
+    const dot = (/** @type {number} */ index) => [xs[index], ys[index]];
     const ringed = { borderColor: colours.second, borderWidth: 2 };
     const lists = [front, ...apart(shown, (index) => view.picked.has(store.number[index]))];
     const items = () =>
@@ -50,6 +60,7 @@ export const pareto = {
         trial: store.number[index],
         text: `${store.tell(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}`,
       }));
+    /** @type {ScatterSeriesOption} */
     const scatter = {
       type: "scatter",
       symbolSize: shown.length > 300 ? 5 : 7,
@@ -96,11 +107,25 @@ export const pareto = {
   },
 };
 
-/** The indices that no other beats in both, in the order of x. */
-export function frontOf(found, xs, ys, xway, yway) {
-  const sign = (way) => (way === "max" ? -1 : 1);
+/**
+ * @param {string} value
+ * @returns {Direction}
+ */
+const wayOf = (value) => (value === "max" ? "max" : "min");
+
+/**
+ * Return the indices that no other beats in both, in the order of x.
+ * @param {number[]} found
+ * @param {number[]} xs
+ * @param {number[]} ys
+ * @param {Direction} xway
+ * @param {Direction} yway
+ */
+function frontOf(found, xs, ys, xway, yway) {
+  const sign = (/** @type {Direction} */ way) => (way === "max" ? -1 : 1);
   const [sx, sy] = [sign(xway), sign(yway)];
   const sorted = [...found].sort((a, b) => sx * (xs[a] - xs[b]) || sy * (ys[a] - ys[b]));
+  /** @type {number[]} */
   const front = [];
   let least = Infinity;
   for (const index of sorted) {

@@ -1,7 +1,10 @@
-// A dot a trial: the slice along one hyperparameter, and the rank over two.
+// A dot for each trial: the slice along one hyperparameter, and the rank over two.
 
 import { tip } from "../echart.js";
 import { axis, clamp, legend } from "../look.js";
+/** @import { ScatterSeriesOption } from "echarts" */
+/** @import { Chart, Column, Direction, Drawing, Range, Scene, Table } from "../types.js" */
+import { numbersOf } from "../store.js";
 import {
   apart,
   control,
@@ -15,13 +18,29 @@ import {
   walked,
 } from "./shared.js";
 
-/** A dot a trial, in colours of a third number; `picked` ones are ringed. */
+/**
+ * `found` of `all` trials fit, `shown` of them are drawn, in the colour of a third number.
+ * @typedef {{
+ *   found: number[], all: number[], shown: number[], x: Column, y: Column, columns: Column[],
+ *   colour: (index: number) => number, range: Range, direction: Direction,
+ *   legendLabel: string, label: string, foot: string, table?: () => Table,
+ * }} Dots
+ */
+
+/**
+ * Draw a dot for each trial, with a ring around those that are picked.
+ * @param {Scene} scene
+ * @param {Dots} dots
+ * @returns {Drawing}
+ */
 function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
   const { store, view, colours, narrow } = scene;
   const size = shown.length > 300 ? 6 : 9;
   const lists = apart(shown, (index) => view.picked.has(store.number[index]));
-  const dot = (index) => [x.values[index], y.values[index], clamp(colour(index), range)];
+  const [xs, ys] = [numbersOf(x), numbersOf(y)];
+  const dot = (/** @type {number} */ index) => [xs[index], ys[index], clamp(colour(index), range)];
   const emphasis = { itemStyle: { borderColor: colours.second, borderWidth: 2 } };
+  /** @type {ScatterSeriesOption} */
   const shared = { type: "scatter", progressive: 0, emphasis };
   return {
     label,
@@ -53,6 +72,7 @@ function dots(scene, { found, all, shown, x, y, colour, range, direction, legend
   };
 }
 
+/** @type {Chart} */
 export const slice = {
   id: "slice",
   title: "Slice",
@@ -60,7 +80,7 @@ export const slice = {
   missing: needsHyperparameters(1, 1),
   draw(scene) {
     const { store, axes } = scene;
-    const [x, y] = [store.columns.get(axes.x), store.columns.get(axes.metric)];
+    const [x, y] = [store.column(axes.x), store.column(axes.metric)];
     const { found, all } = drawn(scene, [x, y]);
     const first = store.number[found[0]] ?? 0;
     return dots(scene, {
@@ -70,7 +90,7 @@ export const slice = {
       x,
       y,
       colour: (index) => store.number[index],
-      range: [first, Math.max(store.number[found.at(-1)] ?? 1, first + 1)],
+      range: [first, Math.max(store.number[found[found.length - 1]] ?? 1, first + 1)],
       direction: "max",
       legendLabel: "trial",
       columns: [x, y],
@@ -80,6 +100,7 @@ export const slice = {
   },
 };
 
+/** @type {Chart} */
 export const rank = {
   id: "rank",
   title: "Rank",
@@ -87,7 +108,7 @@ export const rank = {
   missing: needsHyperparameters(2, 2),
   draw(scene) {
     const { store, axes } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.columns.get(key));
+    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
     const { found, all } = drawn(scene, [x, y, metric]);
     const order = rankedAmong(store, found, metric, directionOf(scene, metric.key));
     const places = new Uint32Array(store.size);

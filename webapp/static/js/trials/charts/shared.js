@@ -1,26 +1,44 @@
-// What several charts share: the choices of axes, the trials they are drawn from, what they need.
+// Shared by several charts: the choices of axes, the trials they are drawn from, the trials they need.
+
+/** @import { Column, Control, Direction, Item, Missing, Option, Scene, Table } from "../types.js" */
+/** @import { Store } from "../store.js" */
 import { thin } from "../look.js";
 import { grouped, trials } from "../words.js";
 
+/**
+ * @param {Column[]} columns
+ * @returns {Option[]}
+ */
 const as = (columns) => columns.map(({ key, label }) => ({ value: key, label }));
 
+/** @param {Scene} scene */
 export const hyperparameters = ({ store }) => as(store.of("hyperparameter"));
+/** @param {Scene} scene */
 export const metrics = ({ store }) => as(store.of("metric"));
 
+/** @type {Record<"x" | "y" | "metric", Control>} */
 export const control = {
   x: { name: "x", label: "Across", options: hyperparameters },
   y: { name: "y", label: "Up", options: hyperparameters, first: ({ store }) => store.of("hyperparameter")[1]?.key },
   metric: { name: "metric", label: "Metric", options: metrics },
 };
 
-/** The metrics as their curves are called: training and validation each have one. */
+/**
+ * Return the metrics by the names of their curves: training and validation each have one.
+ * @param {{ store: Store }} scene
+ */
 export function curveNames({ store }) {
   const known = new Set([store.objective.metric, ...Object.keys(store.metrics)]);
   for (const name of [...known]) if (name.startsWith("val_")) known.add(name.slice(4));
   return [...known].sort().map((name) => ({ value: name, label: name }));
 }
 
-/** A metric's better direction: the objectives' are known, of the others errors and losses are small. */
+/**
+ * Return which values of a metric are better: as the objective says, else errors and losses are better small.
+ * @param {{ store: Store }} scene
+ * @param {string} key
+ * @returns {Direction}
+ */
 export function directionOf({ store }, key) {
   const told = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
   if (told) return told.direction;
@@ -29,28 +47,41 @@ export function directionOf({ store }, key) {
     : "max";
 }
 
-/** The trials that fit the filters and have a finite number in each of these columns. */
+/**
+ * Return the trials that fit the filters and have a finite number in each of these columns, and all with a score.
+ * @param {Scene} scene
+ * @param {Column[]} columns
+ */
 export function drawn({ store, view }, columns) {
   const { fits } = view;
-  const has = (index) =>
-    columns.every(
-      ({ values }) => values[index] !== null && values[index] !== undefined && Number.isFinite(values[index]),
-    );
+  const has = (/** @type {number} */ index) => columns.every(({ values }) => Number.isFinite(values[index]));
   const all = store.scored();
   const found = all.filter((index) => fits(index) && has(index));
   return { found, all };
 }
 
-/** Some trials, best first: the order of all of them is kept, so that nothing is sorted here. */
+/**
+ * Return some trials, best first, in the known order of all of them: nothing is sorted here.
+ * @param {Store} store
+ * @param {number[]} found
+ * @param {Column} metric
+ * @param {Direction} direction
+ */
 export function rankedAmong(store, found, metric, direction) {
   const among = new Uint8Array(store.size);
   for (const index of found) among[index] = 1;
   return store.ranked(metric, direction).filter((index) => among[index] === 1);
 }
 
-const DOTS = 400; // a shape each: the dearest part of a chart, and more of them cover each other
+const DOTS = 400; // each is a shape, which costs time, and more of them cover each other
 
-/** The dots to draw of some trials: the best third and an even sample of the others, in the order given. */
+/**
+ * Return the trials to draw as dots: some of the best, a third, and an even sample of the others, by number.
+ * @param {Scene} scene
+ * @param {number[]} found
+ * @param {Column} metric
+ * @param {Direction} direction
+ */
 export function dotted({ store }, found, metric, direction) {
   if (found.length <= DOTS) return found;
   const ranked = rankedAmong(store, found, metric, direction);
@@ -59,29 +90,59 @@ export function dotted({ store }, found, metric, direction) {
   return kept.sort((a, b) => store.number[a] - store.number[b]);
 }
 
-/** Split a list in two: what is not so, and what is. A look of its own for one dot would cost all dots of a series. */
+/**
+ * Split a list in two: entries for which the test fails, and those for which it holds. A chart draws each as a series,
+ * because a single dot with another look would slow down all dots of its series.
+ * @template T
+ * @param {T[]} list
+ * @param {(entry: T) => boolean} isSo
+ * @returns {[T[], T[]]}
+ */
 export function apart(list, isSo) {
+  /** @type {[T[], T[]]} */
   const lists = [[], []];
   for (const entry of list) lists[Number(isSo(entry))].push(entry);
   return lists;
 }
 
-/** What can be walked through of a chart that draws each of `lists` as a series, in the order of `list`. */
+/**
+ * Return the items of a chart that draws each of `lists` as a series, in the order of `list`.
+ * @template T
+ * @param {T[]} list
+ * @param {T[][]} lists
+ * @param {(entry: T) => Pick<Item, "text" | "trial">} tell
+ * @returns {Item[]}
+ */
 export function walked(list, lists, tell) {
-  const places = new Map(lists.flatMap((part, series) => part.map((entry, data) => [entry, { series, data }])));
-  return list.map((entry) => ({ ...places.get(entry), ...tell(entry) }));
+  /** @type {Map<T, Pick<Item, "series" | "data">>} */
+  const places = new Map();
+  lists.forEach((part, series) => part.forEach((entry, data) => places.set(entry, { series, data })));
+  return list.map((entry) => ({ series: -1, data: -1, ...places.get(entry), ...tell(entry) }));
 }
 
-/** How many trials stand behind a chart, and how many of them are drawn where that is fewer. */
+/**
+ * Say how many trials a chart is of, and how many of them are drawn if not all are.
+ * @param {unknown[]} dots
+ * @param {unknown[]} found
+ * @param {unknown[]} all
+ */
 export const counts = (dots, found, all) =>
   behind(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
 
-/** How many trials stand behind a chart, in words. */
+/**
+ * Say how many trials a chart is of.
+ * @param {unknown[]} found
+ * @param {unknown[]} all
+ */
 export const behind = (found, all) =>
   found.length === all.length
     ? `${trials(found.length)} with a score`
     : `${grouped(found.length)} of ${trials(all.length)} with a score`;
 
+/**
+ * @param {number} count
+ * @returns {(scene: Scene) => Missing | null}
+ */
 export function needsTrials(count) {
   return ({ store, view }) => {
     const { fits } = view;
@@ -95,6 +156,11 @@ export function needsTrials(count) {
   };
 }
 
+/**
+ * @param {number} count
+ * @param {number} trialsToo
+ * @returns {(scene: Scene) => Missing | null}
+ */
 export function needsHyperparameters(count, trialsToo = 2) {
   return (scene) => {
     const have = scene.store.of("hyperparameter").length;
@@ -107,7 +173,13 @@ export function needsHyperparameters(count, trialsToo = 2) {
   };
 }
 
-/** The table behind a chart of trials: a row a trial, best first where a metric is drawn. */
+/**
+ * Return the table behind a chart of trials, with a row for each trial.
+ * @param {Scene} scene
+ * @param {number[]} found
+ * @param {Column[]} columns
+ * @returns {Table}
+ */
 export function tableOf({ store }, found, columns) {
   return {
     head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],

@@ -1,9 +1,23 @@
-// Which trial ran when, on which slot of which worker; an attempt a bar.
+// When each trial ran, on which slot of which worker: a bar for each attempt.
+
+/** @import { CustomSeriesRenderItemAPI, CustomSeriesRenderItemReturn } from "echarts" */
+/** @import { Chart, Look, Scene } from "../types.js" */
 import { tip } from "../echart.js";
 import { clock, duration, grouped, trials } from "../words.js";
 
 const MOST = 400;
+/**
+ * The attempts of a search as columns: each list has an entry for each attempt.
+ * @typedef {{
+ *   trial: number[], attempt: number[], worker: number[], lane: number[], start: number[], end: number[],
+ *   outcome: string[], resumed_from: (number | null)[], workers: string[],
+ * }} Attempts
+ */
+/** @typedef {{ version: number, asking: boolean, read: Attempts | null, failed: boolean }} Known */
+
+/** @type {Map<number, Known>} */
 const known = new Map();
+/** @type {Record<string, string>} */
 const TONES = {
   completed: "completed",
   failed: "failed",
@@ -15,35 +29,37 @@ const TONES = {
   "": "running",
 };
 
+/** @type {Chart} */
 export const timeline = {
   id: "timeline",
   title: "Timeline",
   missing(scene) {
-    const read = readOf(scene);
-    if (!read) return { title: "Loading …", hint: "The attempts are being looked up." };
-    if (read.failed) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
+    const { read, failed } = readOf(scene);
+    if (!read && !failed) return { title: "Loading …", hint: "The attempts are being loaded." };
+    if (!read) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
     if (!read.trial.length)
       return {
         title: "Needs a trial that has begun",
-        hint: "Each attempt at a trial stands here with the worker it ran on, as soon as one has a free slot.",
+        hint: "Each attempt at a trial appears here with its worker, as soon as a worker has a free slot.",
       };
     return null;
   },
   draw(scene) {
     const { store, view, colours, narrow } = scene;
-    const read = readOf(scene);
+    const { read } = readOf(scene);
+    if (!read) throw new TypeError("a chart that misses something is not drawn");
     const { fits } = view;
     const fitting = read.trial
       .map((_, at) => at)
       .filter((at) => fits(store.place.get(read.trial[at]) ?? -1) || !view.where.size);
     const shown = fitting.slice(-MOST);
-    const rows = [
-      ...new Map(shown.map((at) => [`${read.worker[at]}.${read.lane[at]}`, [read.worker[at], read.lane[at]]])).values(),
-    ].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    /** @type {Map<string, [worker: number, lane: number]>} */
+    const lanes = new Map(shown.map((at) => [`${read.worker[at]}.${read.lane[at]}`, [read.worker[at], read.lane[at]]]));
+    const rows = [...lanes.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const place = new Map(rows.map(([worker, lane], index) => [`${worker}.${lane}`, index]));
     const labels = rows.map(([worker, lane]) => `${read.workers[worker]} · ${lane + 1}`);
-    const outcome = (at) => read.outcome[at] || "running";
-    const tell = (at) =>
+    const outcome = (/** @type {number} */ at) => read.outcome[at] || "running";
+    const tell = (/** @type {number} */ at) =>
       `Trial ${read.trial[at]}, attempt ${read.attempt[at]} on ${read.workers[read.worker[at]]}, lane ${read.lane[at] + 1}: ${outcome(at)} after ${duration(read.end[at] - read.start[at])}, from ${clock(read.start[at])} UTC${read.resumed_from[at] === null ? "" : `, resumed from step ${read.resumed_from[at]}`}`;
     const count = new Set(fitting.map((at) => read.trial[at])).size;
     const outcomes = [...new Set(shown.map(outcome))];
@@ -58,7 +74,7 @@ export const timeline = {
       note: `${trials(count)}, ${grouped(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${grouped(shown.length)} drawn` : ""}`,
       foot: "Times in UTC. The wheel zooms, dragging moves.",
       height: Math.max(180, 90 + rows.length * 30),
-      items: () => items().sort((a, b) => order.get(a.at) - order.get(b.at)),
+      items: () => items().sort((a, b) => Number(order.get(a.at)) - Number(order.get(b.at))),
       table: () => ({
         head: [
           { label: "trial", num: true },
@@ -110,7 +126,7 @@ export const timeline = {
           itemStyle: { color: colours.tones[TONES[word] ?? TONES[""]] ?? colours.accent },
           encode: { x: [1, 2], y: 0 },
           data: bars[series].map((at) => [
-            place.get(`${read.worker[at]}.${read.lane[at]}`),
+            Number(place.get(`${read.worker[at]}.${read.lane[at]}`)),
             read.start[at] * 1000,
             read.end[at] * 1000,
             read.trial[at],
@@ -122,10 +138,17 @@ export const timeline = {
   },
 };
 
+/**
+ * @param {CustomSeriesRenderItemAPI} api
+ * @param {Look} colours
+ * @returns {CustomSeriesRenderItemReturn}
+ */
 function bar(api, colours) {
-  const [left, middle] = api.coord([api.value(1), api.value(0)]);
-  const [right] = api.coord([api.value(2), api.value(0)]);
-  const height = Math.min(api.size([0, 1])[1] * 0.7, 24);
+  const [row, start, end] = [0, 1, 2].map((dimension) => api.value(dimension));
+  const [left, middle] = api.coord?.([start, row]) ?? [];
+  const [right] = api.coord?.([end, row]) ?? [];
+  const [, step] = [api.size?.([0, 1]) ?? 0].flat();
+  const height = Math.min(step * 0.7, 24);
   const width = Math.max(right - left - 1, 1.5);
   const text = width > 26 ? String(api.value(3)) : "";
   return {
@@ -133,26 +156,30 @@ function bar(api, colours) {
     shape: { x: left, y: middle - height / 2, width, height, r: 2 },
     style: { fill: api.visual("color") },
     emphasis: { style: { stroke: colours.ink, lineWidth: 2 } },
-    textContent: text ? { style: { text, fill: colours.surface, fontSize: 10 } } : undefined,
+    textContent: text ? { type: "text", style: { text, fill: colours.surface, fontSize: 10 } } : undefined,
     textConfig: { position: "inside" },
   };
 }
 
-/** The attempts; asked for again when trials have changed. */
+/**
+ * Return the attempts; they are requested again when trials have changed.
+ * @param {Scene} scene
+ */
 function readOf({ job, store, again }) {
-  const mine = known.get(job) ?? { version: -1, read: null };
+  const mine = known.get(job) ?? { version: -1, asking: false, read: null, failed: false };
   known.set(job, mine);
   if (mine.version !== store.version && !mine.asking) {
     mine.asking = true;
     mine.version = store.version;
     fetch(`/api/v1/jobs/${job}/timeline`)
-      .then((answer) => (answer.ok ? answer.json() : { failed: true }))
-      .catch(() => ({ failed: true }))
+      .then((answer) => (answer.ok ? answer.json() : null))
+      .catch(() => null)
       .then((read) => {
         mine.read = read;
+        mine.failed = read === null;
         mine.asking = false;
         again();
       });
   }
-  return mine.read;
+  return mine;
 }

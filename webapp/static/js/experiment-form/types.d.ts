@@ -1,0 +1,150 @@
+// Types that the modules of the experiment form share: the spec, and what the server says about its fields.
+
+export type Direction = "min" | "max";
+
+/** Where a change of the spec comes from: what is drawn again depends on it. */
+export type Origin = "start" | "field" | "rows" | "text";
+
+export interface Objective {
+  metric?: string;
+  direction?: string;
+}
+
+export interface Condition {
+  name?: string;
+  in?: unknown[];
+}
+
+/** A row of the search space. */
+export interface Parameter {
+  name?: string;
+  kind?: string;
+  min?: unknown;
+  max?: unknown;
+  values?: unknown[];
+  default?: unknown;
+  value?: unknown;
+  when?: Condition | Condition[];
+}
+
+export interface Rule {
+  match?: string;
+  axes?: (string | null)[];
+  policy?: string;
+}
+
+export interface Search {
+  space?: Parameter[];
+  objective?: Objective;
+  objectives?: Objective[];
+}
+
+/** The experiment spec, as far as the form reads it. What a person typed as JSON may lack any part. */
+export interface Spec {
+  data?: {
+    dataset?: string;
+    dataset_version?: number;
+    task?: string;
+    target?: unknown;
+    features?: unknown;
+    split?: { validation?: number; test?: number; group?: unknown; column?: unknown; time?: unknown };
+  };
+  model?: { template?: string };
+  fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
+  search?: Search;
+  mesh?: {
+    axis_names?: string[];
+    shape?: (number | string)[];
+    batch_axis?: string | null;
+    simulate?: number;
+    layout?: Rule[];
+  };
+  precision?: { overrides?: Rule[] };
+}
+
+export interface Version {
+  number: number;
+  state: string;
+  task: string;
+  kind: string;
+  rows: number | null;
+  columns: string[];
+}
+
+export interface Task {
+  metrics: string[];
+  losses: string[];
+  defaults: string[];
+  objective: string;
+  directions: Record<string, Direction>;
+}
+
+/** A place in the spec that chooses between kinds, each with arguments and their defaults. */
+export interface Variant {
+  arguments: string;
+  kinds: Record<string, Record<string, unknown>>;
+}
+
+/** What the server tells the form: the element #form-context. */
+export interface Known {
+  project: string;
+  experiment: number | null;
+  datasets: { slug: string; versions: Version[] }[];
+  tasks: Record<string, Task>;
+  variants: Record<string, Variant>;
+  fitFields: string[];
+  fitRanges: Record<string, Parameter>;
+  templates: { name: string; dataKinds: string[]; ranges: Record<string, Parameter> }[];
+  searches: { id: number; label: string; objectives: Objective[] }[];
+}
+
+export interface Problem {
+  pointer: string;
+  message: string;
+}
+
+export interface Variable {
+  path: string;
+  axes: (string | null)[];
+  rule: number | null;
+  shape: number[];
+  device_shape: number[];
+  bytes: number;
+}
+
+/** What validation computes about a job of this spec. */
+export interface Plan {
+  kind: string;
+  trials: number;
+  executions: number;
+  retrainings: number;
+  epochs: number;
+  epochs_likely: number | null;
+  slots: number;
+  free_slots: number;
+  slots_per_trial: number;
+  parallel_trials: number;
+  devices: number;
+  device_kind: string;
+  batch_shards: number;
+  parameters: number | null;
+  memory: Record<string, number> | null;
+  memory_per_device: number | null;
+  device_hours: number | null;
+  device_hours_likely: number;
+  largest: Record<string, unknown>;
+  steps: string[];
+  space: string;
+  summary: { name: string; takes: string; when: string }[];
+  estimate: string;
+  warnings: Problem[];
+  variables: Variable[];
+  suggested_layout: Rule[];
+}
+
+/** The state of the check, and its result once there is one. */
+export interface Verdict {
+  state: "busy" | "ok" | "bad" | "away";
+  errors?: Problem[];
+  plan?: Plan | null;
+}

@@ -1,0 +1,155 @@
+// Types that the table and the charts of a search share.
+import type { EChartsOption, EChartsType } from "echarts";
+import type { look } from "./look.js";
+import type { Store } from "./store.js";
+import type { View } from "./view.js";
+
+export type Direction = "min" | "max";
+
+/** A value for each trial; null where a trial has none. */
+export type Values = (number | null)[];
+
+export interface Objective {
+  metric: string;
+  direction: Direction;
+}
+
+export interface Parameter {
+  name: string;
+  kind: string;
+  sampling?: string;
+  values?: unknown[];
+}
+
+/** The epoch that a running execution has reached, and of how many. */
+export interface Reached {
+  epochs: number;
+  of: number | null;
+}
+
+/** What `/jobs/{id}/trials/columns` answers. */
+export interface ColumnsAnswer {
+  whole: boolean;
+  cursor: string;
+  objective: Objective;
+  objectives: Objective[];
+  space: Parameter[];
+  states: string[];
+  number: number[];
+  state: number[];
+  score: Values;
+  std: Values;
+  by_hand: boolean[];
+  restarts: number[];
+  started: Values;
+  finished: Values;
+  executions: number[];
+  epochs: number[];
+  values: Record<string, Values>;
+  metrics: Record<string, Values>;
+  waiting: Record<number, string>;
+  front: number[];
+  answers: Record<number, number>;
+  under_way: Record<number, Record<number, Reached>>;
+}
+
+/** A column to sort, filter and draw by. A column that is not numeric holds indices into its categories. */
+export interface Column {
+  key: string;
+  label: string;
+  kind: "fact" | "metric" | "hyperparameter";
+  numeric: boolean;
+  log?: boolean;
+  /** It was chosen, not measured. */
+  isSet?: boolean;
+  values: Values;
+  categories?: string[];
+  /** The least and the greatest number, once they were asked for. */
+  span?: Range;
+}
+
+export type Range = [low: number, high: number];
+
+/** A filter on a column: a range of numbers, or one of some categories. */
+export interface Condition {
+  low?: number;
+  high?: number;
+  one?: string[];
+}
+
+export type Look = ReturnType<typeof look>;
+
+export interface Option {
+  value: string;
+  label: string;
+}
+
+export interface Control {
+  name: string;
+  label: string;
+  options: (scene: Scene) => Option[];
+  /** The value that is chosen at first, if not the first option. */
+  first?: (scene: Scene) => string | undefined;
+}
+
+/** What a chart is drawn from. */
+export interface Scene {
+  job: number;
+  view: View;
+  store: Store;
+  colours: Look;
+  narrow: boolean;
+  axes: Record<string, string>;
+  /** Draw the chart again. */
+  again: () => void;
+  panel: { brushing: boolean; chart: Chart; draw: () => void };
+}
+
+export interface Table {
+  head: { label: string; num?: boolean }[];
+  rows: (string | number)[][];
+}
+
+/** A place in a chart that the keyboard can reach. */
+export interface Item {
+  series: number;
+  data: number;
+  text: string;
+  trial?: number;
+}
+
+/** A chart as an ECharts option. */
+export interface Picture {
+  option: EChartsOption;
+  items: () => Item[];
+  label: string;
+  height?: number;
+  /** Show a tooltip at the item that the keyboard has reached. */
+  tips?: boolean;
+  /** Complete before drawing what no option can express. */
+  prepare?: (chart: EChartsType) => void;
+  ready?: (chart: EChartsType) => void;
+}
+
+interface Described {
+  note?: string;
+  foot?: string;
+  table: () => Table;
+}
+
+/** What a chart draws: a picture, or an element that draws itself. */
+export type Drawing = Described & (Picture | { element: HTMLElement });
+
+export interface Missing {
+  title: string;
+  hint: string;
+}
+
+export interface Chart {
+  id: string;
+  title: string;
+  controls?: Control[];
+  /** Return what the chart needs and does not have; null when it can be drawn. */
+  missing: (scene: Scene) => Missing | null;
+  draw: (scene: Scene) => Drawing;
+}
