@@ -9,6 +9,7 @@ import pytest
 from jobs.models import DatasetVersion, ModelVersion
 from jobs.queries import inputs
 from tests.factories import make_dataset, make_experiment, make_job, profile
+from tests.markup import one_line
 from tests.people import browser_of
 from tests.registry.conftest import Yard
 from workers.engine.data.encode import encode
@@ -51,7 +52,7 @@ def names(version: ModelVersion) -> list[str]:
 
 
 def shown(yard: Yard, tab: str) -> str:
-    return unescape(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": tab}).content.decode())
+    return unescape(one_line(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": tab})))
 
 
 @pytest.mark.parametrize("tab", ["overview", "use"])

@@ -5,6 +5,7 @@ from django.test import Client
 
 from jobs.actions import promotions
 from jobs.models import PromotionRequest, User
+from tests.markup import one_line, text_of
 from tests.people import browser_of
 from tests.registry.conftest import OPEN_GATES, Yard, judge
 
@@ -59,7 +60,7 @@ def test_every_tab_of_a_version_opens(filled: Yard, tab: str) -> None:
 
 def test_the_inbox_holds_what_the_caller_may_decide(filled: Yard) -> None:
     assert b"Nothing waits for you" in see(filled.member, "/approvals").content
-    assert b"Request " in see(filled.approver, "/approvals").content
+    assert "Request " in text_of(see(filled.approver, "/approvals"))
 
 
 def test_the_requester_is_told_why_there_are_no_buttons(filled: Yard) -> None:
@@ -95,7 +96,7 @@ def test_open_gates_are_check_boxes(filled: Yard) -> None:
     promotion = filled.request(stage="staging")
     judge(promotion, OPEN_GATES)
     browser = browser_of(filled.approver)
-    assert 'name="accept" value="test_metric"' in browser.get(f"/approvals/{promotion.pk}").content.decode()
+    assert 'name="accept" value="test_metric"' in one_line(browser.get(f"/approvals/{promotion.pk}"))
     assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 409
     accepted = browser.post(f"/approvals/{promotion.pk}/approve", {"accept": "test_metric"})
     assert accepted.status_code == 303

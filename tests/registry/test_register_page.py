@@ -4,6 +4,7 @@ import pytest
 
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
 from tests import factories
+from tests.markup import text_of
 from tests.people import People, browser_of
 
 
@@ -31,7 +32,7 @@ def test_a_finished_training_leads_to_a_new_model_and_its_version(people: People
     assert (answer.status_code, answer["Location"]) == (303, "/models/digits-for-real/versions/1")
     assert (version.what, version.source_job_id, version.lineage["job"]) == ("best", made.job_id, made.job_id)
     assert Job.objects.filter(kind="register").exists(), "a worker looks whether it loads"
-    page = browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}).content.decode()
+    page = text_of(browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}))
     assert "digits-for-real v1" in page
 
 

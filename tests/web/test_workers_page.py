@@ -12,6 +12,7 @@ from jobs.contracts.warm_processes import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
 from tests import factories
+from tests.markup import text_of
 from tests.people import People, browser_of
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +35,7 @@ def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -
     shown = browser.get(f"/workers/{row.pk}").content.decode()
     for words in ("standby", "2 threads · device 0", "ready", "150"):
         assert words in shown
-    assert "1 process," in browser.get("/workers").content.decode()
+    assert "1 process," in text_of(browser.get("/workers"))
     told = browser.get(f"/api/v1/workers/{row.pk}").json()
     assert told["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
     assert "warm" not in told["info"]

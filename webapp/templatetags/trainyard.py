@@ -9,10 +9,11 @@ from typing import Any
 
 from django import template
 from django.forms import BoundField
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock
 from webapp.templatetags import words
@@ -130,39 +131,49 @@ def copyable(text: Any, short: int = 12, *, label: str = "") -> dict[str, Any]:
     return {"full": full, "shown": full if len(full) <= short else full[:short], "label": label or "id"}
 
 
-@register.inclusion_tag("components/empty.html")
+def _one_line(content: str) -> SafeString:
+    """Return the content of a block as text for an element or a quoted attribute."""
+    return mark_safe(" ".join(content.split()).replace('"', "&quot;"))  # noqa: S308 - a template has escaped it
+
+
+@register.simple_block_tag
 def empty_state(
-    title: str, hint: str = "", *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
-) -> dict[str, Any]:
-    """Say what is missing here, what to do next, and link to it."""
-    return {"title": title, "hint": hint, "url": url, "label": label, "icon": icon, "command": command}
+    content: str, title: str, *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
+) -> SafeString:
+    """Say what is missing here, and link to what to do next; the content of the block is a hint."""
+    shown = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
+    return render_to_string("components/empty.html", {**shown, "command": command})
 
 
-@register.inclusion_tag("components/confirm.html", takes_context=True)
+@register.simple_block_tag(takes_context=True)
 def confirm_button(
     context: template.Context,
+    content: str,
     url: str,
     label: str,
     *,
     title: str = "",
-    lost: str = "",
     icon: str = "",
     css: str = "btn-outline-danger",
     small: bool = False,
     **fields: Any,
-) -> dict[str, Any]:
-    """Make a button that asks first, naming what will be lost; `fields` are posted along."""
-    return {
+) -> SafeString:
+    """Make a button that asks first.
+
+    The content of the block says what will be lost; `fields` are posted along.
+    """
+    shown = {
         "url": url,
         "label": label,
         "title": title or f"{label}?",
-        "lost": lost,
+        "lost": _one_line(content),
         "icon": icon,
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,
         "csrf_token": context.get("csrf_token"),
         "next": context["request"].get_full_path() if "request" in context else "",
     }
+    return render_to_string("components/confirm.html", shown)
 
 
 @register.inclusion_tag("components/post.html", takes_context=True)

@@ -58,6 +58,11 @@ class Field:
         return self.kind or self.leaf.kind
 
     @property
+    def is_filled_by_script(self) -> bool:
+        """Return whether its entries depend on other fields, so that a script fills them in."""
+        return self.input in ("dataset", "version", "column", "measure", "search", "loss")
+
+    @property
     def id(self) -> str:
         """Return the id of its input: where an error's pointer leads."""
         return f"at/spec{self.pointer}"

@@ -1,0 +1,15 @@
+"""Reads pages as people do, whatever the line breaks of their templates."""
+
+import re
+from html import unescape
+from typing import Any
+
+
+def text_of(response: Any) -> str:
+    """Return the text of a page without its tags; each run of white space is one space."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", response.content.decode())).split())
+
+
+def one_line(response: Any) -> str:
+    """Return the markup of a page; each run of white space is one space."""
+    return " ".join(response.content.decode().split())
