@@ -106,7 +106,7 @@ def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
 def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, look: Look) -> None:
     page = open_as(busy_yard.owner, "/tokens")
     page.get_by_role("button", name="Revoke").click()
-    expect(page.get_by_role("dialog")).to_contain_text("refused from now on")
+    expect(page.get_by_role("dialog")).to_contain_text("lose access")
     look(page, "confirm")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("nightly export")).to_be_visible()
@@ -130,7 +130,7 @@ def test_what_was_confirmed_is_done_though_its_button_was_drawn_anew_meanwhile(
 def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     page = open_as(busy_yard.member, "/tokens")
     page.get_by_label("What it is for").fill("notebook")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create token").click()
     raw = page.get_by_test_id("token").inner_text()
     assert tokens.authenticate(raw)
     page.get_by_role("link", name="Done").click()
@@ -177,8 +177,8 @@ def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) 
 def test_a_refused_form_tells_what_to_mend(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.member, "/projects/new")
     page.get_by_label("Slug").fill("Not a slug")
-    page.get_by_role("button", name="Make the project").click()
-    expect(page.get_by_role("alert")).to_contain_text("2 things to mend")
+    page.get_by_role("button", name="Create project").click()
+    expect(page.get_by_role("alert")).to_contain_text("2 problems to fix")
     watch.forgive("422")
     look(page, "form-refused")
 

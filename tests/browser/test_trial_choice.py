@@ -41,16 +41,16 @@ def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_
     expect(row.locator(".ty-tag")).to_have_count(1 if values[0] != values[1] else 0)
     look(page, "search-compare")
 
-    comparison.get_by_label("Only what differs").press("Space")
+    comparison.get_by_label("Only differences").press("Space")
     assert all(part in page.url for part in ("compare=1,3", "pick=1,3", "only=differing", "cols="))
     viewer = open_as(people.viewer, page.url)
     expect(viewer.get_by_role("region", name="Comparison").get_by_role("heading")).to_have_text(
         "Trials 1, 3 side by side"
     )
     expect(viewer.get_by_role("button", name="dropout")).to_have_count(0)
-    expect(viewer.get_by_role("button", name="Make ensemble")).to_have_count(0)
+    expect(viewer.get_by_role("button", name="Create ensemble")).to_have_count(0)
 
-    page.get_by_role("button", name="Make ensemble").press("Enter")
+    page.get_by_role("button", name="Create ensemble").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Ensemble of trials 1, 3")
     made = Job.objects.latest("pk")
     assert [member["trial"] for member in made.payload["chosen"]] == [1, 3]

@@ -59,7 +59,7 @@ def test_every_tab_of_a_version_opens(filled: Yard, tab: str) -> None:
 
 
 def test_the_inbox_holds_what_the_caller_may_decide(filled: Yard) -> None:
-    assert b"Nothing waits for you" in see(filled.member, "/approvals").content
+    assert b"Nothing to approve" in see(filled.member, "/approvals").content
     assert "Request " in text_of(see(filled.approver, "/approvals"))
 
 

@@ -187,7 +187,7 @@ def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
     for words in (
         "≥ 0.7800",
         "5 trials",
-        "nobody went on",
+        "no trial was promoted",
         "1 trial ",
         "median pruner –",
         "7 others",
@@ -377,7 +377,7 @@ def test_all_that_is_wrong_with_a_change_is_told_at_once_by_the_name_of_its_hype
     answer = browser.post(f"/jobs/{wide_search.pk}/revise", REVISED | typed)
     page = re.sub("<[^>]*>", "", answer.content.decode())
     assert [line in page for line in told] == [True] * 3
-    assert "3 things to mend" in page and "Nothing has changed yet" in page
+    assert "3 problems to fix" in page and "Nothing has changed yet" in page
 
 
 def test_what_stands_in_the_way_is_told_on_a_page_that_leads_back(browser: Client, search: Job) -> None:

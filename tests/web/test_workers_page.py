@@ -45,9 +45,9 @@ def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -
 def test_where_nothing_is_kept_warm_the_page_says_why(browser: Client, rows: list[Any]) -> None:
     row = worker(*rows)
     assert kept_warm(row) == []
-    assert "Nothing is kept warm" in browser.get(f"/workers/{row.pk}").content.decode()
+    assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()
 
 
 def test_a_lost_worker_keeps_nothing_warm(browser: Client) -> None:
     row = worker(STANDBY.model_dump(), lease_until=timezone.now() - timedelta(minutes=1))
-    assert "Nothing is kept warm" in browser.get(f"/workers/{row.pk}").content.decode()
+    assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()

@@ -20,7 +20,7 @@ def keep_a_token_for_a_moment(who: Visitor) -> None:
     page = who.page
     who.go("Tokens")
     page.get_by_label("What it is for").fill("notebook")
-    who.send("Make the token")
+    who.send("Create token")
     expect(page.get_by_test_id("token")).to_be_visible()
     who.see("token-made")
     who.follow(page.get_by_role("link", name="Done"))
@@ -35,7 +35,7 @@ def administer(who: Visitor) -> None:
     page = who.page
     who.go("People")
     page.get_by_label("User name").fill("newcomer")
-    who.send("Make a login link")
+    who.send("Create a login link")
     who.see("person-link")
     who.follow(page.get_by_role("link", name="Done"))
     expect(page.get_by_role("row", name=re.compile("newcomer"))).to_be_visible()
@@ -43,7 +43,7 @@ def administer(who: Visitor) -> None:
     who.go("Audit")
     who.see("audit")
     who.follow(page.get_by_role("link", name="Verify the chain"))
-    expect(page.get_by_role("main")).to_contain_text("rows verify")
+    expect(page.get_by_role("main")).to_contain_text("rows are valid")
     who.see("audit-verify")
     who.go("Projects")
     who.see("projects")

@@ -112,7 +112,7 @@ def roll_back(who: Visitor, target: int) -> None:
     who.go("Endpoints", MODEL)
     who.card("Roll back").get_by_role("textbox").fill("The gauges disagree.")
     page.get_by_role("button", name=f"Roll back to v{target}").click()
-    expect(page.get_by_role("dialog")).to_contain_text(f"answered by v{target} again")
+    expect(page.get_by_role("dialog")).to_contain_text(f"v{target} answers every prediction")
     who.see("rollback-confirm")
     who.confirm("Roll back")
     history = who.card("History").locator("tbody tr").first

@@ -1,4 +1,4 @@
-// What every page has. Each module sets up one behaviour and needs none of the others.
+// The modules of every page. Each adds one behaviour and does not depend on the others.
 import "./theme.js";
 import "./nav.js";
 import "./time.js";

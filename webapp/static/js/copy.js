@@ -1,4 +1,4 @@
-// Buttons that copy what they stand beside.
+// Buttons that copy the text beside them.
 import { closest } from "./elements.js";
 import { toast } from "./toasts.js";
 

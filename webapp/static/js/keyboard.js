@@ -1,5 +1,5 @@
 // `/` and Ctrl-K search, j/k move through rows, x selects, Enter opens, c compares, ? lists all keys.
-import { byId, closest, findAll } from "./elements.js";
+import { closest, findAll } from "./elements.js";
 
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true]";
 
@@ -32,7 +32,7 @@ const here = (selector) => findAll(document, `.ty-here ${selector}`, HTMLElement
 /** @type {Record<string, () => void>} */
 const KEYS = {
   "/": () => document.getElementById("search")?.focus(),
-  "?": () => byId("keys", HTMLDialogElement).showModal(),
+  "?": () => findAll(document, "dialog#keys", HTMLDialogElement)[0]?.showModal(),
   j: () => move(1),
   k: () => move(-1),
   x: () => here("input[type=checkbox]")?.click(),

@@ -1,4 +1,4 @@
-// Runs before the first paint: without a choice of theme the system's counts, and nothing flashes.
+// Runs before the first paint: if no theme is chosen, the page takes the system's, without a flash of the other one.
 (() => {
   const root = document.documentElement;
   if (root.dataset.theme === "light" || root.dataset.theme === "dark") return;

@@ -57,7 +57,7 @@ function figures(plan) {
     ["Epochs", epochs(plan)],
     ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
-    ["Memory a device", bytes(plan.memory_per_device)],
+    ["Memory per device", bytes(plan.memory_per_device)],
     ["Time", hours(plan)],
   ];
 }
@@ -84,11 +84,11 @@ function details(plan) {
     ["Executions", count(plan.executions)],
     ["Retrained", count(plan.retrainings)],
     ["Slots per trial", count(plan.slots_per_trial)],
-    ["At once, with the slots free now", count(plan.parallel_trials)],
+    ["Parallel trials, with the slots free now", count(plan.parallel_trials)],
     ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],
     ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
-    ["Memory holds", held || "unknown until the data set is ready"],
-    ["Largest configuration", largest || "the model as given"],
+    ["Memory for", held || "unknown until the data set is ready"],
+    ["Largest configuration", largest || "the model as it is"],
     ["Estimate", plan.estimate],
   ];
 }

@@ -1,5 +1,5 @@
-// What live charts share: they follow a job, fit their width, take the theme's colours, and live on when
-// the piece of page round them is put in anew.
+// The base of live charts: they follow a job, fit their width, use the colours of the theme, and survive when the part
+// of the page around them is replaced.
 /** @import { AlignedData, Options, Series } from "uplot" */
 /** @import { LiveEvent } from "./live.js" */
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";

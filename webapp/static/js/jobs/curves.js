@@ -1,5 +1,5 @@
-// <ty-curves job names [trial | trials]>: live curves. First it follows, then it asks for what there
-// is, then it puts in what came meanwhile; a point is known by its series and x, so twice is harmless.
+// <ty-curves job names [trial | trials]>: live curves. First it subscribes, then it loads the points so far, then it adds
+// those that arrived meanwhile. A point is identified by its series and x, so adding it twice changes nothing.
 
 /** @import { LiveEvent } from "./live.js" */
 /** @import { AlignedData } from "uplot" */
@@ -171,7 +171,7 @@ export class Curves extends Chart {
   say(lines) {
     const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
-    this.note.textContent = this.total ? points + hidden : "No points yet; they appear as they are made.";
+    this.note.textContent = this.total ? points + hidden : "No points yet; they appear as they are measured.";
   }
 }
 

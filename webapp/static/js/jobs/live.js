@@ -1,5 +1,5 @@
-// One WebSocket for the whole tab. Each follower gets every event of its job once and in order; after a
-// break the socket comes back with the cursor it had, so nothing is missed and nothing repeated.
+// One WebSocket for the whole tab. Each follower gets every event of its job once and in order: after a broken connection
+// the socket subscribes again from the last cursor, so no event is missed or repeated.
 import { findAll } from "../elements.js";
 
 const FIRST_WAIT = 500;

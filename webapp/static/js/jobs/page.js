@@ -51,7 +51,7 @@ async function piece(element, address) {
 function keep(element, fresh) {
   for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
   for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials, ty-compare")) {
-    if (chart.parentElement?.closest("ty-compare")) continue; // stays with what it is in
+    if (chart.parentElement?.closest("ty-compare")) continue; // it is kept with the comparison around it
     const names = chart.getAttribute("names");
     const key = `${chart.localName}[job="${chart.getAttribute("job")}"]`;
     fresh.querySelector(names === null ? key : `${key}[names="${CSS.escape(names)}"]`)?.replaceWith(chart);

@@ -21,7 +21,7 @@ class Grid extends HTMLElement {
     this.top = Number(this.getAttribute("top")) || 1;
     this.field = byId(this.getAttribute("for") ?? "", HTMLTextAreaElement);
     this.setAttribute("role", "grid");
-    this.setAttribute("aria-label", "Drawing: arrow keys move, space adds ink, delete takes it away");
+    this.setAttribute("aria-label", "Drawing: arrow keys move, space adds ink, delete removes it");
     this.build();
     this.read();
     this.field.addEventListener("input", () => this.read());

@@ -33,7 +33,7 @@ export class Bar {
   /** @param {string} address */
   poolForm(address) {
     const field = (/** @type {string} */ name, value = "") => el("input", { type: "hidden", name, value });
-    const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Make ensemble");
+    const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Create ensemble");
     return el(
       "form",
       { method: "post", action: address, class: "ty-inline" },
@@ -58,7 +58,7 @@ export class Bar {
   /** @param {boolean} few */
   told(few) {
     if (few) return `Pick two trials or more to compare them${this.pool ? " or make an ensemble of them" : ""}.`;
-    return this.pool ? `An ensemble of these ${this.chosen.length} trials trains them again, in a job of its own.` : "";
+    return this.pool ? `A new job will train these ${this.chosen.length} trials again and combine their models.` : "";
   }
 
   async openComparison() {

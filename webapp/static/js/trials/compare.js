@@ -56,7 +56,7 @@ class Compare extends HTMLElement {
       "label",
       { class: "form-check" },
       this.only,
-      el("span", { class: "form-check-label" }, "Only what differs"),
+      el("span", { class: "form-check-label" }, "Only differences"),
     );
     this.card.append(
       el(
@@ -101,7 +101,7 @@ class Compare extends HTMLElement {
     const missing = compared.filter((trial) => !known.includes(trial));
     const gone = missing.length ? `no trial ${missing.join(", ")} in this search; ` : "";
     return (
-      gone + (known.length > MOST ? `the first ${MOST} of ${known.length}` : "what differs from the first is bold")
+      gone + (known.length > MOST ? `the first ${MOST} of ${known.length}` : "differences from the first are bold")
     );
   }
 
@@ -131,7 +131,7 @@ class Compare extends HTMLElement {
     }).filter((body) => body !== null);
     const none = bodies.length
       ? []
-      : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "They do not differ in anything.")))];
+      : [el("tbody", {}, el("tr", {}, el("td", { colspan: trials.length + 1 }, "No differences.")))];
     this.table.replaceChildren(el("table", { class: "table" }, el("thead", {}, head), bodies, none));
     if (!held) return;
     const [button] = [`[data-remove="${held}"]`, "[data-remove]"].flatMap((selector) =>
@@ -158,7 +158,7 @@ class Compare extends HTMLElement {
           type: "button",
           class: "ty-icon-button",
           "data-remove": trial,
-          "aria-label": `Take trial ${trial} out of the comparison`,
+          "aria-label": `Remove trial ${trial} from the comparison`,
           click: remove,
         },
         icon("x"),

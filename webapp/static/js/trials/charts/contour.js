@@ -53,7 +53,7 @@ export const contour = {
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
       note: `${behind(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
-      foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): what it shows far from any dot is a guess.`,
+      foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
       items: () => walked(ranked, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
       table: () => ({
         head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],

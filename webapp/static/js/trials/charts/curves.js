@@ -34,7 +34,7 @@ export const curves = {
       note: picked.length
         ? `${trials(picked.length)} picked of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
-      foot: "Pick trials in the table (x) to see theirs instead. Every epoch is in the metrics CSV.",
+      foot: "Pick trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
       table: () => ({
         head: [
           { label: "curve" },

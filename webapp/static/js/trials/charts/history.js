@@ -24,7 +24,7 @@ export const history = {
     return {
       element,
       note: behind(found, all),
-      foot: "Drag across to keep those trials, here and in the table; with the chart in focus, arrows go from trial to trial.",
+      foot: "Drag across to filter trials, here and in the table. With the chart in focus, the arrow keys go from trial to trial.",
       table: () => {
         const scores = /** @type {number[]} */ (store.score);
         let best = scores[all[0]];

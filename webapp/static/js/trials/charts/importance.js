@@ -37,7 +37,10 @@ export const importance = {
     if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: tooFew(said) };
     if (said.result) return null;
     if (said.error && said.state === "fresh") return { title: "No importance for these trials", hint: said.error };
-    return { title: "Computing …", hint: `A forest is fitted to ${trials(said.completed)}; this takes some seconds.` };
+    return {
+      title: "Computing …",
+      hint: `A random forest is fitted to ${trials(said.completed)}; this takes some seconds.`,
+    };
   },
   draw(scene) {
     const { axes, colours, narrow } = scene;
@@ -50,12 +53,12 @@ export const importance = {
       `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
     const old =
       said.trials < said.completed
-        ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed anew" : ""}`
+        ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed again" : ""}`
         : "";
     return {
       label: `Importance of ${entries.length} hyperparameters for ${said.objective}.`,
-      note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them drawn by chance` : ""}${old}`,
-      foot: `A forest of ${trees} trees, which explains ${percent(Math.max(explained, 0))} of the variance of trials it has not seen${explained < 0.3 ? ": too little to lean on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. It looks at all completed trials, whatever the filters.`,
+      note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them sampled at random` : ""}${old}`,
+      foot: `A random forest of ${trees} trees explains ${percent(Math.max(explained, 0))} of the variance of unseen trials${explained < 0.3 ? ": too little to rely on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. All completed trials count, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
       items: () =>
         [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
@@ -123,8 +126,8 @@ function tooFew({ completed, pruned, over }) {
   const shorter = pruned
     ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.`
     : "";
-  const help = over ? ` Search again with more trials${pruned ? " or without pruning" : ""}.` : "";
-  return `${there}.${shorter} A forest fitted to fewer would say chance.${help}`;
+  const help = over ? ` Start another search with more trials${pruned ? " or without pruning" : ""}.` : "";
+  return `${there}.${shorter} A random forest fitted to fewer trials would show chance.${help}`;
 }
 
 /** @param {number} share */

@@ -23,7 +23,7 @@ import {
 const FITTING = 180;
 const OTHERS = 60;
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
-const PAUSE = 250; // after a drag the lines that fit are drawn anew
+const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
 
 /** @type {Chart} */
 export const parallel = {
@@ -66,7 +66,7 @@ export const parallel = {
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: behind(found, all) + drawnNote,
-      foot: "Drag along an axis to filter, here and in the table; click it to let go. By keyboard, the filter form below does the same.",
+      foot: "Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.",
       tips: false,
       items: () =>
         walked(fitting, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),

@@ -38,7 +38,7 @@ export const pareto = {
     if (scene.store.of("metric").length < 2)
       return {
         title: "Needs two metrics",
-        hint: "Trials report one so far; name more under the experiment's training, or wait for the first completed trial.",
+        hint: "The trials report one metric so far. Add metrics to the experiment's training, or wait for the first completed trial.",
       };
     return needsTrials(1)(scene);
   },
@@ -70,7 +70,7 @@ export const pareto = {
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
       note: `${counts([...front, ...shown], found, all)}; ${front.length} on the front`,
-      foot: "The line joins the trials that no other beats in both metrics. Means over a trial's executions.",
+      foot: "The line joins the trials that no other beats in both metrics. Values are means over the executions of a trial.",
       items,
       table: () => {
         const listed = tableOf(scene, [...front, ...rest], [x, y]);

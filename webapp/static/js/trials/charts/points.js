@@ -95,7 +95,7 @@ export const slice = {
       legendLabel: "trial",
       columns: [x, y],
       label: `${y.label} of ${found.length} trials by ${x.label}.`,
-      foot: "The darker or brighter a dot, the later the trial.",
+      foot: "The stronger the colour of a dot, the later the trial.",
     });
   },
 };
@@ -137,7 +137,7 @@ export const rank = {
       legendLabel: `rank, 1 is best`,
       columns: [x, y, metric],
       label: `Rank of ${found.length} trials by ${x.label} and ${y.label}.`,
-      foot: `Ranks instead of values: one trial that diverged hides nothing. Ranked by ${metric.label}.`,
+      foot: `Colours show ranks, so that one diverged trial does not hide differences between the others. Ranked by ${metric.label}.`,
       table: ranked,
     });
   },

@@ -167,7 +167,7 @@ export function needsHyperparameters(count, trialsToo = 2) {
     if (have < count)
       return {
         title: `Needs ${count} hyperparameters`,
-        hint: `This search varies ${have || "none"}; a slice shows how the score follows one.`,
+        hint: `This search varies ${have || "none"}; the slice chart shows the score by one hyperparameter.`,
       };
     return needsTrials(trialsToo)(scene);
   };

@@ -39,7 +39,7 @@ export const timeline = {
     if (!read) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
     if (!read.trial.length)
       return {
-        title: "Needs a trial that has begun",
+        title: "Needs a started trial",
         hint: "Each attempt at a trial appears here with its worker, as soon as a worker has a free slot.",
       };
     return null;
