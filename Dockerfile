@@ -1,11 +1,11 @@
-# One image for every part; docker-compose.yml names the command of each.
+# One image for all services; docker-compose.yml has the command of each.
 FROM python:3.13-slim AS build
 COPY requirements.lock /build/
 RUN python -m venv /opt/trainyard \
  && /opt/trainyard/bin/pip install --no-cache-dir --require-hashes -r /build/requirements.lock
 
 FROM python:3.13-slim
-# pg_dump and pg_restore, for `manage.py backup` and `restore`
+# pg_dump and pg_restore are needed by `manage.py backup` and `restore`.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends postgresql-client \
  && rm -rf /var/lib/apt/lists/* \
@@ -21,8 +21,8 @@ ENV PATH=/opt/trainyard/bin:$PATH \
 USER trainyard
 VOLUME /data
 EXPOSE 8000 8501
-# Asks the dashboard; docker-compose.yml gives the other parts their own question.
+# Checks the dashboard; docker-compose.yml has the health checks of the other services.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=120s \
     CMD ["python", "scripts/probe", "http://127.0.0.1:8000/healthz"]
-# Alone, the image is the whole installation: broker, web, scheduler, worker and prediction server.
+# By default, a container runs the whole installation: broker, web, scheduler, worker and prediction server.
 CMD ["python", "manage.py", "up", "--host", "0.0.0.0"]

@@ -1,6 +1,6 @@
-# Everything a newcomer types. Needs only make and either Python 3.12+ or uv.
-#   make demo                    make … PYTHON=python3.13 chooses the interpreter
-#   make test ARGS="-k queue"    ARGS go to the command
+# The commands to install, run and test Trainyard. They need only make and either Python 3.12+ or uv.
+#   make demo PYTHON=python3.13  PYTHON selects the interpreter
+#   make test ARGS="-k queue"    ARGS are passed to the command
 .POSIX:
 .PHONY: help setup setup-dev demo up test chaos lint
 ARGS =
@@ -10,11 +10,11 @@ PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --no-loadscope
 
 help:
 	@echo 'make setup   install into .venv'
-	@echo 'make demo    set up, then the whole flow on real data (ARGS=--exit: driven to the end by a script)'
-	@echo 'make up      set up, then run everything; Ctrl-C stops'
-	@echo 'make test    set up with the development tools, then the whole suite (ARGS= goes to pytest)'
-	@echo 'make chaos   kill processes at random moments: 25 times of each kind, 200 times in searches of every algorithm'
-	@echo 'make lint    formatting, lint, types, import rules, deployment checks'
+	@echo 'make demo    install, then run the whole flow on real data (ARGS=--exit: a script runs all steps)'
+	@echo 'make up      install, then run everything; Ctrl-C stops'
+	@echo 'make test    install with the development tools, then run all tests (ARGS= is passed to pytest)'
+	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm'
+	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
 
 setup:
 	@PYTHON="$(PYTHON)" sh scripts/setup requirements.lock

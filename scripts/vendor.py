@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Fetches the browser libraries into webapp/static/vendor/ and writes VENDOR.json.
+"""Downloads the browser libraries into webapp/static/vendor/ and writes VENDOR.json.
 
-Run by a developer who raises a version or needs another icon; users need neither Node nor a network.
-It packs the pinned releases with `npm pack`, takes only the files that pages load, drops the pointers
-to source maps (which are not shipped), and builds one sprite of the icons named in icons.txt.
+Run by a developer who upgrades a version or needs another icon; users need neither Node nor a network. It
+downloads the pinned releases with `npm pack`, copies only the files that pages load, removes the references
+to source maps (which are not shipped), and builds one sprite of the icons listed in icons.txt.
 """
 
 import hashlib
@@ -45,20 +45,20 @@ SOFTWARE.
 
 @dataclass(frozen=True)
 class Library:
-    """A released package and what of it is shipped: member of the package -> file name here."""
+    """A released package, and the files that are copied from it: path in the package -> file name here."""
 
     name: str
     package: str
     version: str
     licence: str
     files: Mapping[str, str]
-    copyright: str = ""  # where the package carries no licence file of its own
+    copyright: str = ""  # set if the package contains no licence file
     icons: tuple[str, ...] = field(default=())
     types: Mapping[str, str] = field(default_factory=dict)  # declarations for the type check of scripts
 
     @property
     def folder(self) -> str:
-        """Return the folder's name; a new version gets a new address."""
+        """Return the name of the folder; it contains the version, so a new version has a new address."""
         return f"{self.name}-{self.version}"
 
 
@@ -127,7 +127,7 @@ LIBRARIES = (
 
 
 def main() -> None:
-    """Replace the vendored folders by fresh ones."""
+    """Replace the vendored folders."""
     described = []
     with tempfile.TemporaryDirectory() as scratch:
         for old in VENDOR.glob("*-[0-9]*"):
