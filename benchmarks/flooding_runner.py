@@ -14,7 +14,7 @@ from jobs.contracts.events import Metric
 from jobs.contracts.task import Task
 from workers.runner import serve
 from workers.runner.__main__ import main
-from workers.runner.event_reporter import Speaker
+from workers.runner.event_reporter import EventReporter
 from workers.runner.registry import RunTask, load
 
 SEED = 70_001
@@ -31,7 +31,7 @@ def names_of(order: Order) -> list[str]:
     return [f"{order['tag']}{number}" for number in range(order["series"])]
 
 
-def flood(report: Speaker, order: Order) -> None:
+def flood(report: EventReporter, order: Order) -> None:
     """Emit `calls` calls of `series` points each, `rate` points a second (0: as fast as it goes)."""
     names, rate, began = names_of(order), order["rate"], time.perf_counter()
     for call in range(order["calls"]):
@@ -39,7 +39,7 @@ def flood(report: Speaker, order: Order) -> None:
         if order["naive"]:  # one event a point, past all gathering
             for name, value in values.items():
                 now = time.time()
-                report._outlet.send(Metric(time=now, points=((name, float(call), value, now),)))
+                report._writer.send(Metric(time=now, points=((name, float(call), value, now),)))
         else:
             report.metric(call, values)
         ahead = (call + 1) * len(names) / rate - (time.perf_counter() - began) if rate else 0.0
@@ -47,14 +47,14 @@ def flood(report: Speaker, order: Order) -> None:
             time.sleep(ahead)
 
 
-def singles(report: Speaker, order: Order) -> None:
+def singles(report: EventReporter, order: Order) -> None:
     """Emit one point at a time into an idle system; its value is the moment it was emitted."""
     for number in range(order["calls"]):
         time.sleep(order["pause"])
         report.metric(number, {order["tag"]: time.time()})
 
 
-def trials(report: Speaker, order: Order) -> None:
+def trials(report: EventReporter, order: Order) -> None:
     """Say what a search's short trials say: all epochs of ten series within 0.3 s."""
     names = names_of(order)
     for trial in range(1, order["trials"] + 1):
@@ -67,7 +67,7 @@ def trials(report: Speaker, order: Order) -> None:
 DEEDS = {"flood": flood, "singles": singles, "trials": trials}
 
 
-def obey(task: Task, report: Speaker) -> dict[str, Any]:
+def obey(task: Task, report: EventReporter) -> dict[str, Any]:
     """Follow orders until one says to end."""
     del task
     home, done, heard = home_of_the_yard(), 0, time.monotonic()
@@ -80,7 +80,7 @@ def obey(task: Task, report: Speaker) -> dict[str, Any]:
             began, spent = time.time(), time.thread_time()
             DEEDS[order["do"]](report, order)
             answer = {"began": began, "emitted": time.time(), "thread": time.thread_time() - spent}
-            report._outlet.flush()
+            report._writer.flush()
             done = order["number"]
             answer |= {"number": done, "pid": os.getpid(), "threads": threading.active_count()}
             (home / "flooded.tmp").write_text(json.dumps(answer))

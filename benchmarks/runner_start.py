@@ -24,10 +24,10 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search import Objective
 from jobs.contracts.task import DatasetFile, ProfileTask, TrainTask
 from workers.runner.environment import Environment
-from workers.supervise.fork_servers import Nursery
-from workers.supervise.masking import Masker
-from workers.supervise.pool import Key, RunnerPool
-from workers.supervise.process import RunnerProcess
+from workers.supervise.fork_servers import ForkServers
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.secret_masking import SecretMasker
 
 SPEC = ExperimentSpec.model_validate(
     {
@@ -37,7 +37,7 @@ SPEC = ExperimentSpec.model_validate(
         "fit": {"epochs": 1, "batch_size": 128},
     }
 )
-KEY = Key(1, Environment(threads=1))
+KEY = RunnerKey(1, Environment(threads=1))
 
 
 class Cost(NamedTuple):
@@ -78,8 +78,8 @@ async def told(runner: RunnerProcess, task: ProfileTask | TrainTask, kind: str) 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spec.json").write_text(task.model_dump_json(by_alias=True))
     listener = Listener(kind)
-    runner.listen(listener)
-    runner.tell(Start(task=str(folder / "spec.json")))
+    runner.set_listener(listener)
+    runner.send(Start(task=str(folder / "spec.json")))
     await listener.heard.wait()
     assert listener.last["type"] == kind, listener.last
     return listener.last
@@ -111,9 +111,9 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
 
 async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cost]]:
     """Return what the fork server took to start, and the costs of forked and of executed runners."""
-    nursery = Nursery(folder / "forking", 3600.0, "workers.runner")
-    forking = RunnerPool(folder / "forking", 1, 3600.0, 2**40, Masker(), nursery=nursery)
-    executing = RunnerPool(folder / "executing", 1, 3600.0, 2**40, Masker())
+    fork_servers = ForkServers(folder / "forking", 3600.0, "workers.runner")
+    forking = RunnerPool(folder / "forking", 1, 3600.0, 2**40, SecretMasker(), fork_servers=fork_servers)
+    executing = RunnerPool(folder / "executing", 1, 3600.0, 2**40, SecretMasker())
     data = await profile(executing, folder)
     began = time.perf_counter()
     await forking.discard(await forking.take(KEY))

@@ -1,13 +1,13 @@
-"""What `celery -A workers.app` runs: the message consumer, a child process of its node."""
+"""The Celery application of a node's message consumer: `celery -A workers.app worker`."""
 
 import os
 
 from jobs.queue import app
 from workers import tasks
 from workers.node.hints import NODE_PID_VARIABLE
-from workers.runner.parent_death import tie_to_parent
+from workers.runner.parent_death import die_with_parent
 
 if node := os.environ.get(NODE_PID_VARIABLE):
-    tie_to_parent(int(node))
+    die_with_parent(int(node))
 
 __all__ = ["app", "tasks"]

@@ -29,9 +29,9 @@ ABSENT: dict[str, dict[str, set[str]]] = {
         "from django.urls import get_resolver; get_resolver().url_patterns": HEAVY | {"workers"},
         "import jobs.scheduler": HEAVY | {"webapp.pages", "webapp.api", "workers"},
         "import webapp.ops.supervisor": HEAVY | {"workers"},
-        "import workers.supervise.attempt, workers.supervise.pool": HEAVY,
+        "import workers.supervise.attempt, workers.supervise.runner_pool": HEAVY,
         "import workers.node.__main__": HEAVY | {"grpc"},
-        "import workers.chief.server, workers.chief.opening": HEAVY,
+        "import workers.chief.server, workers.chief.search_setup": HEAVY,
     },
 }
 """What has run before, and after it: a statement, and what must not be loaded by then."""

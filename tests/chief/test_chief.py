@@ -1,4 +1,4 @@
-"""A chief and two unmodified scripts as processes on a real database; no scheduler and no broker runs."""
+"""A chief and two unmodified scripts as processes on a real database, without scheduler and broker."""
 
 import os
 import re
@@ -29,7 +29,7 @@ pytestmark = [
 
 
 class ChiefProcess:
-    """`manage.py chief`, with little patience for scripts that hang up."""
+    """`manage.py chief`, with a short grace period for disconnected scripts."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.log = folder / f"chief-{len(list(folder.glob('chief-*')))}.log"
@@ -49,17 +49,16 @@ class ChiefProcess:
 
     @property
     def port(self) -> int:
-        """The port it listens on, once it says so."""
+        """The port it listens on, once it is printed."""
 
-        def told() -> int | None:
+        def printed() -> int | None:
             found = re.search(r"ORACLE_PORT=(\d+)", self.log.read_text())
             assert found or self.process.poll() is None, self.log.read_text()
             return int(found[1]) if found else None
 
-        return wait_for(told, "the chief", SECONDS)
+        return wait_for(printed, "the chief", SECONDS)
 
     def kill(self) -> None:
-        """Kill it without a word."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -138,12 +137,12 @@ def test_scripts_and_the_chief_itself_are_killed_and_no_trial_is_lost(
         doomed = scripts.start("a")
         wait_for(lambda: held(tmp_path, "a"), "a's first trial", SECONDS)
         scripts.start("b")
-        doomed.kill()  # in the midst of the trial that would have told the space
+        doomed.kill()  # during the trial that would have defined the space
         wait_for(lambda: held(tmp_path, "b"), "b to take it over", SECONDS)
         assert (held(tmp_path, "a"), held(tmp_path, "b")) == (["1-1"], ["1-2"])
 
         port = chief.port
-        chief.kill()  # b is at work and does not notice
+        chief.kill()  # b trains meanwhile and makes no call
         again = start("--max-trials", "5")
         assert again.port == port
         hold_a.unlink()

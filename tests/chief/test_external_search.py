@@ -18,7 +18,7 @@ from jobs.queries import outcomes
 from jobs.queries.reported import Name, name_of, reported
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
-from workers.chief.chief import _step
+from workers.chief.chief import _advance
 
 FLOAT_X: dict[str, Any] = {
     "class_name": "Float",
@@ -325,7 +325,7 @@ def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes
     search: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(pipeline, "_go_on_outside")
-    root = _step(search.pk, [])
+    root = _advance(search.pk, [])
     assert root.state == JobState.FAILED and root.error is not None
     assert "could not take this job further" in root.error["message"]
 

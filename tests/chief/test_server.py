@@ -1,4 +1,4 @@
-"""What the server answers, and who it takes for gone: inside the test's process."""
+"""The server's answers and its tracking of connections, inside the test's process."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ from jobs.actions import control, external_search
 from jobs.contracts.external_search import OutsideSearch
 from jobs.models import Job, Trial, Worker
 from tests.people import People, make_people
-from workers.chief import presence, translate, wire
-from workers.chief.presence import Presence, address_of, connections
-from workers.chief.server import PortTaken, serve
+from workers.chief import connection_tracker, conversion, protocol
+from workers.chief.connection_tracker import ConnectionTracker, address_of, open_connections
+from workers.chief.server import PortInUse, serve
 
 SECONDS = 20.0
 needs_file = pytest.mark.skipif(connection.vendor != "sqlite", reason="its thread opens the database file")
@@ -44,7 +44,7 @@ async def channel(search: Job, people: People, tmp_path: Path) -> AsyncIterator[
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
         yield opened
         await asyncio.to_thread(_kill, search, people)
-    ended = await asyncio.wait_for(task, SECONDS)  # over, and nobody is connected any more
+    ended = await asyncio.wait_for(task, SECONDS)  # it has ended and no script is connected
     assert ended.state == "stopped"
 
 
@@ -55,15 +55,15 @@ def _kill(search: Job, people: People) -> None:
 
 async def call(channel: grpc.aio.Channel, name: str, **fields: Any) -> Any:
     send = channel.unary_unary(
-        f"/{wire.SERVICE}/{name}",
+        f"/{protocol.SERVICE}/{name}",
         request_serializer=lambda message: message.SerializeToString(),
-        response_deserializer=wire.message(f"{name}Response").FromString,
+        response_deserializer=protocol.message(f"{name}Response").FromString,
     )
-    return await send(wire.message(f"{name}Request")(**fields), timeout=SECONDS)
+    return await send(protocol.message(f"{name}Request")(**fields), timeout=SECONDS)
 
 
 async def refusal(channel: grpc.aio.Channel, name: str, **fields: Any) -> tuple[grpc.StatusCode, str]:
-    """Return status and words; the error itself would hold the connection open."""
+    """Return status and message; the error object would keep the connection open."""
     try:
         await call(channel, name, **fields)
     except grpc.aio.AioRpcError as error:
@@ -72,10 +72,10 @@ async def refusal(channel: grpc.aio.Channel, name: str, **fields: Any) -> tuple[
 
 
 @needs_file
-async def test_what_no_script_would_send_is_answered_with_a_sentence_and_changes_nothing(
+async def test_invalid_calls_are_refused_with_a_message_and_change_nothing(
     channel: grpc.aio.Channel,
 ) -> None:
-    for name, fields, status, told in (
+    for name, fields, status, expected in (
         ("UpdateTrial", {"trial_id": "../x", "step": 1}, grpc.StatusCode.NOT_FOUND, "no trial"),
         ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "not this script's"),
         ("GetTrial", {"trial_id": "9-9"}, grpc.StatusCode.NOT_FOUND, "no trial 9"),
@@ -83,13 +83,13 @@ async def test_what_no_script_would_send_is_answered_with_a_sentence_and_changes
         ("CreateTrial", {"tuner_id": "a\0b"}, grpc.StatusCode.INVALID_ARGUMENT, "no NUL"),
         ("CreateTrial", {"tuner_id": "x" * 2**23}, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
     ):
-        code, words = await refusal(channel, name, **fields)
-        assert (code, told in words) == (status, True), words
+        code, message = await refusal(channel, name, **fields)
+        assert (code, expected in message) == (status, True), message
     assert not await asyncio.to_thread(Trial.objects.exists)
 
 
 @needs_file
-async def test_a_script_is_led_through_a_trial(channel: grpc.aio.Channel) -> None:
+async def test_a_script_runs_a_trial_from_creation_to_its_end(channel: grpc.aio.Channel) -> None:
     first = (await call(channel, "CreateTrial", tuner_id="a")).trial
     assert first == (await call(channel, "CreateTrial", tuner_id="a")).trial
     answer = await call(
@@ -97,23 +97,23 @@ async def test_a_script_is_led_through_a_trial(channel: grpc.aio.Channel) -> Non
     )
     (observed,) = answer.trial.metrics.metrics["default_objective"].observations
     assert (list(observed.value), observed.step) == ([0.5], 3)
-    space = translate.hyperparameters(
+    space = conversion.hyperparameters(
         OutsideSearch.model_validate({"space": [{"name": "x", "kind": "float", "min": 0, "max": 1}]}).space,
         {"x": 0.25},
     )
     first.hyperparameters.CopyFrom(space)
-    first.status = wire.number_of("TrialStatus", "COMPLETED")
+    first.status = protocol.number_of("TrialStatus", "COMPLETED")
     await call(channel, "EndTrial", trial=first)
     await call(channel, "EndTrial", trial=first)  # the answer to the first was lost
     (best,) = (await call(channel, "GetBestTrials", num_trials=5)).trials
     assert (best.trial_id, best.score.value, best.score.step) == (first.trial_id, 0.5, 3)
-    assert translate.values(best.hyperparameters) == {"x": 0.25}
+    assert conversion.values(best.hyperparameters) == {"x": 0.25}
     assert (await call(channel, "GetSpace")).hyperparameters.space.float_space[0].name == "x"
     assert (await call(channel, "CreateTrial", tuner_id="a")).trial.trial_id == "2-2"
 
 
 @needs_file
-async def test_who_waits_while_the_chief_is_told_to_end_is_sent_to_ask_again(
+async def test_a_call_that_waits_when_the_chief_ends_is_answered_with_ask_again(
     search: Job, tmp_path: Path
 ) -> None:
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -126,14 +126,14 @@ async def test_who_waits_while_the_chief_is_told_to_end_is_sent_to_ask_again(
         while not await asyncio.to_thread(Worker.objects.filter(name="b").exists):
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert wire.member_of("TrialStatus", (await waiting).trial.status) == "IDLE"
+        assert protocol.member_of("TrialStatus", (await waiting).trial.status) == "IDLE"
     assert (await asyncio.wait_for(task, SECONDS)).state == "running"
 
 
-async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported_in_a_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PortTaken, match=f"127.0.0.1:{port} cannot be listened on"):
+        with pytest.raises(PortInUse, match=f"127.0.0.1:{port} cannot be bound"):
             await serve(1, host="127.0.0.1", port=port, grace=1, folder=tmp_path, ready=print)
 
 
@@ -146,33 +146,33 @@ async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> Non
         ("unix:", None),
     ],
 )
-def test_a_peer_is_known_by_its_address(peer: str, address: tuple[str, int] | None) -> None:
+def test_a_peer_is_parsed_to_its_address(peer: str, address: tuple[str, int] | None) -> None:
     assert address_of(peer) == address
 
 
-def test_who_is_connected_is_seen_until_it_hangs_up() -> None:
+def test_a_connection_is_listed_until_it_closes() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as script:
             accepted, _ = server.accept()
-            assert connections(port) == {script.getsockname()}
+            assert open_connections(port) == {script.getsockname()}
         accepted.close()
-        assert connections(port) == set()
+        assert open_connections(port) == set()
 
 
 @pytest.mark.parametrize(
-    ("silent", "lost"), [(60.0, [7]), (1800.0, [])], ids=["at once", "when gRPC lets an idle connection go"]
+    ("silent", "lost"), [(60.0, [7]), (1800.0, [])], ids=["at once", "after gRPC closed an idle connection"]
 )
-def test_who_hangs_up_is_gone_but_not_who_may_be_asleep(
+def test_a_closed_connection_counts_unless_it_was_idle(
     monkeypatch: pytest.MonkeyPatch, silent: float, lost: list[int]
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(presence.time, "monotonic", lambda: now)
-    known = Presence(grace=30)
-    known.called(7, "ipv4:10.0.0.1:4242")
-    assert known.there({("10.0.0.1", 4242)}) == [7]
+    monkeypatch.setattr(connection_tracker.time, "monotonic", lambda: now)
+    known = ConnectionTracker(grace=30)
+    known.record_call(7, "ipv4:10.0.0.1:4242")
+    assert known.connected({("10.0.0.1", 4242)}) == [7]
     now += silent
-    assert known.gone(set()) == []
+    assert known.pop_disconnected(set()) == []
     now += 31
-    assert known.gone(set()) == lost
-    assert known.gone(set()) == []
+    assert known.pop_disconnected(set()) == lost
+    assert known.pop_disconnected(set()) == []

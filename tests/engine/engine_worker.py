@@ -14,12 +14,12 @@ from jobs.states import Outcome
 from jobs.store import store
 from tests.jobs.yard import PretendWorker
 from workers.engine.report import Yielding, finite
-from workers.runner.event_reporter import Speaker
-from workers.runner.metric_batching import Call
+from workers.runner.event_reporter import EventReporter
+from workers.runner.metric_batching import MetricCall
 
 
-class Outlet:
-    """Keeps what a `Speaker` sends, in order."""
+class EventWriter:
+    """Keeps what an `EventReporter` sends, in order."""
 
     def __init__(self) -> None:
         self.sent: list[said.RunnerEvent] = []
@@ -30,15 +30,17 @@ class Outlet:
             event = event.model_copy(update={"folder": str(folder)})
         self.sent.append(event)
 
-    def gather(self, call: Call) -> None:
+    def send_metrics(self, call: MetricCall) -> None:
         pairs = zip(call.names, call.values, strict=True)
-        points = tuple((name, call.at, finite(value), call.time) for name, value in pairs)
-        of = call.of
-        event = said.Metric(time=call.time, trial=of.trial, execution=of.execution, x=of.axis, points=points)
+        points = tuple((name, call.x, finite(value), call.time) for name, value in pairs)
+        series = call.series
+        event = said.Metric(
+            time=call.time, trial=series.trial, execution=series.execution, x=series.axis, points=points
+        )
         self.sent.append(event)
 
 
-class Inbox:
+class ControlReader:
     """Asks for nothing, tells what a test puts into `told`, and of no checkpoint that it is recorded."""
 
     def __init__(self) -> None:
@@ -73,12 +75,12 @@ class EngineWorker(PretendWorker):
         task = tasks.task_for(attempt.pk, folder=folder, threads=1)
         assert isinstance(task, TrialTask)
         self.tasks.append(task)
-        outlet = Outlet()
-        outlet.send(said.Started(time=time.time()))
+        writer = EventWriter()
+        writer.send(said.Started(time=time.time()))
         outcome = Outcome.COMPLETED
         try:
-            trial.run(task, Speaker(outlet, Inbox(), str(folder)))  # type: ignore[arg-type]
+            trial.run(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
         except Yielding:
             outcome = Outcome.PAUSED
-        self.say(attempt, *outlet.sent)
+        self.say(attempt, *writer.sent)
         attempt_end.finish(attempt.pk, outcome)

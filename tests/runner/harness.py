@@ -47,7 +47,7 @@ class RunnerProcess:
                 event = RUNNER_EVENT.validate_json(line)
                 if event.type == "checkpoint":
                     with suppress(OSError, ValueError):  # it may be dead, or let go of
-                        self.tell(Recorded(folders=(event.folder,)))
+                        self.send(Recorded(folders=(event.folder,)))
                 with self._news:
                     self.events.append(event)
                     self._news.notify_all()
@@ -55,7 +55,7 @@ class RunnerProcess:
             self._closed = True
             self._news.notify_all()
 
-    def tell(self, control: Control) -> None:
+    def send(self, control: Control) -> None:
         """Send a control line."""
         assert self.process.stdin is not None
         self.process.stdin.write(control.model_dump_json().encode() + b"\n")
@@ -67,7 +67,7 @@ class RunnerProcess:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "spec.json"
         file.write_text(task.model_dump_json(by_alias=True))
-        self.tell(Start(task=str(file)))
+        self.send(Start(task=str(file)))
 
     def run(self, task: Task) -> list[RunnerEvent]:
         """Run a task to its final event; return the events since its start."""
@@ -98,11 +98,11 @@ class RunnerProcess:
 
     def yield_(self, why: Any = "pause") -> None:
         """Ask for a checkpoint and an end."""
-        self.tell(Yield(why=why))
+        self.send(Yield(why=why))
 
     def checkpoint(self) -> None:
         """Ask for a checkpoint."""
-        self.tell(Checkpoint())
+        self.send(Checkpoint())
 
     def kill(self) -> None:
         """Kill -9, as the world does."""

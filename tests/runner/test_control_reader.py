@@ -1,4 +1,4 @@
-"""What a runner hears: kept until somebody asks, of the running task alone."""
+"""The control reader keeps what arrives for the running task until it is read."""
 
 import io
 
@@ -6,33 +6,33 @@ import pytest
 
 from jobs.contracts.control import Compare, Recorded
 from jobs.contracts.pruning import Curve
-from workers.runner.control_reader import Inbox
+from workers.runner.control_reader import ControlReader
 
 
 @pytest.fixture
-def inbox():
-    """An inbox whose supervisor is about to say more, so that its end is none."""
-    return Inbox()
+def control():
+    """An control that is not busy, so that the end of its input does not exit the process."""
+    return ControlReader()
 
 
-def hear(inbox, *said):
-    """Let it read control lines, as its thread does."""
-    inbox._read(io.BytesIO(b"".join(line.model_dump_json().encode() + b"\n" for line in said)))
+def feed(control, *lines):
+    """Have it read control lines, as its thread does."""
+    control._read(io.BytesIO(b"".join(line.model_dump_json().encode() + b"\n" for line in lines)))
 
 
-def test_recorded_checkpoints_are_told_to_each_training_that_asks(inbox):
-    hear(inbox, Recorded(folders=("one/a", "two/a")), Recorded(folders=("one/b",)))
-    assert inbox.recorded() == inbox.recorded() == ["one/a", "two/a", "one/b"]
+def test_recorded_checkpoints_are_returned_to_every_training_that_asks(control):
+    feed(control, Recorded(folders=("one/a", "two/a")), Recorded(folders=("one/b",)))
+    assert control.recorded() == control.recorded() == ["one/a", "two/a", "one/b"]
 
 
-def test_curves_of_others_are_told_once(inbox):
+def test_curves_of_other_trainings_are_returned_once(control):
     curve = Curve(trial=1, execution=1, epochs=2, over=True, best=((1, 0.5),))
-    hear(inbox, Compare(curves=(curve,)))
-    assert inbox.curves() == [curve]
-    assert inbox.curves() == []
+    feed(control, Compare(curves=(curve,)))
+    assert control.curves() == [curve]
+    assert control.curves() == []
 
 
-def test_what_an_earlier_task_was_told_is_forgotten(inbox):
-    hear(inbox, Recorded(folders=("one/a",)))
-    inbox.begin()
-    assert inbox.recorded() == []
+def test_data_for_an_earlier_task_is_discarded(control):
+    feed(control, Recorded(folders=("one/a",)))
+    control.reset()
+    assert control.recorded() == []

@@ -1,4 +1,4 @@
-"""How metrics travel from the engine to the event pipe: alone at once, together when they come fast."""
+"""Metrics on the way to the event pipe: a single one is written at once, frequent ones are batched."""
 
 import json
 import os
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Points
-from workers.runner import event_writer as outlets
-from workers.runner.control_reader import Inbox
-from workers.runner.event_reporter import Speaker
-from workers.runner.event_writer import Outlet
-from workers.runner.metric_batching import Call, Series, lines_of
+from workers.runner import event_writer
+from workers.runner.control_reader import ControlReader
+from workers.runner.event_reporter import EventReporter
+from workers.runner.event_writer import EventWriter
+from workers.runner.metric_batching import MetricCall, SeriesKey, encode_calls
 
 
 @pytest.fixture
@@ -23,63 +23,65 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 @pytest.fixture
-def outlet(pipe: tuple[int, int]) -> Outlet:
-    return Outlet(pipe[1])
+def writer(pipe: tuple[int, int]) -> EventWriter:
+    return EventWriter(pipe[1])
 
 
 @pytest.fixture
-def report(outlet: Outlet) -> Speaker:
-    return Speaker(outlet, Inbox(), "nowhere")
+def report(writer: EventWriter) -> EventReporter:
+    return EventReporter(writer, ControlReader(), "nowhere")
 
 
-def heard(pipe: tuple[int, int], outlet: Outlet) -> list[dict]:
-    outlet.flush()
+def received(pipe: tuple[int, int], writer: EventWriter) -> list[dict]:
+    writer.flush()
     return [json.loads(line) for line in os.read(pipe[0], 2**16).splitlines()]
 
 
-def call(x: float, execution: int | None = None, **values: float) -> Call:
-    return Call(Series("epoch", None, execution), x, 100.0 + x, tuple(values), tuple(values.values()))
+def call(x: float, execution: int | None = None, **values: float) -> MetricCall:
+    return MetricCall(
+        SeriesKey("epoch", None, execution), x, 100.0 + x, tuple(values), tuple(values.values())
+    )
 
 
-def said(*calls: Call) -> list[Points]:
-    events = [RUNNER_EVENT.validate_json(line) for line in lines_of(calls)]
+def encoded(*calls: MetricCall) -> list[Points]:
+    events = [RUNNER_EVENT.validate_json(line) for line in encode_calls(calls)]
     assert all(isinstance(event, Points) for event in events)
     return events
 
 
 def test_calls_with_the_same_names_share_a_table() -> None:
-    (event,) = said(call(1, a=1.0, b=2.0), call(2, a=3.0, b=float("nan")))
+    (event,) = encoded(call(1, a=1.0, b=2.0), call(2, a=3.0, b=float("nan")))
     assert (event.names, event.at, event.times) == (("a", "b"), (1, 2), (101, 102))
     assert event.values == ((1.0, 3.0), (2.0, None))
 
 
 def test_calls_with_other_names_keep_the_order_of_each_series() -> None:
-    events = said(call(1, a=1.0), call(1, a=2.0, b=3.0), call(1, a=4.0))
+    events = encoded(call(1, a=1.0), call(1, a=2.0, b=3.0), call(1, a=4.0))
     assert {event.names: event.values[0] for event in events} == {("a",): (1.0, 2.0, 4.0), ("b",): (3.0,)}
 
 
 def test_executions_stay_apart() -> None:
-    events = said(call(1, 1, a=1.0), call(1, 2, a=2.0), call(2, 1, a=3.0))
+    events = encoded(call(1, 1, a=1.0), call(1, 2, a=2.0), call(2, 1, a=3.0))
     assert [(event.execution, event.values[0]) for event in events] == [(1, (1.0, 3.0)), (2, (2.0,))]
 
 
-def test_no_event_is_longer_than_the_supervisor_takes() -> None:
-    events = said(*(call(x, a=1.0, b=2.0, c=3.0) for x in range(POINTS_AN_EVENT)))
+def test_no_event_exceeds_the_supervisors_limits() -> None:
+    events = encoded(*(call(x, a=1.0, b=2.0, c=3.0) for x in range(POINTS_AN_EVENT)))
     assert [x for event in events for x in event.at] == list(range(POINTS_AN_EVENT))
-    assert said(call(1, **{"n" * 300: 1.0}))[0].names == ("n" * LONGEST_NAME,)
-    assert said(call(1)) == []
+    assert encoded(call(1, **{"n" * 300: 1.0}))[0].names == ("n" * LONGEST_NAME,)
+    assert encoded(call(1)) == []
 
 
-def test_a_metric_that_comes_alone_is_written_at_once(
-    pipe: tuple[int, int], report: Speaker, monkeypatch: pytest.MonkeyPatch
+def test_a_single_metric_is_written_at_once(
+    pipe: tuple[int, int], report: EventReporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outlets, "GATHER", 60.0)
+    monkeypatch.setattr(event_writer, "BATCH_SECONDS", 60.0)
     report.metric(1, {"loss": 0.5})
     assert json.loads(os.read(pipe[0], 4096))["values"] == [[0.5]]
 
 
-def test_metrics_that_follow_fast_are_held_back_no_longer_than_promised(
-    pipe: tuple[int, int], report: Speaker
+def test_frequent_metrics_are_delayed_no_longer_than_the_batch_interval(
+    pipe: tuple[int, int], report: EventReporter
 ) -> None:
     began = time.monotonic()
     report.metric(1, {"loss": 1.0})
@@ -93,15 +95,15 @@ def test_metrics_that_follow_fast_are_held_back_no_longer_than_promised(
     assert time.monotonic() - began < 1.0
 
 
-def test_any_other_event_takes_waiting_metrics_along_in_order(
-    pipe: tuple[int, int], outlet: Outlet, report: Speaker, monkeypatch: pytest.MonkeyPatch
+def test_any_other_event_flushes_waiting_metrics_in_order(
+    pipe: tuple[int, int], writer: EventWriter, report: EventReporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outlets, "GATHER", 60.0)
+    monkeypatch.setattr(event_writer, "BATCH_SECONDS", 60.0)
     report.metric(1, {"loss": 1.0})
     os.read(pipe[0], 4096)  # from now on metrics would wait for a minute
     report.metric(2, {"loss": 2.0})
     report.metric(3, {"loss": 3.0})
     report.log("between")
     report.metric(4, {"loss": 4.0})
-    kinds = [(event["type"], event.get("at")) for event in heard(pipe, outlet)]
+    kinds = [(event["type"], event.get("at")) for event in received(pipe, writer)]
     assert kinds == [("points", [2, 3]), ("log", None), ("points", [4])]

@@ -1,4 +1,4 @@
-"""Whatever is raised becomes a stable code and a sentence."""
+"""Every exception becomes a stable code and a message."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from workers.runner.failures import describe
         (MemoryError("Unable to allocate 9.31 GiB"), "out_of_memory"),
         (FileNotFoundError(2, "No such file", "/gone.npz"), "missing_file"),
         (OSError(28, "No space left on device", "/full/model.keras"), "disk_full"),
-        (KeyError("our own mistake"), "internal_error"),
+        (KeyError("a bug of the engine"), "internal_error"),
     ],
 )
 def test_an_error_has_a_stable_code(error, code):

@@ -184,7 +184,7 @@ def test_a_file_that_is_no_task_is_a_failure_not_a_crash(warm, base):
 
     (base / "odd.json").write_text('{"kind": "nonsense"}')
     before = len(warm.events)
-    warm.tell(Start(task=str(base / "odd.json")))
+    warm.send(Start(task=str(base / "odd.json")))
     warm.wait_for(lambda events: len(events) > before)
     assert warm.events[-1].type == "failed"
 
@@ -274,16 +274,16 @@ def test_a_running_training_is_judged_by_what_ends_elsewhere_meanwhile(warm, bas
         "pruner": {"kind": "median", "startup_trials": 2},
     }
     unbeaten = [Curve(trial=trial, execution=1, epochs=1, over=True, best=((1, -1.0),)) for trial in (8, 9)]
-    warm.tell(Compare(curves=unbeaten))  # to nobody: no task has begun
+    warm.send(Compare(curves=unbeaten))  # to nobody: no task has begun
     before = len(warm.events)
     warm.start(trial_task(base / "judged", iris, search=rule, fit={**FAST, "epochs": 50_000}))
     warm.wait_for(lambda events: len(of(events[before:], "points")) > 2)
-    warm.tell(Compare(curves=unbeaten[:1]))
-    warm.tell(Compare(curves=unbeaten[:1]))  # told again, it counts no more
+    warm.send(Compare(curves=unbeaten[:1]))
+    warm.send(Compare(curves=unbeaten[:1]))  # told again, it counts no more
     heard = len(of(warm.events, "points"))
     warm.wait_for(lambda events: len(of(events, "points")) > heard + 2)
     assert not of(warm.events[before:], "trial_done")
-    warm.tell(Compare(curves=unbeaten))
+    warm.send(Compare(curves=unbeaten))
     warm.wait_for(lambda events: of(events[before:], "result"))
     (done,) = of(warm.events[before:], "trial_done")
     (execution,) = [e for e in of(warm.events[before:], "execution") if e.state == "pruned"]

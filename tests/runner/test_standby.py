@@ -12,20 +12,20 @@ from jobs.contracts.control import Start
 from jobs.contracts.events import RUNNER_EVENT, Failed, Result
 from tests.runner.tasks import profiled, trial_task
 from workers.runner.environment import Environment
-from workers.supervise.fork_servers import Nursery
-from workers.supervise.launch import RUNNER
-from workers.supervise.masking import Masker
-from workers.supervise.pool import Key, RunnerPool
-from workers.supervise.process import RunnerProcess
+from workers.supervise.fork_servers import ForkServers
+from workers.supervise.launcher import RUNNER
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.secret_masking import SecretMasker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
-KEY = Key(1, Environment(threads=1))
+KEY = RunnerKey(1, Environment(threads=1))
 
 
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     folder = tmp_path / "runners"
-    made = RunnerPool(folder, 1, 60.0, 2**30, Masker(), RUNNER, Nursery(folder, 60.0, RUNNER))
+    made = RunnerPool(folder, 1, 60.0, 2**30, SecretMasker(), RUNNER, ForkServers(folder, 60.0, RUNNER))
     yield made
     await made.close()
 
@@ -43,8 +43,8 @@ async def trained(runner: RunnerProcess, folder: Path) -> Result | Failed:
         if isinstance(event, Result | Failed):
             said.set_result(event)
 
-    runner.listen(hear)
-    runner.tell(Start(task=str(task)))
+    runner.set_listener(hear)
+    runner.send(Start(task=str(task)))
     return await asyncio.wait_for(said, 120)
 
 
@@ -52,7 +52,7 @@ async def test_a_standby_trains_for_a_job_and_keeps_its_programs_apart(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
     rehearsals = tmp_path / "rehearsals"
-    assert await pool.standbys.add(KEY.role, cache=rehearsals)
+    assert await pool.standbys.add(KEY.standby_key, cache=rehearsals)
     standby = pool.standbys.all[0].runner
     assert psutil.Process(standby.pid).name() == "ty-standby"
     assert not (standby.folder / "rehearsal").exists()

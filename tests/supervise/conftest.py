@@ -1,4 +1,4 @@
-"""A workplace without a database: the ledger is a list, the runner a fake."""
+"""A workplace without a database: the repository is a list, the runner a fake."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from jobs.contracts.task import ProfileTask, Task
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker
-from workers.supervise.attempt import Supervision, Workplace
+from workers.supervise.attempt import AttemptSupervisor, NodeContext
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import Assignment, DatabaseUnavailable, StoredArtifact
 from workers.supervise.devices import Devices
-from workers.supervise.endings import Ending
-from workers.supervise.ledger import Assignment, LedgerAway, Stored
-from workers.supervise.masking import Masker
-from workers.supervise.pool import RunnerPool
+from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.timing import Timing
 
 FAKE = "tests.supervise.fake_runner"
@@ -44,7 +44,7 @@ SECRET = "correct-horse-battery"
 
 
 @dataclass
-class ListLedger:
+class FakeRepository:
     """Keeps what a database would. `fault` is raised by every write while it is set."""
 
     scripts: dict[int, list[Any]]
@@ -55,7 +55,7 @@ class ListLedger:
     events: dict[int, list[RunnerEvent]] = field(default_factory=dict)
     acked: dict[int, int] = field(default_factory=dict)
     commits: list[float] = field(default_factory=list)
-    endings: dict[int, Ending] = field(default_factory=dict)
+    endings: dict[int, AttemptEnd] = field(default_factory=dict)
     desired: dict[int, Desired] = field(default_factory=dict)
     tries: int = 0
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class ListLedger:
     ended: dict[int, tuple[Curve, ...]] = field(default_factory=dict)
     """The curves of trials that ended, by number."""
     looks: list[Collection[int]] = field(default_factory=list)
-    files: dict[str, Stored] = field(default_factory=dict)
+    files: dict[str, StoredArtifact] = field(default_factory=dict)
 
     async def assigned(self) -> Sequence[Assignment]:
         return [Assignment(attempt=pk, job=1, root=1) for pk in self.scripts]
@@ -92,7 +92,7 @@ class ListLedger:
         self._check()
         return {number: curves for number, curves in self.ended.items() if number not in known}
 
-    async def keep(self, path: Path) -> StoredFile:
+    async def store_file(self, path: Path) -> StoredFile:
         self._check()
         return self.store.put(path)
 
@@ -102,7 +102,7 @@ class ListLedger:
         events: Sequence[RunnerEvent],
         *,
         spool_position: int,
-        stored: Mapping[str, Stored],
+        stored: Mapping[str, StoredArtifact],
     ) -> None:
         self.tries += 1
         self._check()
@@ -113,9 +113,9 @@ class ListLedger:
             self.commits.append(time.monotonic())
         if self.applied_but_lost:
             self.applied_but_lost -= 1
-            raise LedgerAway("the answer was lost")
+            raise DatabaseUnavailable("the answer was lost")
 
-    async def finish(self, attempt: int, ending: Ending) -> None:
+    async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         self._check()
         self.endings[attempt] = ending
 
@@ -141,17 +141,17 @@ class ListLedger:
 class Bench:
     """Runs attempts on fake runners."""
 
-    place: Workplace
-    ledger: ListLedger
+    place: NodeContext
+    repository: FakeRepository
 
     def start(self, *script: list[Any], attempt: int = 1, root: int = 1) -> "Run":
-        self.ledger.scripts[attempt] = list(script)
-        supervision = Supervision(Assignment(attempt, 1, root), self.place, claimed_at=time.monotonic())
-        return Run(supervision, asyncio.create_task(supervision.run()))
+        self.repository.scripts[attempt] = list(script)
+        supervisor = AttemptSupervisor(Assignment(attempt, 1, root), self.place, claimed_at=time.monotonic())
+        return Run(supervisor, asyncio.create_task(supervisor.run()))
 
-    async def run(self, *script: list[Any], attempt: int = 1, root: int = 1) -> Ending | None:
+    async def run(self, *script: list[Any], attempt: int = 1, root: int = 1) -> AttemptEnd | None:
         await asyncio.wait_for(self.start(*script, attempt=attempt, root=root).task, 30)
-        return self.ledger.endings.get(attempt)
+        return self.repository.endings.get(attempt)
 
     def with_timing(self, **changes: float) -> None:
         self.place = replace(self.place, timing=replace(self.place.timing, **changes))
@@ -166,7 +166,7 @@ class Bench:
 
 @dataclass
 class Run:
-    supervision: Supervision
+    supervisor: AttemptSupervisor
     task: "asyncio.Task[None]"
 
     async def ended(self) -> None:
@@ -175,20 +175,20 @@ class Run:
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    ledger = ListLedger({}, LocalStore(tmp_path / "store"))
-    pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, Masker([SECRET]), FAKE)
-    place = Workplace(
-        ledger=ledger,
+    repository = FakeRepository({}, LocalStore(tmp_path / "store"))
+    pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker([SECRET]), FAKE)
+    place = NodeContext(
+        repository=repository,
         pool=pool,
         devices=Devices(),
         timing=QUICK,
         attempts=tmp_path / "attempts",
-        checkpoints=ledger.store.checkpoint_root,
+        checkpoints=repository.store.checkpoint_root,
         compile_caches=tmp_path / "caches",
         threads_per_slot=1,
         memory_per_slot=2**31,
     )
-    yield Bench(place, ledger)
+    yield Bench(place, repository)
     await pool.close()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.runner.parent_death import tie_to_parent
+from workers.runner.parent_death import die_with_parent
 
 EPOCH = 0.02
 LONG_EPOCH = 0.25
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--events-fd", type=int)
     parser.add_argument("--parent", type=int)
     options = parser.parse_args()
-    tie_to_parent(options.parent)
+    die_with_parent(options.parent)
     faulthandler.register(signal.SIGUSR1)
     Fake(options.events_fd).serve()
 

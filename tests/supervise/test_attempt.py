@@ -1,4 +1,4 @@
-"""One attempt on one fake runner, with a ledger that may be away."""
+"""One attempt on one fake runner, with a repository that may be away."""
 
 import asyncio
 import json
@@ -12,9 +12,9 @@ from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Metric, 
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import SECRET, Bench, until
-from workers.supervise.endings import Ending
-from workers.supervise.launch import Execute
-from workers.supervise.ledger import LedgerAway
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.launcher import SpawnLauncher
 
 
 async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:
@@ -22,14 +22,14 @@ async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:
     assert ending is not None
     assert ending.outcome is Outcome.COMPLETED
     assert ending.result is not None
-    assert bench.ledger.losses() == list(range(500))
-    assert any(isinstance(event, Started) for event in bench.ledger.events[1])
+    assert bench.repository.losses() == list(range(500))
+    assert any(isinstance(event, Started) for event in bench.repository.events[1])
     assert not (bench.place.attempts / "1").exists()
 
 
 async def test_events_are_committed_in_batches_under_load(bench: Bench) -> None:
     await bench.run(["points", 0, 2000])
-    assert len(bench.ledger.commits) < 200
+    assert len(bench.repository.commits) < 200
 
 
 async def test_a_runner_serves_the_next_attempt_of_its_root_job_and_no_other(bench: Bench) -> None:
@@ -47,7 +47,7 @@ async def test_what_is_printed_becomes_log_lines_without_secrets(bench: Bench) -
         ["complain", "W0000 something"],
         ["print", "postgres://me:hunter22@db/x"],
     )
-    lines = {line.line: line for line in bench.ledger.lines()}
+    lines = {line.line: line for line in bench.repository.lines()}
     assert lines["the key is •••"].source == "stdout"
     assert lines["W0000 something"].level == "warning"
     assert "postgres://me:•••@db/x" in lines
@@ -60,7 +60,7 @@ async def test_a_runner_gets_no_secret_by_its_environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter22")
     monkeypatch.setenv("JAX_SOME_TOKEN", "hunter22")
     await bench.run(["environment"])
-    seen = json.loads(bench.ledger.lines()[0].line)
+    seen = json.loads(bench.repository.lines()[0].line)
     assert seen["KERAS_BACKEND"] == "jax"
     assert not any("hunter22" in value for value in seen.values())
     assert not any(name.startswith(("TRAINYARD", "DJANGO")) for name in seen)
@@ -70,71 +70,74 @@ async def test_lines_that_are_no_events_are_told_and_do_no_harm(bench: Bench) ->
     ending = await bench.run(["raw", "{nonsense"], ["raw", '{"type": "metric"}'], ["points", 0, 1])
     assert ending is not None
     assert ending.outcome is Outcome.COMPLETED
-    assert len([line for line in bench.ledger.lines() if "not understood" in line.line]) == 2
-    assert bench.ledger.losses() == [0]
+    assert len([line for line in bench.repository.lines() if "is invalid" in line.line]) == 2
+    assert bench.repository.losses() == [0]
 
 
 async def test_an_artifact_is_in_the_store_before_it_is_recorded(bench: Bench) -> None:
     await bench.run(["artifact", "report.txt", "hello"])
-    stored = bench.ledger.files["report.txt"]
-    assert bench.ledger.store.path(stored.digest).read_text() == "hello"
+    stored = bench.repository.files["report.txt"]
+    assert bench.repository.store.path(stored.digest).read_text() == "hello"
 
 
 async def test_files_outside_the_attempts_folder_are_refused(bench: Bench) -> None:
     await bench.run(["claim_artifact", "../../../etc/passwd"], ["claim_artifact", "/etc/passwd"])
-    assert not [event for event in bench.ledger.events[1] if isinstance(event, ArtifactWritten)]
-    assert len([line for line in bench.ledger.lines() if "no file of this run" in line.line]) == 2
+    assert not [event for event in bench.repository.events[1] if isinstance(event, ArtifactWritten)]
+    assert len([line for line in bench.repository.lines() if "not a file of this run" in line.line]) == 2
 
 
 async def test_a_runner_is_told_which_of_its_checkpoints_are_recorded(bench: Bench) -> None:
     await bench.run(["checkpoint", 3], ["checkpoint", 6], ["await_recorded", 2])
-    (line,) = [line.line for line in bench.ledger.lines() if line.line.startswith("recorded")]
+    (line,) = [line.line for line in bench.repository.lines() if line.line.startswith("recorded")]
     assert line == "recorded ['job-1/3-1-0', 'job-1/6-1-0']"
 
 
 async def test_checkpoints_are_named_relative_to_the_stores_root(bench: Bench) -> None:
     await bench.run(["checkpoint", 3])
-    [checkpoint] = [event for event in bench.ledger.events[1] if isinstance(event, CheckpointCommitted)]
+    [checkpoint] = [event for event in bench.repository.events[1] if isinstance(event, CheckpointCommitted)]
     assert checkpoint.folder == "job-1/3-1-0"
 
 
 async def test_the_use_of_cpu_and_memory_is_charted(bench: Bench) -> None:
     await bench.run(["slowly", 0, 75, 0.02])
     names = {
-        p[0] for e in bench.ledger.events[1] if isinstance(e, Metric) and e.x == "second" for p in e.points
+        p[0]
+        for e in bench.repository.events[1]
+        if isinstance(e, Metric) and e.x == "second"
+        for p in e.points
     }
     assert names == {"system/cpu_percent", "system/memory_mib"}
 
 
 async def test_with_the_ledger_away_the_run_goes_on_and_every_point_arrives_once(bench: Bench) -> None:
     run = bench.start(["slowly", 0, 40, 0.01], ["points", 40, 60])
-    await until(lambda: bench.ledger.losses())
-    bench.ledger.fault = LedgerAway("away")
-    tries = bench.ledger.tries
-    await until(lambda: bench.ledger.tries > tries + 3)
-    bench.ledger.fault, bench.ledger.applied_but_lost = None, 3
+    await until(lambda: bench.repository.losses())
+    bench.repository.fault = DatabaseUnavailable("away")
+    tries = bench.repository.tries
+    await until(lambda: bench.repository.tries > tries + 3)
+    bench.repository.fault, bench.repository.applied_but_lost = None, 3
     await run.ended()
-    assert bench.ledger.losses() == list(range(60))
-    assert bench.ledger.endings[1].outcome is Outcome.COMPLETED
+    assert bench.repository.losses() == list(range(60))
+    assert bench.repository.endings[1].outcome is Outcome.COMPLETED
 
 
 async def test_a_stale_fence_kills_the_runner_and_writes_nothing_more(bench: Bench) -> None:
     run = bench.start(["ignore"])
-    await until(lambda: bench.ledger.events.get(1))
+    await until(lambda: bench.repository.events.get(1))
     [pid] = bench.pids
-    bench.ledger.fault = StaleFence("not yours")
+    bench.repository.fault = StaleFence("not yours")
     await run.ended()
     assert not psutil.pid_exists(pid)
-    assert bench.ledger.endings == {}
+    assert bench.repository.endings == {}
 
 
 async def test_an_attempt_ended_by_the_node_takes_its_runner_with_it(bench: Bench) -> None:
     run = bench.start(["ignore"])
-    await until(lambda: bench.ledger.events.get(1))
-    run.supervision.end(Ending.lease_lost())
+    await until(lambda: bench.repository.events.get(1))
+    run.supervisor.end(AttemptEnd.lease_lost())
     await run.ended()
     assert bench.pids == []
-    assert bench.ledger.endings[1].code == "lease_lost"
+    assert bench.repository.endings[1].code == "lease_lost"
 
 
 @pytest.mark.parametrize(
@@ -143,39 +146,45 @@ async def test_an_attempt_ended_by_the_node_takes_its_runner_with_it(bench: Benc
 )
 async def test_the_owners_wish_is_followed(bench: Bench, desired: Desired, outcome: Outcome) -> None:
     run = bench.start(["hold"])
-    await until(lambda: bench.ledger.events.get(1))
-    run.supervision.renewed(asyncio.get_running_loop().time(), desired)
+    await until(lambda: bench.repository.events.get(1))
+    run.supervisor.lease_renewed(asyncio.get_running_loop().time(), desired)
     await run.ended()
-    assert bench.ledger.endings[1].outcome is outcome
-    assert bench.ledger.endings[1].error is None
+    assert bench.repository.endings[1].outcome is outcome
+    assert bench.repository.endings[1].error is None
 
 
 async def test_a_pause_taken_back_in_time_lets_the_run_go_on(bench: Bench) -> None:
     run = bench.start(["hold"])
-    await until(lambda: bench.ledger.events.get(1))
+    await until(lambda: bench.repository.events.get(1))
     for desired in (Desired.PAUSED, Desired.RUNNING):
-        run.supervision.renewed(asyncio.get_running_loop().time(), desired)
+        run.supervisor.lease_renewed(asyncio.get_running_loop().time(), desired)
     await run.ended()
-    assert (bench.ledger.endings[1].outcome, bench.ledger.endings[1].code) == (Outcome.LOST, "drained")
+    assert (bench.repository.endings[1].outcome, bench.repository.endings[1].code) == (
+        Outcome.LOST,
+        "drained",
+    )
 
 
 async def test_a_runner_that_does_not_yield_in_time_is_ended_as_ordered(bench: Bench) -> None:
     bench.with_timing(grace=0.2)
     run = bench.start(["ignore"])
-    await until(lambda: bench.ledger.events.get(1))
-    run.supervision.renewed(asyncio.get_running_loop().time(), Desired.PAUSED)
+    await until(lambda: bench.repository.events.get(1))
+    run.supervisor.lease_renewed(asyncio.get_running_loop().time(), Desired.PAUSED)
     await run.ended()
-    assert bench.ledger.endings[1].outcome is Outcome.PAUSED
-    assert bench.ledger.endings[1].code == "grace_over"
+    assert bench.repository.endings[1].outcome is Outcome.PAUSED
+    assert bench.repository.endings[1].code == "grace_over"
     assert bench.pids == []
 
 
 async def test_a_node_that_leaves_gives_its_runs_back_for_others(bench: Bench) -> None:
     run = bench.start(["hold"])
-    await until(lambda: bench.ledger.events.get(1))
-    run.supervision.leave()
+    await until(lambda: bench.repository.events.get(1))
+    run.supervisor.drain()
     await run.ended()
-    assert (bench.ledger.endings[1].outcome, bench.ledger.endings[1].code) == (Outcome.LOST, "drained")
+    assert (bench.repository.endings[1].outcome, bench.repository.endings[1].code) == (
+        Outcome.LOST,
+        "drained",
+    )
 
 
 async def test_a_runner_that_dies_is_a_loss_with_its_cause_and_all_its_points(bench: Bench) -> None:
@@ -183,7 +192,7 @@ async def test_a_runner_that_dies_is_a_loss_with_its_cause_and_all_its_points(be
     assert ending is not None
     assert ending.outcome is Outcome.LOST
     assert "SIGSEGV" in ending.message
-    assert bench.ledger.losses() == list(range(50))
+    assert bench.repository.losses() == list(range(50))
     assert bench.pids == []
 
 
@@ -206,7 +215,7 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.FAILED, "out_of_memory")
     assert "cap of 0.10 GiB" in ending.message
-    assert bench.ledger.losses() == list(range(5))
+    assert bench.repository.losses() == list(range(5))
 
 
 async def test_a_run_that_hangs_is_ended_and_its_stacks_are_in_the_log(bench: Bench) -> None:
@@ -214,22 +223,22 @@ async def test_a_run_that_hangs_is_ended_and_its_stacks_are_in_the_log(bench: Be
     ending = await bench.run(["points", 0, 5], ["hang"])
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.LOST, "hung")
-    assert any("do_hang" in line.line for line in bench.ledger.lines())
+    assert any("do_hang" in line.line for line in bench.repository.lines())
 
 
 async def test_a_stopped_process_is_a_hang_too(bench: Bench) -> None:
     bench.with_timing(silence=0.3)
     run = bench.start(["hold"])
-    await until(lambda: any(isinstance(event, Progress) for event in bench.ledger.events.get(1, [])))
+    await until(lambda: any(isinstance(event, Progress) for event in bench.repository.events.get(1, [])))
     os.kill(bench.pids[0], signal.SIGSTOP)
     await run.ended()
-    assert bench.ledger.endings[1].code == "hung"
+    assert bench.repository.endings[1].code == "hung"
     assert bench.pids == []
 
 
 async def test_a_full_disk_gives_the_attempt_back(bench: Bench) -> None:
     run = bench.start(["hold"])
-    await until(lambda: bench.ledger.events.get(1))
+    await until(lambda: bench.repository.events.get(1))
 
     def full(line: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -237,18 +246,21 @@ async def test_a_full_disk_gives_the_attempt_back(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("workers.supervise.spool.Spool.append", lambda _self, line: full(line))
         await run.ended()
-    assert (bench.ledger.endings[1].outcome, bench.ledger.endings[1].code) == (Outcome.LOST, "no_space")
+    assert (bench.repository.endings[1].outcome, bench.repository.endings[1].code) == (
+        Outcome.LOST,
+        "no_space",
+    )
 
 
 async def test_an_end_that_does_not_fit_is_left_to_the_reaper(bench: Bench) -> None:
     run = bench.start(["hold"])
-    await until(lambda: bench.ledger.events.get(1))
-    bench.ledger.fault = StaleState("it cannot")
-    run.supervision.end(Ending(Outcome.KILLED))
+    await until(lambda: bench.repository.events.get(1))
+    bench.repository.fault = StaleState("it cannot")
+    run.supervisor.end(AttemptEnd(Outcome.KILLED))
     await until(lambda: bench.pids == [])
-    bench.ledger.fault = StaleFence("reaped")
+    bench.repository.fault = StaleFence("reaped")
     await run.ended()
-    assert bench.ledger.endings == {}
+    assert bench.repository.endings == {}
 
 
 async def test_a_kill_is_heard_while_its_runner_is_still_being_started(
@@ -260,10 +272,10 @@ async def test_a_kill_is_heard_while_its_runner_is_still_being_started(
         asked.set()
         return await asyncio.Event().wait()
 
-    monkeypatch.setattr(Execute, "launch", never)
+    monkeypatch.setattr(SpawnLauncher, "launch", never)
     run = bench.start(["hold"])
     await asyncio.wait_for(asked.wait(), 10)
-    run.supervision.end(Ending(Outcome.KILLED))
+    run.supervisor.end(AttemptEnd(Outcome.KILLED))
     await run.ended()
-    assert bench.ledger.endings[1].outcome is Outcome.KILLED
+    assert bench.repository.endings[1].outcome is Outcome.KILLED
     assert bench.pids == []

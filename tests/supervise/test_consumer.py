@@ -1,4 +1,4 @@
-"""When a message consumer is started: its process is any that lives."""
+"""The message consumer is started once the broker answers. Any living process serves as the consumer here."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Database calls that may hang or find the database away."""
+"""Database calls that hang or find the database unavailable, and other small parts of the node."""
 
 import asyncio
 import socket
@@ -11,21 +11,21 @@ import pytest
 from django.db import OperationalError
 
 from workers.node import hints
-from workers.node.db_threads import Lane
-from workers.node.disk import shortage
-from workers.supervise.ledger import LedgerAway
-from workers.supervise.stall_detector import Silence
+from workers.node.db_threads import DatabaseThread
+from workers.node.disk import disk_shortage
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.stall_detector import StallDetector
 from workers.supervise.timing import Timing
 
 
-async def test_a_locked_database_is_an_absent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_locked_database_counts_as_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     def locked() -> None:
         raise OperationalError("database is locked")
 
     connection = Mock()
     monkeypatch.setattr("workers.node.db_threads.connection", connection)
-    with pytest.raises(LedgerAway, match="locked"):
-        await Lane("test").call(locked)
+    with pytest.raises(DatabaseUnavailable, match="locked"):
+        await DatabaseThread("test").call(locked)
     connection.close.assert_called_once()  # the next call opens a new one
 
 
@@ -34,49 +34,49 @@ async def test_other_errors_are_not_hidden() -> None:
         raise sqlite3.ProgrammingError("no such column")
 
     with pytest.raises(sqlite3.ProgrammingError):
-        await Lane("test").call(broken)
+        await DatabaseThread("test").call(broken)
 
 
-async def test_a_call_that_hangs_is_left_behind_and_the_lane_goes_on() -> None:
-    lane, gate = Lane("test"), threading.Event()
-    with pytest.raises(LedgerAway, match="within"):
-        await lane.call(gate.wait, patience=0.05)
-    assert await lane.call(lambda: "next") == "next"
+async def test_a_hanging_call_is_abandoned_and_later_calls_run() -> None:
+    database, gate = DatabaseThread("test"), threading.Event()
+    with pytest.raises(DatabaseUnavailable, match="within"):
+        await database.call(gate.wait, timeout=0.05)
+    assert await database.call(lambda: "next") == "next"
     gate.set()
 
 
-async def test_hints_arrive_and_nonsense_does_no_harm(tmp_path: Path) -> None:
-    heard: asyncio.Queue[hints.Hint] = asyncio.Queue()
+async def test_hints_arrive_and_invalid_datagrams_are_ignored(tmp_path: Path) -> None:
+    received: asyncio.Queue[hints.Hint] = asyncio.Queue()
     path = tmp_path / "hints.sock"
-    transport = await hints.listen(path, heard.put_nowait)
+    transport = await hints.listen(path, received.put_nowait)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(b"\xff nonsense", str(path))
         stranger.sendto(b"[1]", str(path))
     hints.send(str(path), hints.Hint("wake", 5))
-    assert await asyncio.wait_for(heard.get(), 5) == hints.Hint("wake", 5)
+    assert await asyncio.wait_for(received.get(), 5) == hints.Hint("wake", 5)
     transport.close()
-    hints.send(str(path), hints.Hint("wake", 6))  # nobody listens any more
+    hints.send(str(path), hints.Hint("wake", 6))  # no listener any more
 
 
-def test_a_nearly_full_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
-    assert shortage([tmp_path], 0) is None
-    assert "free" in (shortage([tmp_path], 2**60) or "")
+def test_a_nearly_full_disk_is_reported_in_a_sentence(tmp_path: Path) -> None:
+    assert disk_shortage([tmp_path], 0) is None
+    assert "free" in (disk_shortage([tmp_path], 2**60) or "")
 
 
-def test_silence_is_measured_against_the_runs_own_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stall_is_measured_against_the_runs_own_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
-    silence = Silence(Timing(silence=60, silence_factor=10, first_progress=300))
+    detector = StallDetector(Timing(silence=60, silence_factor=10, first_progress=300))
     now[0] = 299
-    assert not silence.too_long
-    silence.broken()
+    assert not detector.stalled
+    detector.progress_made()
     for _ in range(5):
         now[0] += 20
-        silence.broken()
+        detector.progress_made()
     now[0] += 199
-    assert not silence.too_long
+    assert not detector.stalled
     now[0] += 2
-    assert silence.too_long
+    assert detector.stalled
 
 
 def test_timing_comes_from_the_environment() -> None:

@@ -14,26 +14,26 @@ import pytest
 from jobs.contracts.fork import STREAMS, ForkRequest
 from workers.runner.environment import Environment
 from workers.runner.forkserver import Server
-from workers.supervise import fork_servers as nurseries
-from workers.supervise.fork_servers import MOST, Nursery
+from workers.supervise import fork_servers as fork_servers_module
+from workers.supervise.fork_servers import MAX_FORK_SERVERS, ForkServers
 
 ONE = Environment(threads=1)
 OPEN = Path("/proc/self/fd")
 
 
-class Pretended:
+class FakeForkServer:
     """Counts its kind; `imports` holds all starts up while it is clear."""
 
-    made: list["Pretended"]
+    made: list["FakeForkServer"]
     imports: asyncio.Event
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         # Long ago on any machine: the monotonic clock of one that has just booted is below an hour.
-        self.alive, self.childless, self.used = True, True, len(self.made) - 1e6
+        self.alive, self.idle, self.last_used = True, True, len(self.made) - 1e6
 
     @classmethod
-    async def start(cls, folder: Path, *_: Any, **__: Any) -> "Pretended":
+    async def start(cls, folder: Path, *_: Any, **__: Any) -> "FakeForkServer":
         server = cls(folder)
         cls.made.append(server)
         await cls.imports.wait()
@@ -45,78 +45,82 @@ class Pretended:
 
 
 @pytest.fixture
-async def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Nursery]:
-    Pretended.made, Pretended.imports = [], asyncio.Event()
-    Pretended.imports.set()
-    monkeypatch.setattr(nurseries, "ForkServer", Pretended)
-    made = Nursery(tmp_path / "runners", 3600.0, "workers.runner")
+async def fork_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ForkServers]:
+    FakeForkServer.made, FakeForkServer.imports = [], asyncio.Event()
+    FakeForkServer.imports.set()
+    monkeypatch.setattr(fork_servers_module, "ForkServer", FakeForkServer)
+    made = ForkServers(tmp_path / "runners", 3600.0, "workers.runner")
     yield made
     await made.close()
 
 
-def made() -> list[Pretended]:
-    return Pretended.made
+def made() -> list[FakeForkServer]:
+    return FakeForkServer.made
 
 
-async def test_all_who_need_one_environment_share_a_server_from_its_imports_on(nursery: Nursery) -> None:
-    Pretended.imports.clear()
-    waiting = [asyncio.create_task(nursery.server_for(ONE)) for _ in range(3)]
+async def test_all_who_need_one_environment_share_a_server_from_its_imports_on(
+    fork_servers: ForkServers,
+) -> None:
+    FakeForkServer.imports.clear()
+    waiting = [asyncio.create_task(fork_servers.server_for(ONE)) for _ in range(3)]
     await asyncio.sleep(0)
-    await nursery.sweep()  # one that still imports is not idle
+    await fork_servers.sweep()  # one that still imports is not idle
     waiting.pop().cancel()  # nor does it stop when one of them goes
-    Pretended.imports.set()
+    FakeForkServer.imports.set()
     assert {id(server) for server in await asyncio.gather(*waiting)} == {id(made()[0])}
     assert made()[0].alive
 
 
-async def test_a_dead_server_is_replaced_once_however_many_ask(nursery: Nursery) -> None:
-    first = await nursery.server_for(ONE)
+async def test_a_dead_server_is_replaced_once_however_many_ask(fork_servers: ForkServers) -> None:
+    first = await fork_servers.server_for(ONE)
     assert first is not None
     made()[0].alive = False
-    again = await asyncio.gather(*(nursery.server_for(ONE) for _ in range(3)))
+    again = await asyncio.gather(*(fork_servers.server_for(ONE) for _ in range(3)))
     assert len(made()) == 2
     assert {id(server) for server in again} == {id(made()[1])}
 
 
-async def test_one_without_runners_ends_when_unused_for_long(nursery: Nursery) -> None:
-    await nursery.server_for(ONE)
-    made()[0].childless = False
-    await nursery.sweep()
+async def test_one_without_runners_ends_when_unused_for_long(fork_servers: ForkServers) -> None:
+    await fork_servers.server_for(ONE)
+    made()[0].idle = False
+    await fork_servers.sweep()
     assert made()[0].alive
-    made()[0].childless = True
-    await nursery.sweep()
+    made()[0].idle = True
+    await fork_servers.sweep()
     assert not made()[0].alive
     assert not made()[0].folder.exists()
 
 
-async def test_beyond_a_few_the_longest_unused_makes_room_and_none_with_a_runner(nursery: Nursery) -> None:
-    for threads in range(1, MOST + 1):
-        await nursery.server_for(Environment(threads))
-    made()[0].childless = False
-    assert await nursery.server_for(Environment(99)) is not None
-    assert [server.alive for server in made()] == [True, False, *[True] * (MOST - 1)]
+async def test_beyond_a_few_the_longest_unused_makes_room_and_none_with_a_runner(
+    fork_servers: ForkServers,
+) -> None:
+    for threads in range(1, MAX_FORK_SERVERS + 1):
+        await fork_servers.server_for(Environment(threads))
+    made()[0].idle = False
+    assert await fork_servers.server_for(Environment(99)) is not None
+    assert [server.alive for server in made()] == [True, False, *[True] * (MAX_FORK_SERVERS - 1)]
     for server in made():
-        server.childless = False
-    assert await nursery.server_for(Environment(100)) is None
+        server.idle = False
+    assert await fork_servers.server_for(Environment(100)) is None
 
 
 async def test_a_start_that_failed_is_tried_again_after_the_next_sweep(
-    nursery: Nursery, caplog: pytest.LogCaptureFixture
+    fork_servers: ForkServers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nursery.folder.write_text("in the way")
-    assert await nursery.server_for(ONE) is None
-    nursery.folder.unlink()
-    assert await nursery.server_for(ONE) is None
+    fork_servers.folder.write_text("in the way")
+    assert await fork_servers.server_for(ONE) is None
+    fork_servers.folder.unlink()
+    assert await fork_servers.server_for(ONE) is None
     assert caplog.text.count("without a fork server") == 1
-    await nursery.sweep()
-    assert await nursery.server_for(ONE) is made()[0]
+    await fork_servers.sweep()
+    assert await fork_servers.server_for(ONE) is made()[0]
 
 
-async def test_closing_waits_for_no_imports(nursery: Nursery) -> None:
-    Pretended.imports.clear()
-    waiting = asyncio.create_task(nursery.server_for(ONE))
+async def test_closing_waits_for_no_imports(fork_servers: ForkServers) -> None:
+    FakeForkServer.imports.clear()
+    waiting = asyncio.create_task(fork_servers.server_for(ONE))
     await asyncio.sleep(0)
-    await asyncio.wait_for(nursery.close(), 5)
+    await asyncio.wait_for(fork_servers.close(), 5)
     assert await waiting is None
 
 

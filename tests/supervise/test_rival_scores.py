@@ -9,7 +9,7 @@ from jobs.contracts.task import DatasetFile, TrialTask
 from jobs.states import Desired
 from tests.engine.helpers import spec_of
 from tests.supervise.conftest import Bench, until
-from workers.supervise.ledger import LedgerAway
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 MEDIAN = {"kind": "median", "startup_trials": 1}
 LONG = 500
@@ -44,34 +44,34 @@ def task(folder: Path, *, pruner: dict[str, Any] | None = None, curves: tuple[Cu
 
 
 def told(bench: Bench) -> list[str]:
-    return [event.line for event in bench.ledger.lines() if event.line.startswith("told")]
+    return [event.line for event in bench.repository.lines() if event.line.startswith("told")]
 
 
 async def test_a_running_runner_is_told_once_of_each_trial_that_ends_elsewhere(
     bench: Bench, tmp_path: Path
 ) -> None:
-    ledger = bench.ledger
-    ledger.tasks[1] = task(tmp_path, pruner=MEDIAN, curves=(curve(1),))
-    ledger.ended = {1: (curve(1),), 2: (), 3: (curve(3),)}  # known, without a figure, its own
+    repository = bench.repository
+    repository.tasks[1] = task(tmp_path, pruner=MEDIAN, curves=(curve(1),))
+    repository.ended = {1: (curve(1),), 2: (), 3: (curve(3),)}  # known, without a figure, its own
     run = bench.start()
-    await until(lambda: {1, 2, 3} in ledger.looks)
-    ledger.ended |= {4: (curve(4),), 5: (curve(5),)}
+    await until(lambda: {1, 2, 3} in repository.looks)
+    repository.ended |= {4: (curve(4),), 5: (curve(5),)}
     await until(lambda: told(bench))
-    ledger.fault = LedgerAway("away")
-    looks = len(ledger.looks)
-    await until(lambda: len(ledger.looks) > looks + 2)
-    ledger.fault, ledger.ended[6] = None, (curve(6),)
+    repository.fault = DatabaseUnavailable("away")
+    looks = len(repository.looks)
+    await until(lambda: len(repository.looks) > looks + 2)
+    repository.fault, repository.ended[6] = None, (curve(6),)
     await until(lambda: len(told(bench)) > 1)
-    run.supervision.renewed(0, Desired.STOPPED)
+    run.supervisor.lease_renewed(0, Desired.STOPPED)
     await run.ended()
     assert told(bench) == ["told of [4, 5]", "told of [6]"]
 
 
 async def test_without_a_pruner_nobody_asks(bench: Bench, tmp_path: Path) -> None:
-    bench.ledger.tasks[1] = task(tmp_path)
+    bench.repository.tasks[1] = task(tmp_path)
     run = bench.start()
-    await until(lambda: len(bench.ledger.losses()) > 5)
+    await until(lambda: len(bench.repository.losses()) > 5)
     await asyncio.sleep(0)
-    run.supervision.renewed(0, Desired.STOPPED)
+    run.supervisor.lease_renewed(0, Desired.STOPPED)
     await run.ended()
-    assert bench.ledger.looks == []
+    assert bench.repository.looks == []

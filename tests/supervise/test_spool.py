@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.supervise.lines import LineCutter
+from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.spool import BATCH_BYTES, Spool
 
 
@@ -63,8 +63,8 @@ def test_it_knows_what_is_not_on_the_disk_yet(spool: Spool) -> None:
 
 
 def test_lines_are_cut_from_any_chunks_and_bounded() -> None:
-    cutter = LineCutter(limit=8)
-    assert cutter.feed(b"ab") == []
-    assert cutter.feed(b"c\nde\nf") == [b"abc", b"de"]
-    assert cutter.feed(b"0123456789") == []
-    assert cutter.feed(b"0123456789\nnext\n") == [b"f0123456", b"next"]
+    splitter = LineSplitter(limit=8)
+    assert splitter.feed(b"ab") == []
+    assert splitter.feed(b"c\nde\nf") == [b"abc", b"de"]
+    assert splitter.feed(b"0123456789") == []
+    assert splitter.feed(b"0123456789\nnext\n") == [b"f0123456", b"next"]

@@ -12,22 +12,24 @@ import pytest
 from tests.supervise.conftest import FAKE, until
 from tests.supervise.fake_runner import BROKEN, SLOW
 from workers.runner.environment import Environment
-from workers.supervise.launch import Execute
-from workers.supervise.masking import Masker
-from workers.supervise.pool import Key, RunnerPool
-from workers.supervise.process import RunnerProcess
-from workers.supervise.standby import Role, Standbys
+from workers.supervise.launcher import SpawnLauncher
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.standby import StandbyKey, Standbys
 
-ROLE = Role(Environment(threads=1), "0")
-KEY = Key(7, *ROLE)
+STANDBY = StandbyKey(Environment(threads=1), "0")
+KEY = RunnerKey(7, *STANDBY)
 
 
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
-    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, Masker(), FAKE)
+    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
 
-    async def execute(role: Role) -> RunnerProcess:  # faster than a fork server, whose imports are not needed
-        return await made._launch(Execute(FAKE), role.devices)
+    async def execute(
+        key: StandbyKey,
+    ) -> RunnerProcess:  # faster than a fork server, whose imports are not needed
+        return await made._launch(SpawnLauncher(FAKE), key.devices)
 
     made.standbys = Standbys(execute, made._end)
     yield made
@@ -37,7 +39,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
 async def test_a_standby_becomes_the_runner_of_the_first_task_that_it_fits_and_of_no_other(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
-    assert await pool.standbys.add(ROLE, cache=tmp_path)
+    assert await pool.standbys.add(STANDBY, cache=tmp_path)
     waiting = pool.standbys.all[0].runner.pid
     assert pool.pids == []
     runner = await pool.take(KEY)
@@ -49,7 +51,7 @@ async def test_a_standby_becomes_the_runner_of_the_first_task_that_it_fits_and_o
 
 
 async def test_one_that_still_rehearses_is_given_to_nobody(pool: RunnerPool, tmp_path: Path) -> None:
-    slow = Role(Environment(SLOW), None)
+    slow = StandbyKey(Environment(SLOW), None)
     adding = asyncio.create_task(pool.standbys.add(slow, cache=tmp_path))
     await until(lambda: pool.standbys.has(slow))
     assert pool.standbys.take(slow) is None
@@ -61,33 +63,33 @@ async def test_one_that_still_rehearses_is_given_to_nobody(pool: RunnerPool, tmp
 
 
 async def test_one_that_cannot_rehearse_is_ended(pool: RunnerPool, tmp_path: Path) -> None:
-    assert not await pool.standbys.add(Role(Environment(BROKEN), None), cache=tmp_path)
+    assert not await pool.standbys.add(StandbyKey(Environment(BROKEN), None), cache=tmp_path)
     assert not pool.standbys.all
     assert list((tmp_path / "runners").iterdir()) == []
 
 
 async def test_a_killed_one_is_noticed_and_given_to_nobody(pool: RunnerPool, tmp_path: Path) -> None:
-    await pool.standbys.add(ROLE, cache=tmp_path)
+    await pool.standbys.add(STANDBY, cache=tmp_path)
     runner = pool.standbys.all[0].runner
     os.kill(runner.pid, signal.SIGKILL)
     await asyncio.wait_for(runner.ended, 10)
-    assert pool.standbys.take(ROLE) is None
+    assert pool.standbys.take(STANDBY) is None
     await pool.standbys.clear(lambda _: False)
     assert not pool.standbys.all
     assert (await pool.take(KEY)).pid != runner.pid
 
 
 async def test_whoever_gets_its_device_otherwise_finds_it_free(pool: RunnerPool, tmp_path: Path) -> None:
-    await pool.standbys.add(ROLE, cache=tmp_path)
+    await pool.standbys.add(STANDBY, cache=tmp_path)
     pid = pool.standbys.all[0].runner.pid
-    await pool.take(Key(7, Environment(threads=2), "1"))
+    await pool.take(RunnerKey(7, Environment(threads=2), "1"))
     assert psutil.pid_exists(pid)
-    await pool.take(Key(7, Environment(threads=2), "0,2"))
+    await pool.take(RunnerKey(7, Environment(threads=2), "0,2"))
     assert not psutil.pid_exists(pid)
 
 
 async def test_closing_the_pool_leaves_none(pool: RunnerPool, tmp_path: Path) -> None:
-    await pool.standbys.add(ROLE, cache=tmp_path)
+    await pool.standbys.add(STANDBY, cache=tmp_path)
     pid = pool.standbys.all[0].runner.pid
     await pool.close()
     assert not psutil.pid_exists(pid)

@@ -1,4 +1,4 @@
-"""The process that suggests is disposable."""
+"""The suggestion process is warm, and replaced when it fails."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.suggestion_process import Oracle, SuggestionFailed
+from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess
 
 ECHO = """
 import json, os, sys, time
@@ -21,32 +21,34 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-async def oracle(tmp_path: Path) -> AsyncIterator[Oracle]:
-    made = Oracle(tmp_path / "oracle", patience=5, program=(sys.executable, "-c", ECHO))
+async def suggestion_process(tmp_path: Path) -> AsyncIterator[SuggestionProcess]:
+    made = SuggestionProcess(tmp_path / "oracle", timeout=5, program=(sys.executable, "-c", ECHO))
     yield made
     await made.close()
 
 
-async def test_it_stays_warm_between_questions(oracle: Oracle) -> None:
-    assert await oracle.ask({}) == await oracle.ask({})
+async def test_it_stays_warm_between_requests(suggestion_process: SuggestionProcess) -> None:
+    assert await suggestion_process.suggest({}) == await suggestion_process.suggest({})
 
 
-async def test_after_a_crash_the_next_question_gets_a_new_process(oracle: Oracle) -> None:
-    first = await oracle.ask({})
+async def test_after_a_crash_the_next_request_gets_a_new_process(
+    suggestion_process: SuggestionProcess,
+) -> None:
+    first = await suggestion_process.suggest({})
     with pytest.raises(SuggestionFailed, match="died"):
-        await oracle.ask({"die": True})
-    assert await oracle.ask({}) != first
+        await suggestion_process.suggest({"die": True})
+    assert await suggestion_process.suggest({}) != first
 
 
-async def test_a_slow_one_is_ended(oracle: Oracle) -> None:
-    first = await oracle.ask({})
-    oracle._patience = 0.2
+async def test_a_process_that_times_out_is_replaced(suggestion_process: SuggestionProcess) -> None:
+    first = await suggestion_process.suggest({})
+    suggestion_process._timeout = 0.2
     with pytest.raises(SuggestionFailed, match="within"):
-        await oracle.ask({"sleep": True})
-    oracle._patience = 5
-    assert await oracle.ask({}) != first
+        await suggestion_process.suggest({"sleep": True})
+    suggestion_process._timeout = 5
+    assert await suggestion_process.suggest({}) != first
 
 
-async def test_a_refusal_is_told_in_its_own_words(oracle: Oracle) -> None:
+async def test_a_refusal_carries_the_process_own_message(suggestion_process: SuggestionProcess) -> None:
     with pytest.raises(SuggestionFailed, match="no"):
-        await oracle.ask({"refuse": True})
+        await suggestion_process.suggest({"refuse": True})

@@ -1,1 +1,1 @@
-"""The chief of KerasTuner's distributed mode, played for scripts that know nothing of Trainyard."""
+"""Implements the chief of KerasTuner's distributed mode, for scripts that are not changed for it."""

@@ -1,4 +1,4 @@
-"""`python -m workers.chief --project P --name N`: one search for scripts of KerasTuner."""
+"""Command line of the chief: `python -m workers.chief --project P --name N`."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import django
 
-OPEN_TO_ALL = (
-    "Anybody who reaches {host} may report to this search: KerasTuner's protocol asks nobody who he is and "
-    "hides nothing. Keep it inside a network that you trust."
+NO_AUTHENTICATION = (
+    "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "
+    "no encryption. Use it only inside a trusted network."
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve a search until it is over."""
+    """Serve a search until it has ended."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
@@ -25,19 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from jobs.contracts.formats.reading import Refused
     from jobs.errors import TrainyardError
     from jobs.queries.external_search import environment
-    from workers.chief.opening import open_for
-    from workers.chief.server import PortTaken, serve
+    from workers.chief.search_setup import find_or_create_search
+    from workers.chief.server import PortInUse, serve
     from workers.chief.settings import LOOPBACK, read_settings
 
     settings = read_settings(arguments)
 
-    def say(text: str) -> None:
-        print(text, flush=True)  # noqa: T201  for whoever started it
+    def show(text: str) -> None:
+        print(text, flush=True)  # noqa: T201  output for the user who started the chief
 
     try:
-        search = open_for(settings)
+        search = find_or_create_search(settings)
         if settings.host not in LOOPBACK:
-            say(OPEN_TO_ALL.format(host=settings.host))
+            show(NO_AUTHENTICATION.format(host=settings.host))
         job = asyncio.run(
             serve(
                 search.job_id,
@@ -45,17 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 port=settings.port or search.port,
                 grace=settings.grace,
                 folder=Path(django_settings.TRAINYARD_HOME) / "chiefs" / str(search.job_id),
-                ready=lambda port: say(
-                    f"Search {search.job_id} {'begins' if search.is_new else 'goes on'}. For each script, "
-                    "with an id of its own:\n" + "\n".join(environment(settings.host, port))
+                ready=lambda port: show(
+                    f"Search {search.job_id} {'starts' if search.is_new else 'resumes'}. For each script, "
+                    "with its own id:\n" + "\n".join(environment(settings.host, port))
                 ),
             )
         )
-    except (TrainyardError, Refused, PortTaken) as refusal:
+    except (TrainyardError, Refused, PortInUse) as refusal:
         sys.exit(str(refusal))
-    say(f"Search {job.pk} is {job.state}.")
+    show(f"Search {job.pk} is {job.state}.")
     logging.shutdown()
-    os._exit(0)  # a thread may still wait for a database that is away
+    os._exit(0)  # a thread may still wait for an unreachable database
 
 
 if __name__ == "__main__":

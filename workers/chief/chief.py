@@ -1,4 +1,4 @@
-"""Answers the calls of KerasTuner's scripts from the database, which is all that is remembered."""
+"""Answers the calls of KerasTuner's scripts. All state that must outlive the process is in the database."""
 
 import asyncio
 import logging
@@ -12,173 +12,177 @@ from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
 from jobs.queries import outcomes, reported
 from jobs.states import FINAL, TRIAL_FINAL
-from workers.chief import translate, wire
-from workers.chief.presence import Address, Presence, connections
-from workers.chief.suggestions import choose
-from workers.node.db_threads import Lane
-from workers.node.suggestion_process import Oracle, SuggestionFailed
-from workers.supervise.ledger import LedgerAway
+from workers.chief import conversion, protocol
+from workers.chief.connection_tracker import Address, ConnectionTracker, open_connections
+from workers.chief.suggestions import suggest_values
+from workers.node.db_threads import DatabaseThread
+from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 
-HELD_SECONDS = 30.0
-"""How long a script that waits for a trial is held before it is told to ask again, which it does at once."""
-LOOK_SECONDS = 1.0
+HOLD_SECONDS = 30.0
+"""How long a call for a trial is held open before the script is told to repeat it, which it does at once."""
+POLL_SECONDS = 1.0
 RETRY_SECONDS = 0.5
-AFTER_FAILURE_SECONDS = 5.0
-HUNG_UP = "its script hung up without a word"
+FAILURE_PAUSE_SECONDS = 5.0
+DISCONNECTED = "its script disconnected without ending the trial"
 
 
 class Chief:
-    """One search's calls. Nothing here outlives the process but what stands in the database."""
+    """Answers the calls for one search. A restarted chief continues from the database."""
 
-    def __init__(self, job_id: int, *, oracle: Oracle, grace: float) -> None:
+    def __init__(self, job_id: int, *, suggestion_process: SuggestionProcess, grace: float) -> None:
         self.job_id = job_id
-        self.called = time.monotonic()
-        self._oracle = oracle
-        self._lane = Lane("chief")
-        self._presence = Presence(grace)
-        self._choosing = asyncio.Lock()
+        self.last_call = time.monotonic()
+        self._suggestion_process = suggestion_process
+        self._database = DatabaseThread("chief")
+        self._connections = ConnectionTracker(grace)
+        self._suggestion_lock = asyncio.Lock()
         self._changed = asyncio.Event()
         self._closing = False
 
     async def db[T](self, function: Callable[[], T]) -> T:
-        """Run a function in the database's thread; wait for one that is away, since scripts do not retry."""
+        """Run a function in the database thread. It is retried here, because scripts do not retry."""
         while True:
             try:
-                return await self._lane.call(function)
-            except LedgerAway as error:
-                log.warning("the database is away: %s", error)
+                return await self._database.call(function)
+            except DatabaseUnavailable as error:
+                log.warning("the database is unavailable: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
-        """Send those who wait for a trial home, to ask whoever comes next."""
+        """Answer the waiting calls, so that their scripts repeat them at the next chief."""
         self._closing = True
         self._changed.set()
 
-    async def tend(self, port: int) -> tuple[Job, set[Address] | None]:
-        """Renew what lives, give back what does not, take the search's next step. Called every moment.
+    async def maintain(self, port: int) -> tuple[Job, set[Address] | None]:
+        """Renew the leases of connected scripts, release trials of disconnected ones, and advance the search.
 
         Returns:
-            The search, and who is connected, where that can be known.
+            The search, and the connected addresses if the system can report them.
         """
-        connected = await asyncio.to_thread(connections, port)
-        gone = self._presence.gone(connected) if connected is not None else []
-        there = self._presence.there(connected) if connected is not None else []
-        for attempt in gone:
-            log.warning("the script of attempt %s hung up; its trial goes to the next one that asks", attempt)
-            await self.db(partial(external_search.give_back, self.job_id, attempt, HUNG_UP))
-        root = await self.db(lambda: _step(self.job_id, there))
+        connected = await asyncio.to_thread(open_connections, port)
+        disconnected = self._connections.pop_disconnected(connected) if connected is not None else []
+        present = self._connections.connected(connected) if connected is not None else []
+        for attempt in disconnected:
+            log.warning(
+                "the script of attempt %s disconnected; its trial goes to the next script that asks", attempt
+            )
+            await self.db(partial(external_search.give_back, self.job_id, attempt, DISCONNECTED))
+        root = await self.db(lambda: _advance(self.job_id, present))
         self._changed.set()
         self._changed.clear()
         return root, connected
 
     async def get_space(self, request: Any, peer: str) -> Any:
-        """Return the space as it is known."""
+        """Return the search space as far as it is known."""
         del request, peer
         search = await self.db(lambda: outcomes.outside_of(Job.objects.get(pk=self.job_id)))
-        known = translate.hyperparameters(search.space, {})
-        return wire.message("GetSpaceResponse")(hyperparameters=known)
+        known = conversion.hyperparameters(search.space, {})
+        return protocol.message("GetSpaceResponse")(hyperparameters=known)
 
     async def update_space(self, request: Any, peer: str) -> Any:
-        """Take in what is new in a script's space."""
+        """Add new hyperparameters of a script to the search space."""
         del peer
-        space = translate.config(request.hyperparameters)
+        space = conversion.config(request.hyperparameters)
         await self.db(lambda: reports.tell_space(self.job_id, space))
-        return wire.message("UpdateSpaceResponse")()
+        return protocol.message("UpdateSpaceResponse")()
 
     async def create_trial(self, request: Any, peer: str) -> Any:
-        """Give a script the trial it holds, or the next one, once there is one."""
-        answered = wire.message("CreateTrialResponse")
-        until = time.monotonic() + HELD_SECONDS
+        """Return the trial that the script holds, or else wait for the next one."""
+        response = protocol.message("CreateTrialResponse")
+        deadline = time.monotonic() + HOLD_SECONDS
         while True:
             found = await self.db(lambda: external_search.hand_out(self.job_id, request.tuner_id, host=peer))
             if isinstance(found, external_search.Held):
-                self._presence.called(found.attempt.number, peer)
+                self._connections.record_call(found.attempt.number, peer)
                 name = reported.Name(found.trial.number, found.attempt.number)
-                return answered(trial=await self._trial(found.trial, name))
+                return response(trial=await self._trial(found.trial, name))
             if found is external_search.Answer.OVER:
-                return answered(trial=translate.trial("", "STOPPED"))
+                return response(trial=conversion.trial("", "STOPPED"))
             if found is external_search.Answer.SUGGEST and await self._suggest():
                 continue
-            if self._closing or time.monotonic() > until:
-                return answered(trial=translate.trial("", "IDLE"))
-            await self._change(LOOK_SECONDS)
+            if self._closing or time.monotonic() > deadline:
+                return response(trial=conversion.trial("", "IDLE"))
+            await self._wait_for_change(POLL_SECONDS)
 
-    async def _change(self, seconds: float) -> None:
-        """Wait for something to change, or for the time to pass."""
+    async def _wait_for_change(self, seconds: float) -> None:
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
             return
 
     async def _suggest(self) -> bool:
-        """Let one trial be made; False when it could not be chosen."""
-        async with self._choosing:
+        """Create one trial; return False if no values could be suggested."""
+        async with self._suggestion_lock:
             asked = await self.db(lambda: external_search.question(self.job_id))
             if asked is None:
-                return True  # somebody else had one made meanwhile
+                return True  # another call created one meanwhile
             try:
-                values = await choose(self._oracle, asked.request)
+                values = await suggest_values(self._suggestion_process, asked.request)
                 await self.db(lambda: external_search.suggested(self.job_id, asked, values))
             except StaleState as error:
                 log.info("%s", error)
             except (SuggestionFailed, ValueError) as error:
-                log.warning("choosing the next trial failed: %s", error)
-                await self._change(AFTER_FAILURE_SECONDS)
+                log.warning("suggesting the next trial failed: %s", error)
+                await self._wait_for_change(FAILURE_PAUSE_SECONDS)
                 return False
         return True
 
     async def update_trial(self, request: Any, peer: str) -> Any:
-        """Add one step's metrics."""
+        """Record the metrics of one step."""
         name = reported.name_of(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         await self.db(lambda: reports.update(self.job_id, name, metrics, step))
-        self._presence.called(name.attempt, peer)
+        self._connections.record_call(name.attempt, peer)
         trial = await self.db(lambda: reported.find(self.job_id, name))
-        return wire.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
+        return protocol.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
 
     async def end_trial(self, request: Any, peer: str) -> Any:
-        """End a trial. Of one that is not the script's any more nothing is taken, and the script goes on."""
+        """End a trial.
+
+        A report for a trial that the script no longer holds is ignored, and the script continues.
+        """
         del peer
         name = reported.name_of(request.trial.trial_id)
-        done = wire.member_of("TrialStatus", request.trial.status) == "COMPLETED"
-        space = translate.config(request.trial.hyperparameters)
-        values = translate.values(request.trial.hyperparameters)
+        done = protocol.member_of("TrialStatus", request.trial.status) == "COMPLETED"
+        space = conversion.config(request.trial.hyperparameters)
+        values = conversion.values(request.trial.hyperparameters)
         try:
             await self.db(lambda: reports.end(self.job_id, name, done=done, space=space, values=values))
-        except StaleFence as refusal:
-            log.warning("%s", refusal)
-        self._presence.left(name.attempt)
-        await self.db(lambda: _step(self.job_id, []))
+        except StaleFence as error:
+            log.warning("%s", error)
+        self._connections.forget(name.attempt)
+        await self.db(lambda: _advance(self.job_id, []))
         self._changed.set()
         self._changed.clear()
-        return wire.message("EndTrialResponse")()
+        return protocol.message("EndTrialResponse")()
 
     async def get_trial(self, request: Any, peer: str) -> Any:
-        """Return a trial, with what was reported under this name of it."""
+        """Return a trial with the metrics that were reported under this name."""
         del peer
         name = reported.name_of(request.trial_id)
         trial = await self.db(lambda: reported.find(self.job_id, name))
-        return wire.message("GetTrialResponse")(trial=await self._trial(trial, name))
+        return protocol.message("GetTrialResponse")(trial=await self._trial(trial, name))
 
     async def get_best_trials(self, request: Any, peer: str) -> Any:
-        """Return the best trials, each named by its last attempt: scripts find their files by that."""
+        """Return the best trials, each named by its last attempt: scripts name their files by it."""
         del peer
         best = await self.db(lambda: reported.best(self.job_id, request.num_trials))
         named = [(trial, reported.Name(trial.number, trial.attempt)) for trial in best]
-        return wire.message("GetBestTrialsResponse")(trials=[await self._trial(*one) for one in named])
+        return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
 
     async def _trial(self, trial: Trial, name: reported.Name) -> Any:
         def read() -> Any:
             search = outcomes.outside_of(Job.objects.get(pk=self.job_id))
             observed = reported.reported(self.job_id, name)
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
-            return translate.trial(
+            return conversion.trial(
                 str(name),
                 _STATUS.get(trial.state, "FAILED") if ended else "RUNNING",
                 space=search.space,
-                of=trial.values,
+                values_by_name=trial.values,
                 reported=observed,
                 maximized=[search.metric] if search.direction == "max" else [],
                 best=reported.best_of(observed, search) if ended else None,
@@ -190,20 +194,20 @@ class Chief:
 _STATUS = {"completed": "COMPLETED", "stopped": "STOPPED"}
 
 
-def _step(job_id: int, there: list[int]) -> Job:
-    """Let the search go on. Its scheduler does the same; either may be dead."""
-    root = external_search.beat(job_id, connected=there)
+def _advance(job_id: int, connected: list[int]) -> Job:
+    """Advance the search. The scheduler does the same, so the search continues if either is down."""
+    root = external_search.beat(job_id, connected=connected)
     if root.state not in FINAL:
         pipeline.advance_one(root)
         root.refresh_from_db()
     return root
 
 
-Call = Callable[[Any, str], Awaitable[Any]]
+CallHandler = Callable[[Any, str], Awaitable[Any]]
 
 
-def calls(chief: Chief) -> dict[str, Call]:
-    """Return what answers each call of the service."""
+def call_handlers(chief: Chief) -> dict[str, CallHandler]:
+    """Return the handler of each call of the service."""
     return {
         "GetSpace": chief.get_space,
         "UpdateSpace": chief.update_space,

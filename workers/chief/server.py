@@ -1,4 +1,4 @@
-"""The gRPC server: limits, errors as statuses, and how the chief comes to an end."""
+"""Runs the chief's gRPC server: message limits, error statuses, shutdown."""
 
 import asyncio
 import logging
@@ -15,23 +15,23 @@ from jobs.contracts.formats.reading import Refused
 from jobs.errors import BadInput, Forbidden, NotFound, TrainyardError
 from jobs.models import Job
 from jobs.states import FINAL
-from workers.chief import wire
-from workers.chief.chief import Call, Chief, calls
-from workers.node.suggestion_process import Oracle
+from workers.chief import protocol
+from workers.chief.chief import CallHandler, Chief, call_handlers
+from workers.node.suggestion_process import SuggestionProcess
 
 log = logging.getLogger(__name__)
 
-LARGEST_MESSAGE = 4 * 2**20
-TEND_SECONDS = 1.0
+MAX_MESSAGE_BYTES = 4 * 2**20
+MAINTAIN_SECONDS = 1.0
 LINGER_SECONDS = 600.0
-"""How long the chief of an ended search answers scripts that stay connected and call no more."""
-ORACLE_PATIENCE = 120.0
+"""How long the chief of an ended search waits for scripts that stay connected without calling."""
+SUGGESTION_TIMEOUT = 120.0
 CLOSE_SECONDS = 2.0
 OPTIONS = (
-    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
-    ("grpc.max_send_message_length", 4 * LARGEST_MESSAGE),
-    ("grpc.so_reuseport", 0),  # a second chief on a port that is taken shall hear so
-    # A machine that vanishes closes no connection: it is asked whether it is there.
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", 4 * MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 0),  # a second chief on the same port must fail
+    # A machine that vanishes closes no connection; keepalive pings detect it.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -45,60 +45,60 @@ STATUSES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
 )
 
 
-class PortTaken(Exception):
-    """Nobody can listen there; the sentence says where."""
+class PortInUse(Exception):
+    """The port cannot be bound; the message names it."""
 
 
 async def serve(
     job_id: int, *, host: str, port: int, grace: float, folder: Path, ready: Callable[[int], None]
 ) -> Job:
-    """Answer the scripts of a search until it is over and they have left, or a signal comes.
+    """Answer the scripts of a search until it has ended and they have disconnected, or until a signal.
 
     Args:
         job_id: the search.
         host: the address to listen on.
-        port: 0 picks one.
-        grace: seconds after which a script that hung up loses its trial.
-        folder: for the process that makes suggestions.
-        ready: is told the port.
+        port: 0 chooses a free one.
+        grace: seconds after which a disconnected script loses its trial.
+        folder: the folder of the suggestion process.
+        ready: called with the port.
 
     Raises:
-        PortTaken: somebody else listens there.
+        PortInUse: another process listens there.
     """
-    oracle = Oracle(folder / "oracle", patience=ORACLE_PATIENCE)
-    chief = Chief(job_id, oracle=oracle, grace=grace)
+    suggestion_process = SuggestionProcess(folder / "oracle", timeout=SUGGESTION_TIMEOUT)
+    chief = Chief(job_id, suggestion_process=suggestion_process, grace=grace)
     server = grpc.aio.server(options=OPTIONS, handlers=[_handler(chief)])
     try:
         bound = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
-        raise PortTaken(f"{host}:{port} cannot be listened on: {error}") from error
-    told = asyncio.Event()
+        raise PortInUse(f"{host}:{port} cannot be bound: {error}") from error
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stop_requested.set)
     await server.start()
     try:
         await chief.db(lambda: external_search.listens(job_id, host=host, port=bound))
-        await chief.tend(bound)
+        await chief.maintain(bound)
         ready(bound)
-        return await _until_over(chief, bound, told)
+        return await _run_until_ended(chief, bound, stop_requested)
     finally:
-        # First deaf, then an answer to all who wait: what they ask next waits for the next chief.
+        # Stop accepting calls before answering the waiting ones: scripts repeat those at the next chief.
         stopping = asyncio.create_task(server.stop(CLOSE_SECONDS))
         await asyncio.sleep(0)
         chief.close()
         await stopping
-        await oracle.close()
+        await suggestion_process.close()
 
 
-async def _until_over(chief: Chief, port: int, told: asyncio.Event) -> Job:
+async def _run_until_ended(chief: Chief, port: int, stop_requested: asyncio.Event) -> Job:
     while True:
-        root, connected = await chief.tend(port)
-        silent = time.monotonic() - chief.called
+        root, connected = await chief.maintain(port)
+        silent = time.monotonic() - chief.last_call
         if root.state in FINAL and (not connected or silent > LINGER_SECONDS):
             return root
         try:
-            await asyncio.wait_for(told.wait(), TEND_SECONDS)
+            await asyncio.wait_for(stop_requested.wait(), MAINTAIN_SECONDS)
         except TimeoutError:
             continue
         return root
@@ -107,32 +107,32 @@ async def _until_over(chief: Chief, port: int, told: asyncio.Event) -> Job:
 def _handler(chief: Chief) -> grpc.GenericRpcHandler:
     methods = {
         name: grpc.unary_unary_rpc_method_handler(
-            _answered(chief, name, call),
-            request_deserializer=wire.message(f"{name}Request").FromString,
-            response_serializer=_serialized,
+            _status_on_error(chief, name, call),
+            request_deserializer=protocol.message(f"{name}Request").FromString,
+            response_serializer=_serialize,
         )
-        for name, call in calls(chief).items()
+        for name, call in call_handlers(chief).items()
     }
-    return grpc.method_handlers_generic_handler(wire.SERVICE, methods)
+    return grpc.method_handlers_generic_handler(protocol.SERVICE, methods)
 
 
-def _serialized(message: Any) -> bytes:
+def _serialize(message: Any) -> bytes:
     data: bytes = message.SerializeToString()
     return data
 
 
-def _answered(chief: Chief, name: str, call: Call) -> Callable[[Any, Any], Any]:
-    """Turn refusals into statuses that the script's traceback shows."""
+def _status_on_error(chief: Chief, name: str, call: CallHandler) -> Callable[[Any, Any], Any]:
+    """Wrap a call handler: errors become statuses, which the script's traceback shows."""
 
     async def answer(request: Any, context: Any) -> Any:
-        chief.called = time.monotonic()
+        chief.last_call = time.monotonic()
         try:
             return await call(request, context.peer())
-        except (Refused, TrainyardError) as refusal:
-            code = next(code for kind, code in STATUSES if isinstance(refusal, kind))
-            log.warning("%s is refused: %s", name, refusal)
-            await context.abort(code, str(refusal)[:1000])
-        except Exception as error:  # one call that we cannot cope with must not end the others
+        except (Refused, TrainyardError) as error:
+            code = next(code for kind, code in STATUSES if isinstance(error, kind))
+            log.warning("%s was refused: %s", name, error)
+            await context.abort(code, str(error)[:1000])
+        except Exception as error:  # an internal error in one call must not end the others
             log.exception("%s failed", name)
             await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"[:1000])
 

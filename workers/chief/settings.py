@@ -1,4 +1,4 @@
-"""What a chief was asked for."""
+"""Reads the settings of a chief from the command line and the environment."""
 
 import argparse
 import os
@@ -16,8 +16,6 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Settings(NamedTuple):
-    """From the command line and the environment."""
-
     project: str
     name: str
     search: OutsideSearch
@@ -30,7 +28,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(arguments: Sequence[str] | None) -> Settings:
-    """Read the command line; it exits with a usage message on a bad one."""
+    """Parse the command line; invalid arguments exit with a usage message."""
     parser = _parser()
     given = parser.parse_args(arguments)
     metric, _, direction = given.objective.partition(":")
@@ -64,33 +62,35 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py chief",
-        description="Plays the chief of KerasTuner's distributed mode: scripts that know nothing of "
-        "Trainyard run the trials of one search. An open search of the same project and name goes on.",
+        description="Implements the chief of KerasTuner's distributed mode: unmodified scripts run the "
+        "trials of one search. An open search of the same project and name is resumed.",
     )
     algorithms = [name for name, info in ALGORITHMS.items() if not info.has_rungs]
-    parser.add_argument("--project", required=True, help="whose search it is")
-    parser.add_argument("--name", required=True, help="of the search, as its page shows it")
+    parser.add_argument("--project", required=True, help="the project of the search")
+    parser.add_argument("--name", required=True, help="the name of the search")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; no caller is asked who he is"
+        "--host", default="127.0.0.1", help="address to listen on; callers are not authenticated"
     )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks one")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 chooses a free one")
     parser.add_argument("--algorithm", default="random", choices=algorithms)
     parser.add_argument(
         "--objective",
         default="default_objective:min",
-        help="what scripts report and rank by, such as val_accuracy:max",
+        help="the metric that scripts report, with min or max, such as val_accuracy:max",
     )
     parser.add_argument("--max-trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--space", help="file with the search space; without it the first trial tells it")
+    parser.add_argument("--space", help="file with the search space; without it, the first trial defines it")
     parser.add_argument(
         "--lease",
         type=float,
         default=6 * 3600.0,
-        help="seconds a script may be silent before its trial goes on",
+        help="seconds without a call after which a script loses its trial",
     )
     parser.add_argument(
-        "--grace", type=float, default=30.0, help="seconds after which a script that hung up loses its trial"
+        "--grace", type=float, default=30.0, help="seconds after which a disconnected script loses its trial"
     )
-    parser.add_argument("--by", help=f"who runs it; else the owner of the token in {TOKEN_VARIABLE}")
+    parser.add_argument(
+        "--by", help=f"the user of the search; default: the owner of the token in {TOKEN_VARIABLE}"
+    )
     return parser

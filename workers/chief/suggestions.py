@@ -1,18 +1,18 @@
-"""The next configuration for a script that asks."""
+"""Suggests the values of the next trial."""
 
 from typing import Any
 
 from jobs.contracts.search_space import Values
-from workers.node.suggestion_process import Oracle, SuggestionFailed, think
+from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess, make_suggestions
 
 
-async def choose(oracle: Oracle, body: dict[str, Any]) -> Values | None:
-    """Return the values of the next trial; None when the space is used up.
+async def suggest_values(process: SuggestionProcess, body: dict[str, Any]) -> Values | None:
+    """Return the values of the next trial; None if the space is exhausted.
 
     Raises:
-        SuggestionFailed: the request does not hold, the oracle was slow or died, or it waits for a trial.
+        SuggestionFailed: no suggestion could be made, or the algorithm waits for a trial to end.
     """
-    answer = await think(oracle, body)
+    answer = await make_suggestions(process, body)
     if answer.suggestions:
         return answer.suggestions[0].values
     if answer.exhausted:

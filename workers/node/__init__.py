@@ -1,4 +1,5 @@
-"""The worker node: `python -m workers.node`. Owns runners, leases, spools and the writes of one worker.
+"""The worker node: `python -m workers.node`. Runs the attempts that are assigned to one worker.
 
-Celery runs in a child process whose tasks pass hints on to the node; killing it disturbs no run.
+It holds their leases, supervises their runner processes and writes their events to the database. Celery runs
+in a child process that only forwards hints, so killing that process disturbs no run.
 """

@@ -1,4 +1,4 @@
-"""Database calls from asyncio: each lane is one thread with one connection, its calls in order."""
+"""Runs database calls from asyncio in dedicated threads, each with its own connection."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,33 +6,36 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.db import InterfaceError, OperationalError, connection
 
-from workers.supervise.ledger import LedgerAway
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 
-class Lane:
-    """Runs calls one after another. A call that takes too long is left behind with its thread."""
+class DatabaseThread:
+    """One thread that runs database calls in order.
+
+    A call that times out is abandoned together with its thread.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._thread = self._new_thread()
 
-    async def call[T](self, function: Callable[[], T], *, patience: float | None = None) -> T:
-        """Run `function` in the lane's thread.
+    async def call[T](self, function: Callable[[], T], *, timeout: float | None = None) -> T:
+        """Run `function` in the thread.
 
         Args:
-            function: touches the database.
-            patience: seconds after which the call is given up; it may still take effect later.
+            function: makes the database queries.
+            timeout: seconds after which the call is abandoned; it may still take effect later.
 
         Raises:
-            LedgerAway: the database is away or locked, or patience ran out.
+            DatabaseUnavailable: the database is unreachable or locked, or the call timed out.
         """
         running = asyncio.get_running_loop().run_in_executor(self._thread, _run, function)
         try:
-            return await asyncio.wait_for(running, patience)
+            return await asyncio.wait_for(running, timeout)
         except TimeoutError:
             self._thread.shutdown(wait=False)
             self._thread = self._new_thread()
-            raise LedgerAway(f"no answer from the database within {patience} s") from None
+            raise DatabaseUnavailable(f"no answer from the database within {timeout} s") from None
 
     def _new_thread(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(max_workers=1, thread_name_prefix=self._name)
@@ -43,4 +46,4 @@ def _run[T](function: Callable[[], T]) -> T:
         return function()
     except (OperationalError, InterfaceError) as error:
         connection.close()  # the next call opens a new one
-        raise LedgerAway(str(error)) from error
+        raise DatabaseUnavailable(str(error)) from error

@@ -1,4 +1,4 @@
-"""Whether there is room for new work."""
+"""Checks the free disk space before new work starts."""
 
 import os
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from pathlib import Path
 GIB = 2**30
 
 
-def least_free(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> int:
-    """Return the bytes below which no new work starts: at least 1 GiB unless told otherwise."""
+def min_free_bytes(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> int:
+    """Return the free space in bytes below which no new work starts: 1 GiB unless the environment sets it."""
     return int(environment.get("TRAINYARD_MIN_FREE_BYTES") or GIB)
 
 
-def shortage(folders: Iterable[Path], least: int) -> str | None:
-    """Return a sentence if the disk of one of `folders` has fewer than `least` bytes free."""
+def disk_shortage(folders: Iterable[Path], min_free: int) -> str | None:
+    """Return an error sentence if the disk of one of `folders` has fewer than `min_free` bytes free."""
     for folder in folders:
         disk = os.statvfs(folder)
         free = disk.f_bavail * disk.f_frsize
-        if free < least:
+        if free < min_free:
             return (
-                f"{folder} has {free / GIB:.2f} GiB free, new work needs {least / GIB:.2f} GiB: "
+                f"{folder} has {free / GIB:.2f} GiB free, but new work needs {min_free / GIB:.2f} GiB: "
                 "remove files or lower TRAINYARD_MIN_FREE_BYTES"
             )
     return None

@@ -1,90 +1,96 @@
-"""The attempts this node holds: taken up, kept alive by leases, let go."""
+"""Claims attempts, renews their leases and ends them."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
 
-from workers.supervise.attempt import Supervision, Workplace
-from workers.supervise.endings import Ending
-from workers.supervise.ledger import Assignment
+from workers.supervise.attempt import AttemptSupervisor, NodeContext
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import Assignment
 
 log = logging.getLogger(__name__)
 
 
-class Roster:
-    """Claims, renews and watches. `room` returns None, or a sentence that says why nothing new may start."""
+class HeldAttempts:
+    """The attempts that this node runs.
 
-    def __init__(self, place: Workplace, *, room: Callable[[], str | None]) -> None:
-        self._place = place
-        self._room = room
-        self._held: dict[int, Supervision] = {}
+    `disk_shortage` returns None, or a sentence that says why nothing new may start.
+    """
+
+    def __init__(self, node: NodeContext, *, disk_shortage: Callable[[], str | None]) -> None:
+        self._node = node
+        self._disk_shortage = disk_shortage
+        self._supervisors: dict[int, AttemptSupervisor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.leaving = False
+        self.draining = False
 
     @property
-    def held(self) -> list[int]:
-        """The attempts, running or still being written down."""
-        return list(self._held)
+    def attempt_ids(self) -> list[int]:
+        """Attempts that run, or whose events and end are still being written."""
+        return list(self._supervisors)
 
-    async def take_up(self) -> None:
-        """Claim what is assigned to us."""
-        if self.leaving or self._room() is not None:
+    async def claim_assigned(self) -> None:
+        """Claim and start the attempts that are assigned to this worker."""
+        if self.draining or self._disk_shortage() is not None:
             return
-        for assignment in await self._place.ledger.assigned():
+        for assignment in await self._node.repository.assigned():
             claimed_at = time.monotonic()
-            if assignment.attempt not in self._held and await self._place.ledger.claim(assignment.attempt):
+            if assignment.attempt not in self._supervisors and await self._node.repository.claim(
+                assignment.attempt
+            ):
                 self._start(assignment, claimed_at)
 
     def _start(self, assignment: Assignment, claimed_at: float) -> None:
-        supervision = Supervision(assignment, self._place, claimed_at=claimed_at)
-        self._held[assignment.attempt] = supervision
-        task = asyncio.create_task(supervision.run(), name=f"attempt {assignment.attempt}")
+        supervisor = AttemptSupervisor(assignment, self._node, claimed_at=claimed_at)
+        self._supervisors[assignment.attempt] = supervisor
+        task = asyncio.create_task(supervisor.run(), name=f"attempt {assignment.attempt}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _task: self._held.pop(assignment.attempt, None))
-        if self.leaving:  # asked to leave while we claimed
-            supervision.leave()
+        task.add_done_callback(lambda _task: self._supervisors.pop(assignment.attempt, None))
+        if self.draining:  # a drain was requested during the claim
+            supervisor.drain()
 
     async def renew(self) -> None:
-        """Extend the leases of all, hear what their owners want, drop those that are not ours."""
-        asked_at, held = time.monotonic(), dict(self._held)
-        if not held:
+        """Renew all leases, apply the desired states, and end attempts that this worker no longer holds."""
+        requested_at, supervisors = time.monotonic(), dict(self._supervisors)
+        if not supervisors:
             return
-        wanted = await self._place.ledger.renew(list(held))
-        for attempt, supervision in held.items():
-            if attempt in wanted:
-                supervision.renewed(asked_at, wanted[attempt])
-            elif not supervision.over:
-                log.warning("attempt %s is no longer ours", attempt)
-                supervision.end(Ending.stale())
+        desired = await self._node.repository.renew(list(supervisors))
+        for attempt, supervisor in supervisors.items():
+            if attempt in desired:
+                supervisor.lease_renewed(requested_at, desired[attempt])
+            elif not supervisor.ended:
+                log.warning("attempt %s is no longer held by this worker", attempt)
+                supervisor.end(AttemptEnd.stale())
 
-    def end_untrusted(self) -> None:
-        """End every run whose lease we could not renew, before anybody else may start it."""
+    def end_expired_leases(self) -> None:
+        """End every run whose lease was not renewed in time, before another worker may start it."""
         now = time.monotonic()
-        for attempt, supervision in self._held.items():
-            if now > supervision.trusted_until and not supervision.over:
-                log.error("the lease of attempt %s could not be renewed in time; ending its run", attempt)
-                supervision.end(Ending.lease_lost())
+        for attempt, supervisor in self._supervisors.items():
+            if now > supervisor.lease_valid_until and not supervisor.ended:
+                log.error(
+                    "the lease of attempt %s could not be lease_renewed in time; ending its run", attempt
+                )
+                supervisor.end(AttemptEnd.lease_lost())
 
-    def leave(self) -> None:
-        """Ask all runners for a last checkpoint."""
-        self.leaving = True
-        for supervision in self._held.values():
-            supervision.leave()
+    def drain(self) -> None:
+        """Claim nothing more, and ask all runners to write a checkpoint and yield."""
+        self.draining = True
+        for supervisor in self._supervisors.values():
+            supervisor.drain()
 
-    def end_all(self, ending: Ending) -> None:
-        """End every run now."""
-        for supervision in self._held.values():
-            supervision.end(ending)
+    def end_all(self, ending: AttemptEnd) -> None:
+        for supervisor in self._supervisors.values():
+            supervisor.end(ending)
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait until nothing is held any more; False when time is over."""
+    async def wait_until_empty(self, seconds: float) -> bool:
+        """Wait until all attempts have ended; return False on a timeout."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)
         return not self._tasks
 
-    def drop(self) -> None:
-        """Let go of what is still being written: the reaper ends it."""
+    def abandon(self) -> None:
+        """Stop writing the attempts that remain. The reaper ends them when their leases expire."""
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,7 @@
-"""Hints from the message consumer to the node: datagrams on a unix socket, harmless when lost."""
+"""Sends hints from the message consumer to the node as datagrams on a unix socket.
+
+A lost hint only delays work until the node's next poll of the database.
+"""
 
 import asyncio
 import json
@@ -14,46 +17,48 @@ SOCKET_VARIABLE = "TRAINYARD_NODE_SOCKET"
 NODE_PID_VARIABLE = "TRAINYARD_NODE_PID"
 SEND_SECONDS = 1.0
 
-Kind = Literal["wake", "suggest", "canary"]
+HintKind = Literal["wake", "suggest", "canary"]
 
 
 class Hint(NamedTuple):
-    """What a message said: an attempt, a job, or a canary's token."""
+    """The content of a message: the id of an attempt or a job, or a canary's token."""
 
-    kind: Kind
+    kind: HintKind
     value: int | str
 
 
 def send(path: str, hint: Hint) -> None:
-    """Pass a hint on. A node that is busy or gone misses it."""
+    """Send a hint. A node that is busy or gone does not receive it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(SEND_SECONDS)
         try:
             sender.sendto(json.dumps(hint).encode(), path)
         except OSError as error:
-            log.warning("hint %s not passed on: %s", hint, error)
+            log.warning("hint %s was not delivered: %s", hint, error)
 
 
-async def listen(path: Path, heard: Callable[[Hint], None]) -> asyncio.DatagramTransport:
-    """Bind `path`, readable by its owner alone, and call `heard` for every hint."""
+async def listen(path: Path, on_hint: Callable[[Hint], None]) -> asyncio.DatagramTransport:
+    """Bind `path`, readable by its owner alone, and call `on_hint` for every hint."""
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bound.setblocking(False)
     bound.bind(str(path))
     path.chmod(0o600)
-    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: _Ear(heard), sock=bound)
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: _HintProtocol(on_hint), sock=bound
+    )
     return transport
 
 
-class _Ear(asyncio.DatagramProtocol):
-    def __init__(self, heard: Callable[[Hint], None]) -> None:
-        self._heard = heard
+class _HintProtocol(asyncio.DatagramProtocol):
+    def __init__(self, on_hint: Callable[[Hint], None]) -> None:
+        self._on_hint = on_hint
 
     def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002
-        """Decode one hint; anything else is dropped."""
+        """Decode one hint; anything else is logged and dropped."""
         try:
             kind, value = json.loads(data)
         except (ValueError, TypeError):
-            log.warning("a hint of %d bytes is not understood", len(data))
+            log.warning("a hint of %d bytes could not be decoded", len(data))
             return
-        self._heard(Hint(kind, value))
+        self._on_hint(Hint(kind, value))

@@ -1,4 +1,4 @@
-"""What this machine has: devices, memory, load, versions."""
+"""Reads the machine's devices, memory, load and package versions."""
 
 import functools
 import importlib
@@ -11,29 +11,29 @@ from typing import Any
 import psutil
 
 PACKAGES = ("trainyard", "keras", "jax", "jaxlib", "numpy")
-LEAST_CAP = 2 * 2**30
-"""A default memory cap below this would end runs for importing JAX."""
-SHARE = 0.9
+MIN_MEMORY_CAP = 2 * 2**30
+"""Importing JAX alone would exceed a default memory cap below this."""
+USABLE_SHARE = 0.9
 
 
 class Inventory:
-    """Reads the machine without importing JAX, which would take the devices."""
+    """Reads the machine without importing JAX, which would allocate the devices."""
 
     def __init__(self) -> None:
         self._nvml = _nvml()
-        psutil.cpu_percent(percpu=True)  # the first reading only sets the mark
+        psutil.cpu_percent(percpu=True)  # the first call only sets the start of the interval
 
     @property
     def accelerators(self) -> list[str]:
-        """The names that CUDA_VISIBLE_DEVICES knows."""
+        """The device names that CUDA_VISIBLE_DEVICES accepts."""
         return [str(index) for index in range(self._nvml.nvmlDeviceGetCount())] if self._nvml else []
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the GPUs, or the cores of a machine without; memory in bytes, load from 0 to 1."""
+        """Return the GPUs, or the CPU cores of a machine without GPUs; memory in bytes, load from 0 to 1."""
         return self._gpus() if self._nvml else _cores()
 
     def info(self) -> dict[str, Any]:
-        """Return the machine's memory (bytes) and load, and the versions that matter."""
+        """Return the machine's memory in bytes, its load, and package versions."""
         memory = psutil.virtual_memory()
         return {
             "python": platform.python_version(),
@@ -64,28 +64,28 @@ class Inventory:
 
 
 def cores() -> int:
-    """Return the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_per_slot(slots: int) -> int:
-    """Return the memory cap of a run that names none, in bytes."""
-    total = int(memory_total() * SHARE)
-    return max(total // slots, min(LEAST_CAP, total))
+    """Return the default memory cap of a run, in bytes."""
+    total = int(total_memory() * USABLE_SHARE)
+    return max(total // slots, min(MIN_MEMORY_CAP, total))
 
 
-def memory_total() -> int:
-    """Return the memory this process may use in bytes: the machine's, or what its container allows."""
+def total_memory() -> int:
+    """Return the machine's memory, or its container's limit, in bytes."""
     total = int(psutil.virtual_memory().total)
     try:
         allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
     except OSError:
-        return total  # no cgroup v2 here
+        return total  # no cgroup v2
     return min(total, int(allowed)) if allowed.isdigit() else total
 
 
-def memory_left() -> int:
-    """Return the bytes that may still be used before this machine, or its container, runs short."""
+def available_memory() -> int:
+    """Return the memory that is still available on this machine or in its container, in bytes."""
     left = int(psutil.virtual_memory().available)
     try:
         folder = Path("/sys/fs/cgroup")
@@ -93,7 +93,7 @@ def memory_left() -> int:
         used = int((folder / "memory.current").read_text())
         statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
-        return left  # no cgroup v2 here, or the root of all
+        return left  # no cgroup v2, or the root cgroup, which has no limit
     if not allowed.isdigit():
         return left
     return min(left, int(allowed) - used + int(statistics.get("inactive_file", 0)))
@@ -115,21 +115,21 @@ def _cores() -> list[dict[str, Any]]:
     ]
 
 
-@functools.cache  # it looks through every folder of sys.path
+@functools.cache  # the lookup reads every folder of sys.path
 def _versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # we run from a checkout
+        except PackageNotFoundError:  # running from a checkout
             continue
     return found
 
 
 def _nvml() -> Any:
-    """Return NVIDIA's management library, or None on a machine without such a device."""
+    """Return NVIDIA's management library, or None on a machine without an NVIDIA device."""
     try:
-        pynvml = importlib.import_module("pynvml")  # of the gpu extra
+        pynvml = importlib.import_module("pynvml")  # installed by the gpu extra
     except ImportError:
         return None
     try:

@@ -1,6 +1,6 @@
-"""One life of the node as a worker of the yard: from a row in the table of workers to its end.
+"""Runs the loops of one registered worker: polling, lease renewal, heartbeats, the message consumer.
 
-A worker that was declared lost is never revived: the node begins the next life under a new id.
+A worker that was declared lost is never revived. The node registers again and gets a new worker id.
 """
 
 import asyncio
@@ -16,30 +16,30 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions import workers
 from jobs.store import store
+from workers.node.attempt_repository import DatabaseAttemptRepository
 from workers.node.consumer import Consumer, consumer_argv
-from workers.node.db_threads import Lane
-from workers.node.disk import shortage
-from workers.node.folders import NodeFolder
-from workers.node.held_attempts import Roster
+from workers.node.db_threads import DatabaseThread
+from workers.node.disk import disk_shortage
+from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
-from workers.node.kept import kept_warm, measured
-from workers.node.ledger import DatabaseLedger
+from workers.node.node_folder import NodeFolder
 from workers.node.settings import NodeSettings
-from workers.node.suggestion_process import Oracle
+from workers.node.standby_manager import EnvironmentHistory, StandbyManager
+from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
-from workers.node.warmth import Habits, Warmth
+from workers.node.warm_processes import list_warm_processes, with_memory
 from workers.runner.environment import Environment
-from workers.supervise.attempt import Workplace
+from workers.supervise.attempt import NodeContext
+from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.devices import Devices
-from workers.supervise.ledger import LedgerAway
-from workers.supervise.pool import RunnerPool
+from workers.supervise.runner_pool import RunnerPool
 
 log = logging.getLogger(__name__)
 
 
-class Fixtures:
-    """What outlives a life: folders, runners, devices."""
+class NodeResources:
+    """What outlives a worker id: folders, runners, devices."""
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int) -> None:
         self.settings = settings
@@ -48,12 +48,14 @@ class Fixtures:
         self.slots = slots
         self.inventory = Inventory()
         self.devices = Devices(self.inventory.accelerators)
-        self.oracle = Oracle(folder.root / "oracle", patience=settings.timing.suggestion)
-        self.lane = Lane("member")
+        self.suggestion_process = SuggestionProcess(
+            folder.root / "oracle", timeout=settings.timing.suggestion
+        )
+        self.database = DatabaseThread("member")
         self.caches = settings.home / "compile-cache"
-        self.warmth = Warmth(
+        self.standby_manager = StandbyManager(
             pool,
-            Habits(folder.root / "habits.json", Environment(self.threads_per_slot)),
+            EnvironmentHistory(folder.root / "habits.json", Environment(self.threads_per_slot)),
             self.devices,
             self.caches / "rehearsals",
             settings.standbys,
@@ -62,13 +64,14 @@ class Fixtures:
 
     @property
     def threads_per_slot(self) -> int:
-        """The cores of one slot."""
         return max(1, cores() // self.slots)
 
-    def workplace(self, worker_id: int) -> Workplace:
-        """Return what attempts need."""
-        return Workplace(
-            ledger=DatabaseLedger(worker_id, renew_patience=self.settings.timing.renew_patience),
+    def node_context(self, worker_id: int) -> NodeContext:
+        """Return what the attempts of this worker share."""
+        return NodeContext(
+            repository=DatabaseAttemptRepository(
+                worker_id, renew_timeout=self.settings.timing.renew_patience
+            ),
             pool=self.pool,
             devices=self.devices,
             timing=self.settings.timing,
@@ -79,15 +82,15 @@ class Fixtures:
             memory_per_slot=memory_per_slot(self.slots),
         )
 
-    def shortage(self) -> str | None:
-        """Say if a disk is too full for new work."""
+    def disk_shortage(self) -> str | None:
+        """Return an error sentence if a disk is too full for new work."""
         folders = (self.folder.root, store().checkpoint_root)
-        return shortage(folders, self.settings.least_free)
+        return disk_shortage(folders, self.settings.min_free_bytes)
 
     async def register(self) -> int:
-        """Enter the table of workers and return our id."""
+        """Register as a new worker and return its id."""
         settings = self.settings
-        worker = await self.lane.call(
+        worker = await self.database.call(
             lambda: workers.register(
                 name=self.folder.name,
                 host=settings.host,
@@ -102,98 +105,103 @@ class Fixtures:
 
 
 class Membership:
-    """The loops of one worker id."""
+    """One worker id and its loops. `lost` is set once the scheduler has declared the worker lost."""
 
-    def __init__(self, worker_id: int, fixtures: Fixtures) -> None:
+    def __init__(self, worker_id: int, resources: NodeResources) -> None:
         self.worker_id = worker_id
-        self._fixtures = fixtures
-        self._timing = fixtures.settings.timing
+        self._resources = resources
+        self._timing = resources.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
-        self.roster = Roster(fixtures.workplace(worker_id), room=fixtures.shortage)
-        self.suggestions = Suggestions(fixtures.oracle)
+        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.disk_shortage)
+        self.suggestions = Suggestions(resources.suggestion_process)
         self.consumer = self._make_consumer()
         self.lost = asyncio.Event()
 
-    def hear(self, hint: Hint) -> None:
-        """A message came through: look now instead of at the next round."""
+    def handle_hint(self, hint: Hint) -> None:
+        """Do now what the next poll would do anyway."""
         match hint:
             case Hint("wake", int()):
                 self._poll_now.set()
                 self._renew_now.set()
-            case Hint("suggest", int(job_id)) if not self.roster.leaving:
-                self.suggestions.asked(job_id)
+            case Hint("suggest", int(job_id)) if not self.attempts.draining:
+                self.suggestions.request(job_id)
             case Hint("canary", str(token)):
-                self.consumer.heard(token)
+                self.consumer.canary_received(token)
 
     async def run(self) -> None:
-        """Work until cancelled. `lost` is set once the yard has given us up."""
+        """Run all loops until cancelled."""
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self.consumer.run(), name="consumer")
-            loops.create_task(self._repeat("poll", self.roster.take_up, self._timing.poll, self._poll_now))
-            loops.create_task(self._repeat("renew", self.roster.renew, self._timing.renew, self._renew_now))
-            loops.create_task(self._repeat("heartbeat", self._beat, self._timing.renew))
+            loops.create_task(
+                self._repeat("poll", self.attempts.claim_assigned, self._timing.poll, self._poll_now)
+            )
+            loops.create_task(self._repeat("renew", self.attempts.renew, self._timing.renew, self._renew_now))
+            loops.create_task(self._repeat("heartbeat", self._heartbeat, self._timing.renew))
             loops.create_task(self._watch_leases())
-            loops.create_task(self._fixtures.warmth.run(leaving=lambda: self.roster.leaving), name="warmth")
+            loops.create_task(
+                self._resources.standby_manager.run(draining=lambda: self.attempts.draining),
+                name="standby_manager",
+            )
 
-    async def leave(self) -> None:
-        """Say goodbye; a database that is away finds out by our lease."""
+    async def deregister(self) -> None:
+        """Tell the database that the worker is gone. If that fails, its lease expires."""
         self.suggestions.close()
         try:
-            await self._fixtures.lane.call(
-                lambda: workers.leave(self.worker_id), patience=self._timing.renew_patience
+            await self._resources.database.call(
+                lambda: workers.leave(self.worker_id), timeout=self._timing.renew_patience
             )
-        except LedgerAway as error:
-            log.warning("could not say goodbye: %s", error)
+        except DatabaseUnavailable as error:
+            log.warning("the worker could not deregister: %s", error)
 
     async def _repeat(
         self,
         name: str,
         step: Callable[[], Awaitable[None]],
         seconds: float,
-        sooner: asyncio.Event | None = None,
+        wake: asyncio.Event | None = None,
     ) -> None:
-        """Do `step` every so many seconds, or once `sooner` is set; a database may be away meanwhile."""
+        """Call `step` every `seconds`, or once `wake` is set. An unavailable database is only logged."""
         while True:
             try:
                 await step()
-            except LedgerAway as error:
+            except DatabaseUnavailable as error:
                 log.warning("%s: %s", name, error)
-            await _sleep(seconds, sooner)
+            await _sleep(seconds, wake)
 
     async def _watch_leases(self) -> None:
         while True:
             await asyncio.sleep(self._timing.watch)
-            self.roster.end_untrusted()
+            self.attempts.end_expired_leases()
 
-    async def _beat(self) -> None:
-        devices, info = self._fixtures.inventory.devices(), self._info()
-        warm = await asyncio.to_thread(measured, kept_warm(self._fixtures.pool))
+    async def _heartbeat(self) -> None:
+        devices, info = self._resources.inventory.devices(), self._info()
+        warm = await asyncio.to_thread(with_memory, list_warm_processes(self._resources.pool))
         info["warm"] = [process.model_dump() for process in warm]
-        known = await self._fixtures.lane.call(
+        registered = await self._resources.database.call(
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),
-            patience=self._timing.renew_patience,
+            timeout=self._timing.renew_patience,
         )
-        if not known and not self.roster.leaving:
+        if not registered and not self.attempts.draining:
             self.lost.set()
 
     def _info(self) -> dict[str, Any]:
-        info = self._fixtures.inventory.info()
+        info = self._resources.inventory.info()
         info["consumer"] = {
             "pid": self.consumer.pid,
             "proven": self.consumer.proven,
-            "silent_seconds": round(self.consumer.silence, 1),
+            "silent_seconds": round(self.consumer.seconds_silent, 1),
             "restarts": self.consumer.restarts,
         }
-        info["runners"] = len(self._fixtures.pool.pids)
-        if (sentence := self._fixtures.shortage()) is not None:
+        info["runners"] = len(self._resources.pool.pids)
+        if (sentence := self._resources.disk_shortage()) is not None:
             info["no_space"] = sentence
         return info
 
     def _make_consumer(self) -> Consumer:
-        queues = (queue.node_queue(self.worker_id), queue.pool_queue(self._fixtures.settings.pool))
+        queues = (queue.node_queue(self.worker_id), queue.pool_queue(self._resources.settings.pool))
         return Consumer(
             consumer_argv(f"worker-{self.worker_id}", queues),
-            socket=self._fixtures.folder.socket,
+            socket=self._resources.folder.socket,
             send_canary=self._send_canary,
             timing=self._timing,
         )
@@ -212,10 +220,10 @@ class Membership:
         return True
 
 
-async def _sleep(seconds: float, sooner: asyncio.Event | None) -> None:
-    if sooner is None:
+async def _sleep(seconds: float, wake: asyncio.Event | None) -> None:
+    if wake is None:
         await asyncio.sleep(seconds)
         return
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(sooner.wait(), seconds)
-    sooner.clear()
+        await asyncio.wait_for(wake.wait(), seconds)
+    wake.clear()

@@ -1,4 +1,4 @@
-"""The node's process: one life after another until a signal ends it."""
+"""Runs the node: registers it as a worker and serves until a signal, or until it is declared lost."""
 
 import asyncio
 import logging
@@ -6,17 +6,17 @@ import signal
 from functools import partial
 
 from jobs.actions import attempt_end
-from workers.node import compilecache, hints
-from workers.node.folders import NodeFolder, sweep_dead
+from workers.node import compile_cache, hints
 from workers.node.inventory import Inventory, cores, memory_per_slot
-from workers.node.membership import Fixtures, Membership
+from workers.node.membership import Membership, NodeResources
+from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
-from workers.supervise.endings import Ending
-from workers.supervise.fork_servers import Nursery
-from workers.supervise.ledger import LedgerAway
-from workers.supervise.masking import Masker
-from workers.supervise.pool import RunnerPool
+from workers.supervise.fork_servers import ForkServers
+from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
 
@@ -24,130 +24,134 @@ KILL_SECONDS = 5.0
 
 
 class Node:
-    """Owns the folder, the runners and the socket; lives as one worker after another."""
+    """Owns the node's folder, its runners and its hint socket, over the worker ids that follow each other."""
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, *, secrets: set[str]) -> None:
         slots = settings.slots or len(Inventory().accelerators) or cores()
         self._settings = settings
         self._timing = settings.timing
         self._folder = folder
-        nursery = Nursery(folder.runners, settings.timing.idle_forkserver, settings.runner)
+        fork_servers = ForkServers(folder.runners, settings.timing.idle_forkserver, settings.runner)
         self._pool = RunnerPool(
             folder=folder.runners,
             slots=slots,
             idle_seconds=settings.timing.idle_runner,
             idle_memory=memory_per_slot(slots),
-            masker=Masker(secrets),
+            masker=SecretMasker(secrets),
             module=settings.runner,
-            nursery=nursery if settings.forks else None,
+            fork_servers=fork_servers if settings.forks else None,
         )
-        self._fixtures = Fixtures(settings, folder, self._pool, slots)
-        self._member: Membership | None = None
-        self._leaving, self._killed = asyncio.Event(), asyncio.Event()
+        self._resources = NodeResources(settings, folder, self._pool, slots)
+        self._membership: Membership | None = None
+        self._draining, self._killed = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Work until SIGTERM or SIGINT; a second one does not wait for checkpoints."""
+        """Run until SIGTERM or SIGINT. A second signal does not wait for checkpoints."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
-        await self._clear_up()
-        ears = await hints.listen(self._folder.socket, self._hear)
-        housekeeping = asyncio.create_task(self._keep_house())
+        await self._clean_up_after_crashes()
+        transport = await hints.listen(self._folder.socket, self._on_hint)
+        housekeeping = asyncio.create_task(self._housekeeping())
         try:
-            while not self._leaving.is_set():
-                await self._live_once()
+            while not self._draining.is_set():
+                await self._run_as_worker()
         finally:
             housekeeping.cancel()
-            ears.close()
+            transport.close()
             self._folder.socket.unlink(missing_ok=True)
             await self._pool.close()
-            await self._fixtures.oracle.close()
+            await self._resources.suggestion_process.close()
 
-    async def _live_once(self) -> None:
+    async def _run_as_worker(self) -> None:
         worker_id = await self._register()
         if worker_id is None:
             return
-        self._folder.sign(worker_id)
-        log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._fixtures.slots)
-        self._member = member = Membership(worker_id, self._fixtures)
-        living = asyncio.create_task(member.run())
-        ends = [asyncio.create_task(event.wait()) for event in (self._leaving, member.lost)]
+        self._folder.write_worker_id(worker_id)
+        log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._resources.slots)
+        self._membership = membership = Membership(worker_id, self._resources)
+        running = asyncio.create_task(membership.run())
+        ends = [asyncio.create_task(event.wait()) for event in (self._draining, membership.lost)]
         try:
-            await asyncio.wait([living, *ends], return_when=asyncio.FIRST_COMPLETED)
-            if living.done():
-                living.result()  # a loop of ours has raised: fall, be started anew, lose nothing
-            if self._leaving.is_set():
-                await self._drain(member)
+            await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()  # a loop raised: exit, and the service manager restarts the node
+            if self._draining.is_set():
+                await self._drain(membership)
             else:
-                await self._be_lost(member)
+                await self._stop_lost_worker(membership)
         finally:
-            for task in (living, *ends):
+            for task in (running, *ends):
                 task.cancel()
-            await asyncio.wait([living, *ends])
-            self._member = None
+            await asyncio.wait([running, *ends])
+            self._membership = None
 
     async def _register(self) -> int | None:
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
-        while not self._leaving.is_set():
+        while not self._draining.is_set():
             try:
-                return await self._fixtures.register()
-            except LedgerAway as error:
+                return await self._resources.register()
+            except DatabaseUnavailable as error:
                 log.warning("cannot register yet: %s", error)
                 await asyncio.sleep(backoff.next())
         return None
 
-    async def _drain(self, member: Membership) -> None:
-        """Let every run write a checkpoint and give it back, so that it goes on elsewhere at once."""
-        log.info("leaving; %d runs write a checkpoint", len(member.roster.held))
-        member.roster.leave()
-        quiet = asyncio.create_task(member.roster.wait(self._timing.grace + KILL_SECONDS))
+    async def _drain(self, membership: Membership) -> None:
+        """Let every run write a checkpoint and end, so that it resumes on another worker at once."""
+        log.info(
+            "shutting down; waiting for the checkpoints of %d runs", len(membership.attempts.attempt_ids)
+        )
+        membership.attempts.drain()
+        empty = asyncio.create_task(membership.attempts.wait_until_empty(self._timing.grace + KILL_SECONDS))
         killed = asyncio.create_task(self._killed.wait())
-        await asyncio.wait([quiet, killed], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([empty, killed], return_when=asyncio.FIRST_COMPLETED)
         killed.cancel()
-        quiet.cancel()
-        member.roster.end_all(Ending.drained())
-        if not await member.roster.wait(KILL_SECONDS):
-            member.roster.drop()
-        await member.leave()
+        empty.cancel()
+        membership.attempts.end_all(AttemptEnd.drained())
+        if not await membership.attempts.wait_until_empty(KILL_SECONDS):
+            membership.attempts.abandon()
+        await membership.deregister()
 
-    async def _be_lost(self, member: Membership) -> None:
-        """The yard gave us up, and others may run what we ran: end it all, then begin anew."""
-        log.error("worker %s was declared lost; ending its runs and beginning anew", member.worker_id)
-        member.roster.leaving = True
-        member.roster.end_all(Ending.stale())
-        if not await member.roster.wait(KILL_SECONDS):
-            member.roster.drop()
-        member.suggestions.close()
+    async def _stop_lost_worker(self, membership: Membership) -> None:
+        """End all runs: other workers may already have been given them."""
+        log.error("worker %s was declared lost; ending its runs and registering again", membership.worker_id)
+        membership.attempts.draining = True
+        membership.attempts.end_all(AttemptEnd.stale())
+        if not await membership.attempts.wait_until_empty(KILL_SECONDS):
+            membership.attempts.abandon()
+        membership.suggestions.close()
 
-    def _hear(self, hint: hints.Hint) -> None:
-        if self._member is not None:
-            self._member.hear(hint)
+    def _on_hint(self, hint: hints.Hint) -> None:
+        if self._membership is not None:
+            self._membership.handle_hint(hint)
 
     def _on_signal(self) -> None:
-        (self._killed if self._leaving.is_set() else self._leaving).set()
+        (self._killed if self._draining.is_set() else self._draining).set()
 
-    async def _clear_up(self) -> None:
-        """End what dead nodes left; give their attempts back now instead of when their leases run out."""
-        for dead in await asyncio.to_thread(sweep_dead, self._folder):
+    async def _clean_up_after_crashes(self) -> None:
+        """Kill what dead nodes left behind, and end their attempts before their leases expire."""
+        for dead in await asyncio.to_thread(clean_up_dead_nodes, self._folder):
             try:
-                await self._fixtures.lane.call(
+                await self._resources.database.call(
                     partial(attempt_end.bury, dead.id, name=dead.name, pid=dead.pid)
                 )
-            except LedgerAway as error:
-                log.warning("what worker %s held is left to the reaper: %s", dead.id, error)
+            except DatabaseUnavailable as error:
+                log.warning("the attempts of worker %s are left to the reaper: %s", dead.id, error)
 
-    async def _keep_house(self) -> None:
+    async def _housekeeping(self) -> None:
         while True:
             try:
                 await self._pool.sweep()
-                await self._fixtures.oracle.end_if_idle(self._timing.idle_runner)
-                await asyncio.to_thread(compilecache.bound, self._fixtures.caches, compilecache.limit())
+                await self._resources.suggestion_process.end_if_idle(self._timing.idle_runner)
+                await asyncio.to_thread(
+                    compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
+                )
             except Exception:
-                log.exception("something could not be cleared up; it is tried again")
+                log.exception("housekeeping failed; it is retried")
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
 
 
 async def run_node(settings: NodeSettings, *, secrets: set[str]) -> None:
-    """Take the node's folder and run. Raises `folders.NameTaken`."""
+    """Claim the node's folder and run. Raises `WorkerNameInUse`."""
     if settings.name is not None:
         folder = NodeFolder.claim(settings.home, settings.name)
     else:

@@ -1,4 +1,4 @@
-"""What one node was asked for."""
+"""Reads the settings of a node from the command line and the environment."""
 
 import argparse
 import os
@@ -7,50 +7,50 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.node.disk import least_free
+from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
-from workers.supervise.forkserver import can_fork
-from workers.supervise.launch import RUNNER
+from workers.supervise.fork_server import can_fork
+from workers.supervise.launcher import RUNNER
 from workers.supervise.timing import Timing
 
 MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
-"""Tests put a runner here that imports nothing large, or one that dies on order."""
+"""Module to run as the runner. Tests set a fake runner, or one that dies at a given point."""
 FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
-"""`0`: each runner imports everything itself, should a library not stand being forked."""
-
+"""`0` starts each runner as a new interpreter, in case a library does not survive a fork."""
 
 STANDBY_VARIABLE = "TRAINYARD_STANDBY"
-"""How many runners are kept warm ahead of need, for as many environments; `0` for none."""
+"""Number of standby runners, each for another environment; `0` for none."""
 
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """From the command line and the environment."""
-
     home: Path
     pool: str = "default"
     slots: int | None = None
     name: str | None = None
     timing: Timing = field(default_factory=Timing.from_environment)
-    least_free: int = field(default_factory=least_free)
+    min_free_bytes: int = field(default_factory=min_free_bytes)
     runner: str = RUNNER
     forks: bool = False
     standbys: int = 0
 
     @property
     def host(self) -> str:
-        """The machine's name."""
         return socket.gethostname()
 
 
 def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
-    """Read the command line; it exits with a usage message on a bad one."""
-    parser = argparse.ArgumentParser(prog="workers.node", description="Runs the jobs of one pool here.")
-    parser.add_argument("--pool", default="default", help="whose jobs it takes")
-    parser.add_argument(
-        "--slots", type=_positive, help="jobs at once; by default its devices, else its cores"
+    """Parse the command line; invalid arguments exit with a usage message."""
+    parser = argparse.ArgumentParser(
+        prog="workers.node", description="Runs the jobs of one pool on this machine."
     )
-    parser.add_argument("--name", help="how people know it; by default the host's name")
+    parser.add_argument("--pool", default="default", help="the pool whose jobs it runs")
+    parser.add_argument(
+        "--slots",
+        type=_positive,
+        help="number of concurrent jobs; default: the number of devices, else of cores",
+    )
+    parser.add_argument("--name", help="name of the worker; default: the host name")
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     return NodeSettings(
@@ -65,7 +65,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
 
 
 def _standbys() -> int:
-    """Return how many runners are kept warm: none where JAX was told to take a whole GPU when it starts."""
+    """Return the number of standby runners: none where JAX is configured to preallocate a whole GPU."""
     if not Environment.grows_on_demand(os.environ):
         return 0
     return int(os.environ.get(STANDBY_VARIABLE) or 1)

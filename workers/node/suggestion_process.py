@@ -1,4 +1,4 @@
-"""The warm, disposable process that makes model-based suggestions."""
+"""Computes suggestions: cheap algorithms in a thread, model-based ones in a warm child process."""
 
 import asyncio
 import contextlib
@@ -15,74 +15,73 @@ from jobs.contracts.suggest import Answer, SuggestRequest
 from workers.engine.search.suggest import suggest
 from workers.supervise.environment import runner_environment
 
-ANSWER_LIMIT = 16 * 2**20
+MAX_ANSWER_BYTES = 16 * 2**20
 PROGRAM = (sys.executable, "-m", "workers.engine.search")
 
 
 class SuggestionFailed(Exception):
-    """No suggestion this time; the sentence says why."""
+    """No suggestion could be made; the message says why."""
 
 
-async def think(oracle: "Oracle", body: dict[str, Any]) -> Answer:
-    """Answer a SuggestRequest: cheap algorithms in a thread, model-based ones in the oracle's process.
+async def make_suggestions(process: "SuggestionProcess", body: dict[str, Any]) -> Answer:
+    """Answer a `SuggestRequest`.
 
     Raises:
-        SuggestionFailed: the request does not hold, or the oracle was slow or died.
+        SuggestionFailed: the request is invalid, or the process timed out or died.
     """
     try:
         request = SuggestRequest.model_validate(body)
     except ValidationError as error:
-        raise SuggestionFailed(f"the search cannot be read: {error}") from error
+        raise SuggestionFailed(f"the search's request is invalid: {error}") from error
     if not request.search.info.own_process:
         return await asyncio.to_thread(suggest, request)
-    return await oracle.ask(body)
+    return await process.suggest(body)
 
 
-class Oracle:
-    """One question at a time. A process that is slow or dies is replaced by the next question.
+class SuggestionProcess:
+    """Sends one request at a time to the child process.
 
-    It ends by itself at the end of its standard input, so it cannot outlive the node by more than an answer.
+    A process that times out or dies is replaced at the next one.
+
+    The process exits at the end of its standard input, so it outlives the node by one answer at most.
     """
 
-    def __init__(self, folder: Path, *, patience: float, program: Sequence[str] = PROGRAM) -> None:
+    def __init__(self, folder: Path, *, timeout: float, program: Sequence[str] = PROGRAM) -> None:
         self._folder = folder
-        self._patience = patience
+        self._timeout = timeout
         self._program = program
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
-        self._asked = time.monotonic()
+        self._last_used = time.monotonic()
 
-    async def ask(self, request: dict[str, Any]) -> Answer:
-        """Return what to train next.
+    async def suggest(self, request: dict[str, Any]) -> Answer:
+        """Return the suggestions for a request.
 
         Raises:
-            SuggestionFailed: the request does not hold, or the process was slow or died.
+            SuggestionFailed: the request was refused, or the process timed out or died.
         """
         async with self._lock:
-            self._asked = time.monotonic()
+            self._last_used = time.monotonic()
             process = await self._running()
             try:
-                answer = await asyncio.wait_for(_exchange(process, request), self._patience)
+                answer = await asyncio.wait_for(_exchange(process, request), self._timeout)
             except TimeoutError:
                 await self._end()
-                raise SuggestionFailed(f"no suggestion within {self._patience:.0f} s") from None
+                raise SuggestionFailed(f"no suggestion within {self._timeout:.0f} s") from None
             except (OSError, ValueError) as error:
                 await self._end()
-                raise SuggestionFailed("the process that makes suggestions died") from error
+                raise SuggestionFailed("the suggestion process died") from error
         try:
             return Answer.model_validate(answer["answer"])
         except (KeyError, ValidationError) as error:
-            raise SuggestionFailed(
-                str(answer.get("error", f"an answer that cannot be read: {error}"))
-            ) from None
+            raise SuggestionFailed(str(answer.get("error", f"an invalid answer: {error}"))) from None
 
     async def end_if_idle(self, seconds: float) -> None:
-        """Give its memory back when nothing was asked for a while."""
-        if not self._lock.locked() and time.monotonic() - self._asked > seconds:
+        """End the process after `seconds` without a request, to free its memory."""
+        if not self._lock.locked() and time.monotonic() - self._last_used > seconds:
             await self.close()
 
     async def close(self) -> None:
-        """End the process."""
         async with self._lock:
             await self._end()
 
@@ -95,7 +94,7 @@ class Oracle:
                 stdout=asyncio.subprocess.PIPE,
                 env=runner_environment(self._folder),
                 cwd=self._folder,
-                limit=ANSWER_LIMIT,
+                limit=MAX_ANSWER_BYTES,
                 start_new_session=True,
             )
         return self._process
@@ -110,7 +109,7 @@ class Oracle:
 
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:
     if process.stdin is None or process.stdout is None:
-        raise OSError("started without pipes")
+        raise OSError("the process was started without pipes")
     process.stdin.write(json.dumps(request).encode() + b"\n")
     await process.stdin.drain()
     answer: dict[str, Any] = json.loads(await process.stdout.readline())

@@ -1,1 +1,1 @@
-"""The child process that trains: reads a task, prepares its environment, only then imports the engine."""
+"""The child process that runs tasks: it sets the process environment first and then imports the engine."""

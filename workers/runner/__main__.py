@@ -1,4 +1,4 @@
-"""`python -m workers.runner --events-fd N --parent PID`: one task after another, events out, control in."""
+"""Command line of a runner: `python -m workers.runner --events-fd N --parent PID`."""
 
 import argparse
 import faulthandler
@@ -6,30 +6,30 @@ import os
 import signal
 import sys
 
-from workers.runner.control_reader import Inbox
-from workers.runner.event_writer import Outlet
-from workers.runner.parent_death import name_process, tie_to_parent
+from workers.runner.control_reader import ControlReader
+from workers.runner.event_writer import EventWriter
+from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.runner.serve import Runner
 
 
 def main() -> None:
-    """Tie this process to its parent and serve its supervisor."""
+    """Set up parent death signal, control reader and event writer, and serve tasks."""
     parser = argparse.ArgumentParser(prog="workers.runner", description=__doc__)
-    parser.add_argument("--events-fd", type=int, required=True, help="file descriptor that takes events")
-    parser.add_argument("--parent", type=int, help="pid of the process that started us: its death is ours")
+    parser.add_argument("--events-fd", type=int, required=True, help="file descriptor to write events to")
+    parser.add_argument("--parent", type=int, help="pid of the parent process, with which this one dies")
     options = parser.parse_args()
     if options.parent is not None:
-        tie_to_parent(options.parent)
-    name_process("ty-runner")
+        die_with_parent(options.parent)
+    set_process_name("ty-runner")
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)  # the supervisor asks a hanging run where it stands
+    faulthandler.register(signal.SIGUSR1)  # the supervisor requests the stack traces of a stalled run
     os.set_inheritable(options.events_fd, False)
-    inbox = Inbox()
-    inbox.listen()
-    Runner(Outlet(options.events_fd), inbox).serve()
+    control = ControlReader()
+    control.start()
+    Runner(EventWriter(options.events_fd), control).serve()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # threads of XLA may take seconds to join; everything that matters is flushed
+    os._exit(0)  # joining XLA's threads may take seconds, and everything is flushed
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hears the supervisor: control lines on standard input, SIGTERM as "stop"."""
+"""Reads control lines of the supervisor from standard input, and treats SIGTERM as a stop."""
 
 import os
 import queue
@@ -16,97 +16,93 @@ from jobs.contracts.pruning import Curve
 from workers.engine.report import Request, Why
 
 RECENT = 256
-"""Recorded checkpoints that are remembered: of all trainings of a task the newest one matters."""
-CLOSED_WHILE_BUSY = 4
+"""Recorded checkpoints to keep: only the newest one of each training matters."""
+EXIT_CONTROL_CLOSED = 4
 """Exit status when standard input ends while a task runs."""
 
 
-class Inbox:
-    """Keeps what was asked until the main thread looks."""
+class ControlReader:
+    """Holds requests until the main thread reads them."""
 
     def __init__(self) -> None:
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
-        self._told: queue.SimpleQueue[Curve] = queue.SimpleQueue()
+        self._curves: queue.SimpleQueue[Curve] = queue.SimpleQueue()
         self._recorded: deque[str] = deque(maxlen=RECENT)
-        self._why: Why | None = None
+        self._yield_reason: Why | None = None
         self._wants_checkpoint = False
         self._busy = False
         self.ended = False
 
-    def listen(self, stream: BinaryIO = sys.stdin.buffer) -> None:
-        """Start to read control lines, and take SIGTERM as a request to stop."""
+    def start(self, stream: BinaryIO = sys.stdin.buffer) -> None:
+        """Start the reader thread, and install the handler of SIGTERM."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._read, args=(stream,), name="control", daemon=True).start()
 
-    def next_start(self) -> Start | Rehearse | None:
-        """Wait for the next task, or for the wish to rehearse; None when there will be no more."""
+    def next_task(self) -> Start | Rehearse | None:
+        """Wait for the next task or warm-up request; None when there will be no more."""
         if self.ended:
             return None
         start = self._starts.get()
         self._busy = start is not None
         return start
 
-    def be_idle(self) -> None:
-        """Note that the task's end is about to be told: from here on, end of file is a normal end."""
+    def mark_idle(self) -> None:
+        """Note that the task has ended: from now on, the end of standard input is a normal exit."""
         self._busy = False
 
-    def begin(self) -> None:
-        """Forget what was asked of an earlier task, and told to it."""
+    def reset(self) -> None:
+        """Discard requests and data meant for an earlier task."""
         self._wants_checkpoint = False
         self.curves()
         self._recorded.clear()
         if not self.ended:
-            self._why = None
+            self._yield_reason = None
 
     def request(self) -> Request | None:
-        """Return what is asked of the running task; a checkpoint is asked for once."""
-        if self._why is not None:
-            return self._why
+        """Return the current request to the running task. A checkpoint request is returned once."""
+        if self._yield_reason is not None:
+            return self._yield_reason
         if self._wants_checkpoint:
             self._wants_checkpoint = False
             return "checkpoint"
         return None
 
     def curves(self) -> list[Curve]:
-        """Return what the running task was told since the last call: how far other trainings came."""
-        return _taken(self._told)
+        """Return the learning curves of other trainings that arrived since the last call."""
+        return [self._curves.get_nowait() for _ in range(self._curves.qsize())]  # this is the only consumer
 
     def recorded(self) -> list[str]:
-        """Return which checkpoints of the running task are recorded, the newest last.
+        """Return the recorded checkpoints of the running task, newest last.
 
-        Nothing is taken away: several trainings may ask, each for its own.
+        The list is not consumed: several trainings of a task look for their own checkpoints.
         """
         return list(self._recorded.copy())
 
     def _read(self, stream: BinaryIO) -> None:
         for line in stream:
             try:
-                self._take(line)
+                self._handle(line)
             except ValidationError as error:
-                sys.stderr.write(f"control line not understood: {error}\n")
+                sys.stderr.write(f"invalid control line: {error}\n")
         self.ended = True
         if self._busy:
-            os._exit(CLOSED_WHILE_BUSY)  # the supervisor let go of us: no result would be heard
+            os._exit(EXIT_CONTROL_CLOSED)  # the supervisor is gone, so no result could be delivered
         self._starts.put(None)
 
-    def _take(self, line: bytes) -> None:
+    def _handle(self, line: bytes) -> None:
         match CONTROL.validate_json(line):
             case (Start() | Rehearse()) as start:
                 self._starts.put(start)
             case Yield(why=why):
-                self._why = why
+                self._yield_reason = why
             case Checkpoint():
                 self._wants_checkpoint = True
             case Compare(curves=curves):
                 for curve in curves:
-                    self._told.put(curve)
+                    self._curves.put(curve)
             case Recorded(folders=folders):
                 self._recorded.extend(folders)
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
-        self._why, self.ended = "stop", True
+        self._yield_reason, self.ended = "stop", True
         self._starts.put(None)
-
-
-def _taken[T](told: "queue.SimpleQueue[T]") -> list[T]:
-    return [told.get_nowait() for _ in range(told.qsize())]  # nobody else takes any

@@ -1,6 +1,6 @@
-"""The process environment that a task needs, set before Keras and JAX are imported.
+"""Sets the process environment that a task needs, before Keras and JAX are imported.
 
-What is set here is fixed for the life of the process: JAX reads it once.
+JAX reads the environment once, so it is fixed for the life of the process.
 
 Thread pinning, measured with jaxlib 0.12.0.1 on CPU (5 × two 1500² products; wall against CPU seconds):
 nothing set 0.58/1.14 · `--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1` 0.44/0.86
@@ -19,7 +19,7 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 class Environment(NamedTuple):
-    """Everything about a process that a task cannot change once JAX is imported."""
+    """The settings of a process that cannot change once JAX is imported."""
 
     threads: int
     platform: str | None = None
@@ -27,7 +27,7 @@ class Environment(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> Self:
-        """Read what `task` needs."""
+        """Return the environment that `task` needs."""
         mesh = getattr(getattr(task, "spec", None), "mesh", None)
         if mesh is None:
             return cls(task.threads)
@@ -40,7 +40,7 @@ class Environment(NamedTuple):
         return cls(task.threads, platform, wanted)
 
     def apply(self) -> None:
-        """Write it into this process' environment."""
+        """Set the environment variables of this process."""
         threads = str(self.threads)
         os.environ.update(
             KERAS_BACKEND="jax",
@@ -56,11 +56,11 @@ class Environment(NamedTuple):
 
     @staticmethod
     def grows_on_demand(variables: Mapping[str, str]) -> bool:
-        """Say whether JAX takes GPU memory as it needs it; else it takes most of a GPU when it starts."""
+        """Return whether JAX allocates GPU memory on demand instead of most of a GPU at its start."""
         return variables.get(PREALLOCATE, "false").lower() in ("false", "0")
 
     def xla_flags(self) -> list[str]:
-        """Return the operator's own flags followed by ours."""
+        """Return the operator's XLA flags, followed by the number of simulated devices."""
         name = "--xla_force_host_platform_device_count"
         given = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
         return [*given, f"{name}={self.simulated_devices}"]
@@ -68,5 +68,5 @@ class Environment(NamedTuple):
 
 def read_task(path: str) -> Task:
     """Read and validate the task file at `path`."""
-    with open(path, "rb") as file:  # noqa: PTH123  a runner starts fast without pathlib
+    with open(path, "rb") as file:  # noqa: PTH123  importing pathlib would slow the start of a runner
         return TASK.validate_json(file.read())

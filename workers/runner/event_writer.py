@@ -1,77 +1,71 @@
-"""Sends events to the supervisor without ever making the training wait for it."""
+"""Writes events to the supervisor's pipe from a thread, so that training never blocks on it."""
 
 import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
 
 from jobs.contracts.events import Ready, RunnerEvent
-from workers.runner.metric_batching import Call, lines_of
+from workers.runner.metric_batching import MetricCall, encode_calls
 
-CLOSED = 3
-"""Exit status when nobody reads our events any more."""
-GATHER = 0.1
-"""Metrics that follow each other faster than this, in seconds, travel together; none waits for longer."""
+EXIT_EVENTS_CLOSED = 3
+"""Exit status when the supervisor no longer reads the event pipe."""
+BATCH_SECONDS = 0.1
+"""Metrics within this many seconds are sent in one batch; none is delayed for longer."""
 
-Item = RunnerEvent | Ready | Call | threading.Event
+Item = RunnerEvent | Ready | MetricCall | threading.Event
 
 
-class Outlet:
-    """An unbounded queue and one thread that writes it to the event pipe, a JSON object a line.
+class EventWriter:
+    """An unbounded queue, and a thread that writes it to the event pipe as one JSON object a line.
 
-    A metric that comes alone is written at once, like every other event. Only metrics that come soon after
-    the last ones are held back, and then the next event or `flush` takes them along: the order stays.
+    A single metric is written at once, like every other event. Metrics that follow shortly after are batched;
+    the next event or `flush` writes them first, so the order of events is kept.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._urgent = threading.Event()
         threading.Thread(target=self._write_all, name="events", daemon=True).start()
 
     def send(self, event: RunnerEvent | Ready) -> None:
-        """Queue an event; returns at once."""
-        self._waiting.put(event)
+        """Queue an event without blocking."""
+        self._queue.put(event)
         self._urgent.set()
 
-    def gather(self, call: Call) -> None:
-        """Queue the points of one call of `Report.metric`; returns at once."""
-        self._waiting.put(call)  # wakes the writer only where it has nothing to do
+    def send_metrics(self, call: MetricCall) -> None:
+        """Queue the points of one call of `Report.metric` without blocking."""
+        self._queue.put(call)  # does not set `_urgent`, so that metrics can be batched
 
     def flush(self) -> None:
         """Wait until everything queued so far is in the pipe."""
         written = threading.Event()
-        self._waiting.put(written)
+        self._queue.put(written)
         self._urgent.set()
         written.wait()
 
     def _write_all(self) -> None:
         next_metrics = 0.0
         while True:
-            item = self._waiting.get()
-            early = next_metrics - time.monotonic()
-            if early > 0 and isinstance(item, Call):
-                self._urgent.wait(early)
-            self._urgent.clear()  # whoever sets it after this finds its event still in the queue, or written
-            items = [item, *self._queued()]
+            item = self._queue.get()
+            delay = next_metrics - time.monotonic()
+            if delay > 0 and isinstance(item, MetricCall):
+                self._urgent.wait(delay)
+            self._urgent.clear()  # an event queued after this is still in the queue, or is written now
+            items = [item, *(self._queue.get_nowait() for _ in range(self._queue.qsize()))]
             self._write_together(items)
-            if any(isinstance(each, Call) for each in items):
-                next_metrics = time.monotonic() + GATHER
-
-    def _queued(self) -> Iterator[Item]:
-        """Return what is in the queue now; what comes meanwhile is for the next time."""
-        for _ in range(self._waiting.qsize()):
-            yield self._waiting.get_nowait()
+            if any(isinstance(each, MetricCall) for each in items):
+                next_metrics = time.monotonic() + BATCH_SECONDS
 
     def _write_together(self, items: list[Item]) -> None:
         lines: list[bytes] = []
-        calls: list[Call] = []
+        calls: list[MetricCall] = []
         for item in items:
-            if isinstance(item, Call):
+            if isinstance(item, MetricCall):
                 calls.append(item)
                 continue
-            lines += lines_of(calls)
+            lines += encode_calls(calls)
             calls = []
             if isinstance(item, threading.Event):
                 self._write(b"".join(lines))
@@ -79,7 +73,7 @@ class Outlet:
                 item.set()
             else:
                 lines.append(item.model_dump_json().encode() + b"\n")
-        self._write(b"".join([*lines, *lines_of(calls)]))
+        self._write(b"".join([*lines, *encode_calls(calls)]))
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -87,4 +81,4 @@ class Outlet:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError:
-            os._exit(CLOSED)  # the supervisor is gone: what we compute can reach nobody
+            os._exit(EXIT_EVENTS_CLOSED)  # the supervisor is gone, so no result could be delivered

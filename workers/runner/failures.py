@@ -1,4 +1,4 @@
-"""Says why a task failed: a stable code and a sentence, from whatever was raised."""
+"""Maps an exception to a failure event with a stable code and a message."""
 
 import errno
 import traceback
@@ -9,12 +9,12 @@ from workers.engine.errors import EngineError, is_out_of_memory
 
 def describe(error: Exception, now: float) -> Failed:
     """Return the final event for `error`."""
-    code, message = _named(error)
+    code, message = _code_and_message(error)
     trace = "".join(traceback.format_exception(error))
     return Failed(time=now, code=code, message=message[:2000], traceback=trace[-20_000:])
 
 
-def _named(error: Exception) -> tuple[str, str]:
+def _code_and_message(error: Exception) -> tuple[str, str]:
     if isinstance(error, EngineError):
         return error.code, str(error)
     if is_out_of_memory(error):

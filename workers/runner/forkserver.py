@@ -1,8 +1,10 @@
-"""`python -m workers.runner.forkserver --socket N --parent PID …`: imports what runners need, and forks them.
+"""The fork server: imports the libraries of runners once and forks runners on request.
 
-The imports take 2 to 3 seconds of CPU; a fork takes some 20 ms and shares their memory. What is imported here
-reads the process environment once, so there is one fork server for each `Environment`. It never starts a JAX
-backend, whose threads no fork would inherit, and never runs a task. `jobs.contracts.fork` is its language.
+Command line: `python -m workers.runner.forkserver --socket N --parent PID --environment JSON`. The imports
+take 2 to 3 seconds of CPU; a fork takes about 20 ms and shares their memory. Libraries read the process
+environment when they are imported, so there is one fork server for each `Environment`. It never starts a JAX
+backend, because a fork does not inherit threads, and it never runs a task. `jobs.contracts.fork` defines its
+messages.
 """
 
 import argparse
@@ -23,13 +25,13 @@ from typing import NoReturn
 
 from jobs.contracts.fork import LARGEST, STREAMS, ForkRequest
 from workers.runner.environment import Environment
-from workers.runner.parent_death import name_process, tie_to_parent
+from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.runner.record import cpu_model, versions
 from workers.runner.registry import ENGINE, WITHOUT_JAX
 
 
 class Server:
-    """Forks until the supervisor closes the socket."""
+    """Forks runners until the supervisor closes the socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -39,10 +41,10 @@ class Server:
         self._waker = waker
 
     def serve(self) -> None:
-        """Answer requests; returns when there will be no more."""
+        """Answer requests until the socket is closed."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker)
-        self._tell(ready=os.getpid())
+        self._send(ready=os.getpid())
         while True:
             readable, _, _ = select.select([self._connection.fileno(), self._woken], [], [])
             if self._woken in readable:
@@ -57,28 +59,28 @@ class Server:
             return False
         try:
             if len(descriptors) < len(STREAMS):
-                raise OSError(errno.EMFILE, "not all descriptors came through")
-            self._tell(forked=self._fork(ForkRequest.model_validate_json(message), descriptors))
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # the runners there are must not pay for the one that cannot be
-            self._tell(failed=getattr(error, "errno", None) or errno.EIO)
+                raise OSError(errno.EMFILE, "not all descriptors were received")
+            self._send(forked=self._fork(ForkRequest.model_validate_json(message), descriptors))
+        except (OSError, ValueError) as error:  # a failed fork must not end the server and its other runners
+            self._send(failed=getattr(error, "errno", None) or errno.EIO)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
 
     def _fork(self, request: ForkRequest, descriptors: Sequence[int]) -> int:
-        """Return the pid of a new runner. It leads its session, so it can be killed with all it starts."""
-        ourselves = os.getpid()
-        leads, leading = os.pipe()
-        with os.fdopen(leads, "rb") as session:
-            with os.fdopen(leading, "wb"):
+        """Fork a runner and return its pid.
+
+        It leads its own session, so it can be killed with its descendants.
+        """
+        parent = os.getpid()
+        ready_read, ready_write = os.pipe()
+        with os.fdopen(ready_read, "rb") as ready:
+            with os.fdopen(ready_write, "wb"):
                 pid = os.fork()
                 if pid == 0:
-                    self._be_runner(request, descriptors, parent=ourselves, leading=(leads, leading))
-            session.read()  # to its end: the child closes it, or dies
+                    self._run_child(request, descriptors, parent=parent, ready=(ready_read, ready_write))
+            ready.read()  # returns when the child closes the pipe after setsid, or dies
         return pid
 
     def _reap(self) -> None:
@@ -89,38 +91,38 @@ class Server:
                 return
             if pid == 0:
                 return
-            self._tell(ended=pid, status=os.waitstatus_to_exitcode(status))
+            self._send(ended=pid, status=os.waitstatus_to_exitcode(status))
 
-    def _tell(self, **what: int) -> None:
-        self._connection.send(json.dumps(what).encode())
+    def _send(self, **message: int) -> None:
+        self._connection.send(json.dumps(message).encode())
 
-    def _be_runner(
-        self, request: ForkRequest, descriptors: Sequence[int], *, parent: int, leading: Sequence[int]
+    def _run_child(
+        self, request: ForkRequest, descriptors: Sequence[int], *, parent: int, ready: Sequence[int]
     ) -> NoReturn:
-        """Become the runner that was asked for."""
+        """Run the requested runner in the child process."""
         status = 1
         try:
             os.setsid()
-            for descriptor in leading:
+            for descriptor in ready:
                 os.close(descriptor)
-            self._forget_server()
+            self._close_server_state()
             status = run(request, descriptors, parent)
-        except BaseException:  # noqa: BLE001  a fork must not go on as a second server
+        except BaseException:  # noqa: BLE001  the child must never continue as a second server
             traceback.print_exc()
         finally:
             os._exit(status)
 
-    def _forget_server(self) -> None:
+    def _close_server_state(self) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._connection.close()  # so that it closes when the server dies
+        self._connection.close()  # so that the supervisor sees the end of file when the server dies
         os.close(self._woken)
         os.close(self._waker)
 
 
 def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
-    """Run the module that was asked for as an interpreter of its own would; return its exit status."""
-    name_process("ty-runner")
+    """Run the requested module as a new interpreter would, and return its exit status."""
+    set_process_name("ty-runner")
     *streams, events = descriptors
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
@@ -130,7 +132,7 @@ def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
     os.environ.update(request.environment)
     sys.path[0] = request.folder
     sys.argv[1:] = ["--events-fd", str(events), "--parent", str(parent)]
-    sys.modules["numpy"].random.seed()  # Python's own generator does so by itself
+    sys.modules["numpy"].random.seed()  # Python reseeds only its own generator after a fork
     try:
         runpy.run_module(request.module, run_name="__main__")
     except SystemExit as end:
@@ -144,10 +146,10 @@ def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
 
 
 def preload(environment: Environment) -> None:
-    """Import what runners need, in the environment that they will have.
+    """Import the libraries of runners, in the environment that they will have.
 
     Raises:
-        RuntimeError: the imports have started a JAX backend, whose threads forks would lack.
+        RuntimeError: the imports started a JAX backend, whose threads forks would lack.
     """
     environment.apply()
     from workers.runner.libraries import import_keras
@@ -164,24 +166,26 @@ def preload(environment: Environment) -> None:
     from jax._src.xla_bridge import backends_are_initialized
 
     if backends_are_initialized():
-        raise RuntimeError("importing what runners need has started a JAX backend: runners cannot be forked")
+        raise RuntimeError("an import started a JAX backend, so runners cannot be forked")
     gc.collect()
-    gc.freeze()  # what is imported stays: no collection of a child writes into the shared pages
+    gc.freeze()  # garbage collection in children does not write to the shared pages
 
 
 def main() -> None:
-    """Import, say that we are ready, fork on request."""
+    """Import the libraries and serve fork requests."""
     parser = argparse.ArgumentParser(prog="workers.runner.forkserver")
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of the socket")
-    parser.add_argument("--parent", type=int, required=True, help="pid of the supervisor: its death is ours")
-    parser.add_argument("--environment", required=True, help="the `Environment` of all its runners, as JSON")
+    parser.add_argument(
+        "--parent", type=int, required=True, help="pid of the supervisor, with which this process dies"
+    )
+    parser.add_argument("--environment", required=True, help="the `Environment` of all runners, as JSON")
     options = parser.parse_args()
-    tie_to_parent(options.parent)
-    name_process("ty-forkserver")
+    die_with_parent(options.parent)
+    set_process_name("ty-forkserver")
     connection = socket.socket(fileno=options.socket)
     connection.set_inheritable(False)
     preload(Environment(**json.loads(options.environment)))
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor has let go of us
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor has closed the socket
         Server(connection).serve()
     os._exit(0)
 

@@ -1,10 +1,10 @@
-"""JAX and Keras, imported and set as runners want them; the process environment must stand before."""
+"""Imports and configures JAX and Keras. The process environment must be set before."""
 
 import sys
 
 
 def configure_jax(compile_cache: str | None, matmul: str) -> None:
-    """Set JAX's own options: the compile cache (small programs too) and the matmul precision."""
+    """Set JAX's compile cache and matmul precision."""
     import jax
 
     jax.config.update("jax_default_matmul_precision", None if matmul == "default" else matmul)
@@ -15,14 +15,16 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
 
 
 def import_keras() -> None:
-    """Import Keras as if scikit-learn and pandas were not installed: 1 s of CPU and 110 MB less a process.
+    """Import Keras as if scikit-learn and pandas were not installed.
 
-    Keras imports both wherever it finds them, for wrappers and data frames that no task hands it. What
-    the engine itself needs of them it imports afterwards, as ever.
+    This saves 1 s of CPU and 110 MB a process.
+
+    Keras imports both if it finds them, for wrappers and data frames that no task uses. The engine can still
+    import them afterwards.
     """
     hidden = [name for name in ("sklearn", "pandas") if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # to an import: not installed
+        sys.modules[name] = None  # type: ignore[assignment]  # makes an import raise ImportError
     try:
         import keras  # noqa: F401
     finally:

@@ -1,4 +1,4 @@
-"""The reproducibility record: what a result depends on beside its spec."""
+"""Collects the reproducibility record: everything a result depends on besides its spec."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ PACKAGES = ("keras", "jax", "jaxlib", "numpy", "scikit-learn", "pandas", "pyarro
 
 
 def make_record(task: Task, environment: Environment) -> dict[str, Any]:
-    """Collect versions, machine, devices, threads, flags, seed and digests. Imports no package itself."""
+    """Return versions, machine, devices, threads, flags, seed and digests. Imports no package."""
     spec = getattr(task, "spec", None)
     dataset = getattr(task, "dataset", None)
     return {
@@ -32,15 +32,15 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     }
 
 
-@functools.cache  # it looks through every folder of sys.path, and forks have it from their server
+@functools.cache  # the lookup reads every folder of sys.path; forks inherit the result
 def versions() -> dict[str, str]:
-    """Return the installed versions of what a result depends on."""
+    """Return the installed versions of the packages a result depends on."""
     return {name: version(name) for name in PACKAGES}
 
 
 @functools.cache
 def cpu_model() -> str:
-    """Return the processor's name as the kernel knows it."""
+    """Return the processor's name as the kernel reports it."""
     try:
         with open("/proc/cpuinfo") as file:  # noqa: PTH123
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
@@ -50,7 +50,7 @@ def cpu_model() -> str:
 
 
 def _devices() -> list[dict[str, Any]]:
-    jax = sys.modules.get("jax")  # a task that computes nothing never imports it
+    jax = sys.modules.get("jax")  # not imported by tasks that do not need it
     if jax is None:
         return []
     return [{"id": d.id, "platform": d.platform, "kind": d.device_kind} for d in jax.devices()]

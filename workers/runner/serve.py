@@ -1,4 +1,4 @@
-"""One task after another: what a runner's process does with its life."""
+"""Serves tasks: runs one after another and reports how each ended."""
 
 import gc
 import os
@@ -8,80 +8,80 @@ from jobs.contracts.control import Rehearse, Start
 from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.contracts.task import Task
 from workers.engine.report import Yielding
-from workers.runner.control_reader import Inbox
+from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
-from workers.runner.event_reporter import Speaker
-from workers.runner.event_writer import Outlet
+from workers.runner.event_reporter import EventReporter
+from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe
 from workers.runner.libraries import configure_jax, import_keras
-from workers.runner.parent_death import name_process
+from workers.runner.parent_death import set_process_name
 from workers.runner.record import make_record
 from workers.runner.registry import WITHOUT_JAX, load
 from workers.runner.resume import newest_step
 
 
 class Runner:
-    """Serves tasks until told to end.
+    """Serves tasks until the control stream ends.
 
-    The first task that needs JAX fixes the process environment; in a fork, its server has done so before, and
-    whoever asks for a fork asks the server of the right one.
+    The first task that needs JAX fixes the process environment. In a forked runner the fork server has set it
+    before; the supervisor chooses the fork server of the right environment.
     """
 
-    def __init__(self, outlet: Outlet, inbox: Inbox) -> None:
-        self._outlet = outlet
-        self._inbox = inbox
+    def __init__(self, writer: EventWriter, control: ControlReader) -> None:
+        self._writer = writer
+        self._control = control
         self._environment: Environment | None = None
         self._frozen = False
 
     def serve(self) -> None:
-        """Run one task after another."""
-        while (order := self._inbox.next_start()) is not None:
-            self._inbox.begin()
-            final = self._rehearse(order) if isinstance(order, Rehearse) else self._final_event(order)
-            self._outlet.flush()
-            self._inbox.be_idle()
-            self._outlet.send(final)
-            self._outlet.flush()
+        while (request := self._control.next_task()) is not None:
+            self._control.reset()
+            final = self._warm_up(request) if isinstance(request, Rehearse) else self._final_event(request)
+            self._writer.flush()
+            self._control.mark_idle()
+            self._writer.send(final)
+            self._writer.flush()
 
-    def _rehearse(self, order: Rehearse) -> Ready | Failed:
-        """Get warm for a task that nobody has given yet."""
+    def _warm_up(self, request: Rehearse) -> Ready | Failed:
+        """Prepare for tasks of an environment before there is one."""
         from workers.runner import standby
 
-        self._environment = standby.environment_of(order)
+        self._environment = standby.environment_of(request)
         try:
-            standby.rehearse(order)
-        except Exception as error:  # noqa: BLE001  as with a task: whatever it was, the supervisor must hear of it
+            standby.warm_up(request)
+        except Exception as error:  # noqa: BLE001  as with a task: every error is reported to the supervisor
             return describe(error, time.time())
         return Ready(time=time.time())
 
     def _final_event(self, start: Start) -> RunnerEvent:
-        """Run the task and say how it ended: the one handler round every run."""
+        """Run the task and return its final event. Every exception of a task is handled here."""
         try:
             task = read_task(start.task)
             if (refusal := self._refusal(task)) is not None:
                 return refusal
             result = self._run(task)
             return Result(time=time.time(), result=result)
-        except Yielding as request:
-            return Yielded(time=time.time(), why=request.why)
-        except Exception as error:  # noqa: BLE001  whatever it was, the supervisor must hear of it
+        except Yielding as yielding:
+            return Yielded(time=time.time(), why=yielding.why)
+        except Exception as error:  # noqa: BLE001  every error is reported to the supervisor
             return describe(error, time.time())
 
     def _freeze_libraries(self) -> None:
-        """Keras collects garbage for each model: without the libraries in 0.02 s instead of 0.3.
+        """Exempt the libraries from garbage collection.
 
-        Once only: what a task leaves behind, such as models kept for the next, must stay collectable.
+        Keras collects garbage for each model: this takes 0.02 s instead of 0.3 s. Only once: objects of later
+        tasks, such as models kept for the next one, must stay collectable.
         """
         if not self._frozen:
             gc.freeze()
             self._frozen = True
 
     def _refusal(self, task: Task) -> Failed | None:
-        """Refuse a task whose environment this process cannot give any more."""
+        """Return a failure if the task needs another environment than this process has."""
         needed = Environment.of(task)
         if task.kind in WITHOUT_JAX or self._environment in (None, needed):
             return None
-        message = f"this process was started for {self._environment}, the task needs {needed}"
+        message = f"this process was started for {self._environment}, but the task needs {needed}"
         return Failed(time=time.time(), code="environment", message=message)
 
     def _run(self, task: Task) -> dict[str, object]:
@@ -97,6 +97,6 @@ class Runner:
         run = load(task)
         self._freeze_libraries()
         record = make_record(task, environment)
-        name_process("ty-runner")
-        self._outlet.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
-        return run(task, Speaker(self._outlet, self._inbox, task.folder))
+        set_process_name("ty-runner")
+        self._writer.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
+        return run(task, EventReporter(self._writer, self._control, task.folder))

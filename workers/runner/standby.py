@@ -1,4 +1,4 @@
-"""What a standby does before anybody has a task for it: start JAX and rehearse."""
+"""Warms up a standby: starts JAX and runs a small training before there is a task."""
 
 import os
 import shutil
@@ -7,30 +7,32 @@ from pathlib import Path
 from jobs.contracts.control import Rehearse
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
-from workers.runner.parent_death import name_process
+from workers.runner.parent_death import set_process_name
 
 
-def environment_of(order: Rehearse) -> Environment:
-    """Return the process environment that the standby is for."""
-    return Environment(order.threads, order.platform, order.simulated_devices)
+def environment_of(request: Rehearse) -> Environment:
+    """Return the process environment to warm up for."""
+    return Environment(request.threads, request.platform, request.simulated_devices)
 
 
-def rehearse(order: Rehearse) -> None:
-    """Become warm; only what this process keeps in its memory remains.
+def warm_up(request: Rehearse) -> None:
+    """Start JAX and run a small training. Only the process' memory is kept; its files are deleted.
 
-    At normal priority: threads that XLA starts meanwhile stay, and without privileges none of them would ever
-    be rid of a lower one. The node asks for it while cores are idle.
+    It runs at normal priority: XLA starts threads that stay, and a lowered priority could not be raised again
+    without privileges. The node requests a warm-up while cores are idle.
 
     Raises:
-        RuntimeError: JAX would take most of a GPU's memory at once, for a task that may never come.
+        RuntimeError: JAX would preallocate most of a GPU's memory for a task that may never come.
     """
-    name_process("ty-standby")
-    environment_of(order).apply()
+    set_process_name("ty-standby")
+    environment_of(request).apply()
     if not Environment.grows_on_demand(os.environ):
-        raise RuntimeError(f"{PREALLOCATE} is not false: a standby would take a whole GPU ahead of need")
-    configure_jax(order.compile_cache, "default")
+        raise RuntimeError(
+            f"{PREALLOCATE} is not false: a standby would take a whole GPU before there is a task"
+        )
+    configure_jax(request.compile_cache, "default")
     import_keras()
     from workers.engine.tasks import warmup
 
-    warmup.rehearse(Path(order.folder), threads=order.threads)
-    shutil.rmtree(order.folder, ignore_errors=True)
+    warmup.rehearse(Path(request.folder), threads=request.threads)
+    shutil.rmtree(request.folder, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""One attempt, start to end: claim, spawn, pump, record, finish. Knows no Django and no Celery.
+"""Supervises attempts: starts a runner, records its events, enforces limits, writes the end.
 
-`attempt.Supervision` is the whole story; `ledger.Ledger` is all it needs of a database.
+The package imports neither Django nor Celery. Start reading at `attempt.AttemptSupervisor`;
+`attempt_repository.AttemptRepository` is its interface to the database.
 """

@@ -1,4 +1,4 @@
-"""The environment of a runner: built from an allow-list, so that no secret of ours gets in."""
+"""Builds the environment variables of a runner from an allow-list, so that no secret reaches it."""
 
 import os
 from collections.abc import Mapping
@@ -29,22 +29,22 @@ ALLOWED_PREFIXES = (
     "COVERAGE_",
 )
 SECRET_WORDS = ("SECRET", "TOKEN", "PASSWORD", "PASSWD", "KEY", "URL")
-CODE = Path(__file__).resolve().parents[2]
-"""The folder that holds our packages."""
+CODE_ROOT = Path(__file__).resolve().parents[2]
+"""The folder of the packages `jobs` and `workers`."""
 
 
 def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, str]:
     """Return the environment of a runner whose private folder is `home`.
 
     Args:
-        home: the runner's HOME; what libraries cache or write by habit goes there.
-        devices: what CUDA_VISIBLE_DEVICES shall say, if anything.
+        home: the runner's HOME, for files that libraries write there.
+        devices: the value of CUDA_VISIBLE_DEVICES, if any.
     """
     environment = {name: value for name, value in os.environ.items() if _allowed(name)}
     environment |= {
         "HOME": str(home),
-        "PYTHONPATH": str(CODE),
-        "PYTHONUNBUFFERED": "1",  # a line that was printed is in the log when the run ends
+        "PYTHONPATH": str(CODE_ROOT),
+        "PYTHONUNBUFFERED": "1",  # so that no printed line is lost when the process is killed
         "PYTHONNOUSERSITE": "1",
         "KERAS_BACKEND": "jax",
     }
@@ -53,8 +53,8 @@ def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, s
     return environment
 
 
-def secrets_of(environment: Mapping[str, str]) -> set[str]:
-    """Return the values that must not show up in a log: of variables whose names say so."""
+def secret_values(environment: Mapping[str, str]) -> set[str]:
+    """Return the values to mask in logs: those of variables whose names mark them as secret."""
     return {
         value
         for name, value in environment.items()

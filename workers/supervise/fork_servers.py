@@ -1,4 +1,4 @@
-"""The fork servers of a node: one for each process environment, started when it is first needed."""
+"""Manages the fork servers of a node: one for each process environment, started on first use."""
 
 import asyncio
 import itertools
@@ -11,20 +11,20 @@ from pathlib import Path
 
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
-from workers.supervise.forkserver import ForkServer
-from workers.supervise.launch import Child, Ends, Execute
+from workers.supervise.fork_server import ForkServer
+from workers.supervise.launcher import Child, RunnerDescriptors, SpawnLauncher
 
 log = logging.getLogger(__name__)
 
-MOST = 3
-"""Fork servers at once: each holds some 250 MB beside what runners are given."""
+MAX_FORK_SERVERS = 3
+"""Each fork server takes about 250 MB that its runners do not share."""
 
 Start = asyncio.Task[ForkServer | None]
 
 
 @dataclass
-class Nursery:
-    """Keeps fork servers while they have runners, and for `idle_seconds` after."""
+class ForkServers:
+    """Starts fork servers and keeps them while they have runners, and for `idle_seconds` after."""
 
     folder: Path
     idle_seconds: float
@@ -34,36 +34,36 @@ class Nursery:
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def server_for(self, environment: Environment) -> ForkServer | None:
-        """Return one that is ready, after its imports if it is new; None if it cannot be had now."""
+        """Return a server that is ready, after its imports if it is new; None if none can be started now."""
         start = self._starts.get(environment)
         if start is not None and (server := _result(start)) is not None and not server.alive:
             self._drop(environment)
             start = None
         if start is None:
-            if len(self._starts) >= MOST and not self._make_room():
+            if len(self._starts) >= MAX_FORK_SERVERS and not self._make_room():
                 return None
             start = self._starts[environment] = asyncio.create_task(self._start(environment))
-        await asyncio.wait({start})  # whoever waits may be cancelled; the start goes on for the others
+        await asyncio.wait({start})  # a cancelled caller does not stop the start, which others may await
         return _result(start)
 
     def servers(self) -> dict[Environment, ForkServer | None]:
-        """Return those there are; None for one that still imports, or could not be had."""
+        """Return all servers by environment; None for one that is starting or failed to start."""
         return {environment: _result(start) for environment, start in self._starts.items()}
 
     async def sweep(self) -> None:
-        """End those that have no runner and were not used for long; forget the dead and the failed."""
+        """End servers that were idle for too long, and drop dead and failed ones."""
         too_old = time.monotonic() - self.idle_seconds
-        self._drop_where(lambda server: not server.alive or (server.childless and server.used < too_old))
-        await self._all_ended()
+        self._drop_where(lambda server: not server.alive or (server.idle and server.last_used < too_old))
+        await self._wait_for_ends()
 
     async def close(self) -> None:
-        """End them all, and every runner that they have forked."""
+        """End all servers, and with them the runners that they forked."""
         for start in self._starts.values():
-            start.cancel()  # does nothing to one that is done
+            start.cancel()  # no effect once it is done
         if self._starts:
             await asyncio.wait(list(self._starts.values()))
         self._drop_where(lambda _server: True)
-        await self._all_ended()
+        await self._wait_for_ends()
 
     async def _start(self, environment: Environment) -> ForkServer | None:
         folder = self.folder / f"forkserver-{next(self._numbers)}"
@@ -73,54 +73,55 @@ class Nursery:
             return await ForkServer.start(
                 folder, environment, variables=runner_environment(folder), module=self.module
             )
-        except OSError as error:  # until the next sweep, nobody tries again
-            log.warning("runners start without a fork server, and slower: %s", error)
+        except OSError as error:  # the failed start is kept, so it is not retried before the next sweep
+            log.warning("runners start without a fork server, which is slower: %s", error)
             shutil.rmtree(folder, ignore_errors=True)
             return None
 
     def _make_room(self) -> bool:
-        """Drop the one that has no runner and was unused for the longest."""
+        """Drop the idle server that was unused for the longest; return False if all are busy."""
         servers = {e: server for e, start in self._starts.items() if (server := _result(start))}
-        free = [environment for environment, server in servers.items() if server.childless]
+        free = [environment for environment, server in servers.items() if server.idle]
         if not free:
             return False
-        self._drop(min(free, key=lambda environment: servers[environment].used))
+        self._drop(min(free, key=lambda environment: servers[environment].last_used))
         return True
 
-    def _drop_where(self, condemned: Callable[[ForkServer], bool]) -> None:
+    def _drop_where(self, should_end: Callable[[ForkServer], bool]) -> None:
         for environment, start in list(self._starts.items()):
-            if start.done() and ((server := _result(start)) is None or condemned(server)):
+            if start.done() and ((server := _result(start)) is None or should_end(server)):
                 self._drop(environment)
 
     def _drop(self, environment: Environment) -> None:
-        """Forget one at once, so that nobody gets it any more, and end it beside everything else."""
+        """Remove a server at once, so that it is not handed out any more, and end it in the background."""
         server = _result(self._starts.pop(environment))
         if server is not None:
             ending = asyncio.create_task(_end(server))
             self._endings.add(ending)
             ending.add_done_callback(self._endings.discard)
 
-    async def _all_ended(self) -> None:
+    async def _wait_for_ends(self) -> None:
         if self._endings:
             await asyncio.wait(list(self._endings))
 
 
 @dataclass(frozen=True)
-class ForkOrExecute:
-    """A `Launcher`: forks where a fork server can be had, executes where not."""
+class ForkOrSpawnLauncher:
+    """Forks a runner if a fork server is available, or else spawns a new interpreter."""
 
-    nursery: Nursery
+    fork_servers: ForkServers
     environment: Environment
 
-    async def launch(self, folder: Path, environment: Mapping[str, str], ends: Ends) -> Child:
-        """See `Launcher`."""
-        server = await self.nursery.server_for(self.environment)
+    async def launch(
+        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
+    ) -> Child:
+        server = await self.fork_servers.server_for(self.environment)
         if server is not None:
             try:
-                return await server.launch(folder, environment, ends)
+                return await server.launch(folder, environment, descriptors)
             except OSError as error:
-                log.warning("a runner is executed, not forked: %s", error)
-        return await Execute(self.nursery.module).launch(folder, environment, ends)
+                log.warning("a runner was started as a new interpreter because the fork failed: %s", error)
+        return await SpawnLauncher(self.fork_servers.module).launch(folder, environment, descriptors)
 
 
 async def _end(server: ForkServer) -> None:

@@ -1,4 +1,4 @@
-"""Ends the runners that a dead node of this home left behind."""
+"""Kills the runners that a dead node of this home left behind."""
 
 import json
 import os
@@ -7,30 +7,30 @@ from pathlib import Path
 
 import psutil
 
-SAME = 0.05
-"""Start times that differ by less are the same process; seconds."""
+START_TOLERANCE = 0.05
+"""Seconds. Start times that differ by less belong to the same process."""
 
 
 def end_orphans(runners: Path) -> list[int]:
-    """Kill every runner noted below `runners` that still lives, and return the pids.
+    """Kill every living runner that has a pid file below `runners`, and return the pids.
 
-    They die with their node by the kernel's hand; this is for what slipped through, such as a program that
-    a runner had started.
+    The kernel normally kills runners with their node. This finds what survives, such as a program that a
+    runner had started.
     """
-    return [pid for note in runners.glob("*/process.json") if (pid := _end(note)) is not None]
+    return [pid for file in runners.glob("*/process.json") if (pid := _end(file)) is not None]
 
 
-def _end(note: Path) -> int | None:
+def _end(pid_file: Path) -> int | None:
     try:
-        noted = json.loads(note.read_text())
-        pid, born = int(noted["pid"]), float(noted["born"])
+        saved = json.loads(pid_file.read_text())
+        pid, started = int(saved["pid"]), float(saved["born"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # the node died while it wrote the note: the runner has died with it
+        return None  # the node died while writing the file, and the runner with it
     leader = _living(pid)
     if leader is None:
-        return _end_rest(pid, born)
-    if abs(leader.create_time() - born) >= SAME:
-        return None  # a stranger has the pid by now, so its session is not ours either
+        return _end_rest(pid, started)
+    if abs(leader.create_time() - started) >= START_TOLERANCE:
+        return None  # another process reuses the pid, so the session is not the runner's either
     os.killpg(pid, signal.SIGKILL)
     return pid
 
@@ -43,15 +43,15 @@ def _living(pid: int) -> psutil.Process | None:
         return None
 
 
-def _end_rest(leader: int, born: float) -> int | None:
-    """Kill what still lives of the session that a dead runner led.
+def _end_rest(leader: int, started: float) -> int | None:
+    """Kill the remaining processes of a dead runner's session.
 
-    A pid is not given out anew while it names a session, so members older than the runner are impossible.
+    A pid is not reused while a session has it as its id, so no member can be older than the runner.
     """
     found = None
     for process in psutil.process_iter():
         try:
-            if os.getsid(process.pid) == leader and process.create_time() >= born - SAME:
+            if os.getsid(process.pid) == leader and process.create_time() >= started - START_TOLERANCE:
                 process.kill()
                 found = leader
         except (OSError, psutil.Error):

@@ -1,4 +1,4 @@
-"""What other runners' trials have reached meanwhile, for a runner whose trainings a pruner judges."""
+"""Sends the scores of trials that ended on other runners to a runner whose pruner compares with them."""
 
 import asyncio
 import logging
@@ -6,37 +6,37 @@ from collections.abc import Callable
 
 from jobs.contracts.control import Compare
 from jobs.contracts.task import Task, TrialTask
-from workers.supervise.ledger import Ledger, LedgerAway
+from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 
 
-class News:
-    """Made for one attempt. Tells each trial that has ended since its task was made once, and never its own.
+class RivalScores:
+    """For one attempt: sends each trial that ends after the task was built once, and none of the task's own.
 
-    A hint: while the database is away the runner decides by what it knows, and the next attempt begins with
-    everything.
+    Best effort: while the database is unavailable the runner prunes by the scores it has. The next attempt's
+    task contains all of them.
     """
 
-    def __init__(self, search: int, task: Task, ledger: Ledger, *, every: float) -> None:
+    def __init__(self, search: int, task: Task, repository: AttemptRepository, *, interval: float) -> None:
         self._search = search
-        self._ledger = ledger
-        self._every = every
+        self._repository = repository
+        self._interval = interval
         self._known: set[int] = set()
-        self._wanted = False
+        self._needed = False
         if isinstance(task, TrialTask) and task.spec.search is not None:
-            self._wanted = task.spec.search.pruner is not None
+            self._needed = task.spec.search.pruner is not None
             self._known = {curve.trial for curve in task.curves} | {trial.number for trial in task.trials}
 
-    async def follow(self, tell: Callable[[Compare], None]) -> None:
-        """Look every so many seconds until cancelled; return at once where nothing is compared."""
-        while self._wanted:
-            await asyncio.sleep(self._every)
+    async def run(self, send: Callable[[Compare], None]) -> None:
+        """Query the database every interval until cancelled; return at once if the search has no pruner."""
+        while self._needed:
+            await asyncio.sleep(self._interval)
             try:
-                new = await self._ledger.curves(self._search, known=frozenset(self._known))
-            except LedgerAway as error:
-                log.info("the pruner of search %s hears no news: %s", self._search, error)
+                new = await self._repository.curves(self._search, known=frozenset(self._known))
+            except DatabaseUnavailable as error:
+                log.info("the pruner of search %s got no new scores: %s", self._search, error)
                 continue
             self._known |= new.keys()
             if curves := tuple(curve for trial in new.values() for curve in trial):
-                tell(Compare(curves=curves))
+                send(Compare(curves=curves))

@@ -1,24 +1,23 @@
-"""An attempt's events on the worker's disk until the database has them."""
+"""Stores an attempt's events on the worker's disk until they are in the database."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 BATCH_BYTES = 2**20
-LINE_LIMIT = 4 * 2**20
-"""No line is longer; a batch always holds at least one whole line."""
+MAX_LINE_BYTES = 4 * 2**20
+"""The longest line. A batch always contains at least one whole line."""
 
 
 class Batch(NamedTuple):
-    """Whole lines of the spool, and the position behind them."""
+    """Whole lines of the spool, and the position after them."""
 
     lines: tuple[bytes, ...]
     end: int
 
 
 class Spool:
-    """An append-only file of lines. `size` counts whole lines only, whatever the disk did."""
+    """An append-only file of lines. `size` counts whole lines only, even after a failed write."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -38,29 +37,24 @@ class Spool:
         self.size += len(data)
 
     def read(self, position: int) -> Batch:
-        """Return the next lines from `position` on, about a mebibyte of them."""
+        """Return the next lines from `position` on, up to about `BATCH_BYTES`."""
         wanted = min(self.size - position, BATCH_BYTES)
         data = os.pread(self._descriptor, wanted, position)
         if b"\n" not in data and position + wanted < self.size:
-            data = os.pread(self._descriptor, min(self.size - position, LINE_LIMIT + 1), position)
+            data = os.pread(self._descriptor, min(self.size - position, MAX_LINE_BYTES + 1), position)
         whole = data[: data.rfind(b"\n") + 1]
-        return Batch(tuple(_lines(whole)), position + len(whole))
+        return Batch(tuple(whole.split(b"\n")[:-1]), position + len(whole))
 
     @property
     def dirty(self) -> bool:
-        """Whether lines are not surely on the disk yet."""
+        """Whether lines may not be on the disk yet."""
         return self._synced < self.size
 
     def sync(self) -> None:
-        """Wait until everything appended before this call is on the disk. Slow: call in a thread."""
+        """Flush everything appended before this call to the disk. Slow: call it in a thread."""
         size = self.size
         os.fdatasync(self._descriptor)
         self._synced = size
 
     def close(self) -> None:
-        """Give the file back."""
         os.close(self._descriptor)
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    return iter(data.split(b"\n")[:-1])

@@ -1,4 +1,4 @@
-"""Notices a run that is alive but goes nowhere, by the progress it no longer makes."""
+"""Watchdog for runs that are alive but make no progress."""
 
 import statistics
 import time
@@ -6,53 +6,49 @@ from collections import deque
 
 from workers.supervise.timing import Timing
 
-GAPS_KEPT = 256
+MAX_GAPS = 256
 
 
-class Silence:
-    """How long a run has made no progress, and how long it may.
+class StallDetector:
+    """Compares the time since the last progress with a limit.
 
-    Before the first progress stand imports, data and compilation: that has a limit of its own. After it,
-    a run may be silent for `max(silence, silence_factor × its median gap)`.
+    Before the first progress come imports, data and compilation, so that time has its own limit. Afterwards
+    the limit is `max(silence, silence_factor × median gap between progress events)`.
     """
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self._last = time.monotonic()
-        self._gaps: deque[float] = deque(maxlen=GAPS_KEPT)
-        self._started = False
+        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._has_progressed = False
 
-    def broken(self) -> None:
-        """The run made progress."""
+    def progress_made(self) -> None:
         now = time.monotonic()
-        if self._started:
+        if self._has_progressed:
             self._gaps.append(now - self._last)
-        self._started = True
+        self._has_progressed = True
         self._last = now
 
-    def begin_anew(self) -> None:
-        """Another training begins, with data and compilation before its first progress."""
-        self._started = False
-        self.forgive()
+    def restart(self) -> None:
+        """Start again for another training, which prepares data and compiles before its first progress."""
+        self._has_progressed = False
+        self.reset_timer()
 
-    def forgive(self) -> None:
-        """Begin to count anew: we ourselves stood still, so the silence says nothing."""
+    def reset_timer(self) -> None:
+        """Count the time without progress from now on."""
         self._last = time.monotonic()
 
     @property
-    def seconds(self) -> float:
-        """How long it has lasted."""
+    def seconds_silent(self) -> float:
         return time.monotonic() - self._last
 
     @property
-    def allowed(self) -> float:
-        """How long it may last."""
-        if not self._started:
+    def limit(self) -> float:
+        if not self._has_progressed:
             return max(self._timing.first_progress, self._timing.silence)
         median = statistics.median(self._gaps) if self._gaps else 0.0
         return max(self._timing.silence, self._timing.silence_factor * median)
 
     @property
-    def too_long(self) -> bool:
-        """Whether this is a hang."""
-        return self.seconds > self.allowed
+    def stalled(self) -> bool:
+        return self.seconds_silent > self.limit

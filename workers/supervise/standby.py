@@ -1,7 +1,7 @@
-"""Standby runners: forked and rehearsed ahead of need, so that the first task of a job starts warm.
+"""Keeps standby runners: forked and warmed up ahead of need, so that the first task of a job starts fast.
 
-They know nothing of any project; the first task makes one a runner of its job, as any other. They are no part
-of the slots: there are few, and whoever keeps them ends them when their memory or cores are wanted.
+A standby has seen no project's data. The first task makes it an ordinary runner of its job. Standbys do not
+count as slots: there are few, and the node ends them when it needs their memory or cores.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from typing import Any, Literal, NamedTuple
 
 from jobs.contracts.control import Rehearse
 from workers.runner.environment import Environment
-from workers.supervise.process import RunnerProcess
+from workers.supervise.runner_process import RunnerProcess
 
 log = logging.getLogger(__name__)
 
-REHEARSING = 120.0
-"""Seconds for a rehearsal; it takes one, or three the first time on a machine."""
+WARM_UP_TIMEOUT = 120.0
+"""Seconds. A warm-up takes one second, or three the first time on a machine."""
 State = Literal["preparing", "ready"]
 
 
-class Role(NamedTuple):
-    """What a standby is for: it has started JAX, so both are settled."""
+class StandbyKey(NamedTuple):
+    """What a standby fits: it has started JAX, so its environment and devices are fixed."""
 
     environment: Environment
     devices: str | None = None
@@ -33,98 +33,96 @@ class Role(NamedTuple):
 
 @dataclass
 class Standby:
-    """One process, warm once `ready`."""
+    """One standby process, warm once `ready`."""
 
-    role: Role
+    key: StandbyKey
     runner: RunnerProcess
     ready: bool = False
-    born: float = field(default_factory=time.time)
+    started_at: float = field(default_factory=time.time)
 
     @property
     def state(self) -> State:
-        """What it does."""
         return "ready" if self.ready else "preparing"
 
 
 @dataclass
 class Standbys:
-    """At most one for each role. `fork` gives a runner that has its imports, or None."""
+    """At most one standby for each key. `fork` returns a runner with its imports done, or None."""
 
-    fork: Callable[[Role], Awaitable[RunnerProcess | None]]
+    fork: Callable[[StandbyKey], Awaitable[RunnerProcess | None]]
     end: Callable[[RunnerProcess], Awaitable[None]]
-    _kept: dict[Role, Standby] = field(default_factory=dict)
+    _standbys: dict[StandbyKey, Standby] = field(default_factory=dict)
 
     @property
     def all(self) -> list[Standby]:
-        """Those there are."""
-        return list(self._kept.values())
+        return list(self._standbys.values())
 
-    def take(self, role: Role) -> RunnerProcess | None:
-        """Give one away, at once and for good; None if none is ready."""
-        standby = self._kept.get(role)
+    def take(self, key: StandbyKey) -> RunnerProcess | None:
+        """Remove a ready standby and return its runner; None if none is ready."""
+        standby = self._standbys.get(key)
         if standby is None or not standby.ready or not standby.runner.alive:
             return None
-        del self._kept[role]
-        standby.runner.listen(None)
+        del self._standbys[key]
+        standby.runner.set_listener(None)
         return standby.runner
 
-    def has(self, role: Role) -> bool:
-        """Whether there is one for `role`, ready or about to be."""
-        return role in self._kept
+    def has(self, key: StandbyKey) -> bool:
+        """Return whether there is a standby for `key`, ready or preparing."""
+        return key in self._standbys
 
-    async def add(self, role: Role, *, cache: Path) -> bool:
-        """Have one for `role` that there is none for yet; returns when it is ready, or False.
+    async def add(self, key: StandbyKey, *, cache: Path) -> bool:
+        """Start a standby for `key` and wait until it is ready; return False if that fails.
 
         Args:
-            role: what for.
-            cache: folder of the programs that rehearsals compile.
+            key: the environment and devices; no standby may exist for them.
+            cache: the folder for the programs that warm-ups compile.
         """
-        await self.clear_devices(role.devices)
-        if (runner := await self.fork(role)) is None:
+        await self.clear_devices(key.devices)
+        if (runner := await self.fork(key)) is None:
             return False
-        standby = self._kept[role] = Standby(role, runner)
-        said: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        runner.listen(lambda line: _settle(said, _is_ready(line)))
-        runner.tell(_order(role, runner, cache))
+        standby = self._standbys[key] = Standby(key, runner)
+        reported: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        runner.set_listener(lambda line: _settle(reported, _is_ready(line)))
+        runner.send(_warm_up_request(key, runner, cache))
         try:
-            first: list[asyncio.Future[Any]] = [said, runner.ended]
-            await asyncio.wait(first, timeout=REHEARSING, return_when=asyncio.FIRST_COMPLETED)
+            first: list[asyncio.Future[Any]] = [reported, runner.ended]
+            await asyncio.wait(first, timeout=WARM_UP_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            standby.ready = said.done() and said.result()
+            standby.ready = reported.done() and reported.result()
             if not standby.ready:
                 await asyncio.shield(self._drop(standby))
         return standby.ready
 
-    async def clear(self, condemned: Callable[[Standby], bool] = lambda _: True) -> None:
-        """End those that are condemned, and the dead."""
+    async def clear(self, should_end: Callable[[Standby], bool] = lambda _: True) -> None:
+        """End the standbys for which `should_end` holds, and dead ones."""
         for standby in self.all:
-            if condemned(standby) or not standby.runner.alive:
+            if should_end(standby) or not standby.runner.alive:
                 await self._drop(standby)
 
     async def clear_devices(self, devices: str | None) -> None:
-        """End those that sit on a device which a task is about to get."""
-        wanted = set((devices or "").split(",")) - {""}
-        await self.clear(lambda standby: not wanted.isdisjoint((standby.role.devices or "").split(",")))
+        """End the standbys that use one of `devices`, which a task is about to get."""
+        needed = set((devices or "").split(",")) - {""}
+        await self.clear(lambda standby: not needed.isdisjoint((standby.key.devices or "").split(",")))
 
     async def _drop(self, standby: Standby) -> None:
-        if self._kept.get(standby.role) is standby:
-            del self._kept[standby.role]  # at once: nobody else may take it or end it
+        if self._standbys.get(standby.key) is standby:
+            del self._standbys[standby.key]  # removed first, so that nothing else takes or ends it
             await asyncio.shield(self.end(standby.runner))
 
 
-def _order(role: Role, runner: RunnerProcess, cache: Path) -> Rehearse:
+def _warm_up_request(key: StandbyKey, runner: RunnerProcess, cache: Path) -> Rehearse:
     folder = runner.folder / "rehearsal"
-    return Rehearse(folder=str(folder), compile_cache=str(cache), **role.environment._asdict())
+    return Rehearse(folder=str(folder), compile_cache=str(cache), **key.environment._asdict())
 
 
 def _is_ready(line: bytes) -> bool:
     try:
-        said = json.loads(line)
+        event = json.loads(line)
     except ValueError:
         return False
-    if said.get("type") != "ready":
-        log.warning("a standby is of no use: %s", said.get("message", said))
-    return bool(said.get("type") == "ready")
+    if event.get("type") != "ready":
+        log.warning("a standby could not warm up: %s", event.get("message", event))
+    return bool(event.get("type") == "ready")
 
 
 def _settle(future: "asyncio.Future[bool]", result: bool) -> None:

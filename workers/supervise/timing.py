@@ -1,4 +1,4 @@
-"""Every interval and bound of the node in one place, in seconds unless the name says otherwise."""
+"""Defines all intervals and time limits of a node, in seconds unless the name says otherwise."""
 
 import os
 from collections.abc import Mapping
@@ -10,54 +10,56 @@ PREFIX = "TRAINYARD_NODE_"
 
 @dataclass(frozen=True)
 class Timing:
-    """The defaults are the promises of the design; tests and operators change them by environment."""
+    """Each field can be set by the environment variable `TRAINYARD_NODE_<FIELD>`."""
 
     lease: float = 15.0
-    """How long the database lets an attempt be ours after a renewal."""
+    """How long a worker holds an attempt after a renewal."""
     lease_margin: float = 3.0
-    """How long before the lease's end we stop our own runners, by the monotonic clock."""
+    """How long before the lease expires the node ends the run itself, by its monotonic clock."""
     renew: float = 5.0
     renew_patience: float = 3.0
-    """A renewal that takes longer is given up and tried again."""
+    """Timeout of a renewal, which is then retried."""
     watch: float = 0.25
-    """How often leases, caps and silence are looked at."""
+    """How often leases, log files and progress are checked."""
     poll: float = 2.0
-    """How often the database is asked for new attempts; messages only make it sooner."""
+    """How often the database is polled for new attempts. Messages only trigger a poll earlier."""
     commit: float = 0.2
-    """Under load, the time between two commits of one attempt's events: what pages lag behind at most, what
-    several short trials share."""
+    """Under load, the time between two commits of one attempt's events. Pages lag behind by this at most, and
+    several short trials share a commit."""
     sync: float = 1.0
-    """How long a spooled event may be missing from the disk."""
+    """How often the spool is flushed to the disk."""
     sample: float = 2.0
     grace: float = 30.0
-    """From asking a runner to yield to killing it."""
+    """Time from the request to yield until the runner is killed."""
     nag: float = 2.0
-    """How often a runner is asked again: one that was just starting forgets what it was told."""
+    """How often the request to yield is repeated: a runner that starts a task drops earlier requests."""
     silence: float = 60.0
-    """The least time without progress that counts as a hang."""
+    """The minimum time without progress that counts as a stall."""
     silence_factor: float = 10.0
-    """A runner may be silent for this many of its median gaps."""
+    """A run is stalled after this many times its median gap between progress events."""
     first_progress: float = 300.0
-    """Silence allowed before the first progress: imports, data, compilation."""
+    """Time allowed before the first progress: imports, data, compilation."""
     stack_dump: float = 1.0
     idle_runner: float = 60.0
     standby_quiet: float = 1.0
-    """Without a new task for so long, a standby is made if cores are idle."""
+    """Time without a new task until a standby is started, if cores are idle."""
     standby_patience: float = 30.0
-    """Without a new task for so long, it is made on a busy machine too: a free slot is ours."""
+    """Time without a new task until a standby is started on a busy machine, too."""
     idle_forkserver: float = 900.0
-    """It holds some 250 MB, and saves every further start 2 to 3 seconds."""
+    """A fork server takes about 250 MB, and saves 2 to 3 s at each start of a runner."""
     news: float = 2.0
-    """How often a pruner that judges a running training hears of trials that have ended elsewhere."""
+    """How often a pruner gets the scores of trials that ended on other runners."""
     retry_first: float = 0.1
     retry_limit: float = 5.0
     canary: float = 10.0
     canaries_missed: float = 3.0
     consumer_start: float = 120.0
-    """How long a new consumer may take to answer its first canary: a busy machine imports slowly, and the
-    poll does without it meanwhile."""
+    """How long a new consumer may take to receive its first canary: imports are slow on a busy machine.
+
+    The node
+    polls meanwhile."""
     suggestion: float = 55.0
-    """Below the lease of a request for suggestions: a later answer would not be taken."""
+    """Below the lease of a request for suggestions: a later answer would be rejected."""
     housekeeping: float = 60.0
 
     @classmethod
@@ -71,6 +73,6 @@ class Timing:
         return cls(**{name: float(text) for name, text in given.items() if text})
 
     @property
-    def trust(self) -> float:
-        """Seconds after the start of a renewal during which the attempt is surely ours."""
+    def lease_validity(self) -> float:
+        """Seconds after the request of a renewal during which the worker safely holds the attempt."""
         return self.lease - self.lease_margin

@@ -1,4 +1,4 @@
-"""What a runner and everything it started take of CPU and memory."""
+"""Measures CPU and memory of a runner and its descendants."""
 
 import time
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Usage:
-    """A sample: CPU in per cent of one core since the sample before, resident memory in bytes."""
+    """A sample: CPU in percent of one core since the previous sample, resident memory in bytes."""
 
     cpu_percent: float
     memory: int
 
     def as_metric(self, second: float) -> Metric:
-        """Return the points to chart, `second` seconds after the attempt began."""
+        """Return the sample as metric points, `second` seconds after the start of the attempt."""
         now = time.time()
         return Metric(
             time=now,
@@ -32,10 +32,11 @@ class Usage:
         )
 
 
-def share_of(pid: int) -> int:
-    """Return the bytes of memory that are a process' own, with its part of what it shares; 0 once it is gone.
+def proportional_memory(pid: int) -> int:
+    """Return a process' memory in bytes, with shared pages divided among their users; 0 if it has ended.
 
-    On Linux that is the proportional set size. A fork's resident size counts all that it has from its parent.
+    On Linux this is the proportional set size. The resident size of a fork would count all pages of its
+    parent.
     """
     try:
         memory = psutil.Process(pid).memory_full_info()
@@ -50,12 +51,12 @@ class ProcessTree:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._seconds: dict[int, float] = {}
-        self._looked = time.monotonic()
+        self._measured_at = time.monotonic()
 
     def measure(self) -> Usage:
         """Take a sample. Reads /proc: call it in a thread.
 
-        Shared pages count once for each process, so a tree of forks looks larger than it is.
+        Shared pages count for each process, so a tree of forks seems larger than it is.
         """
         before, self._seconds = self._seconds, {}
         memory, used = 0, 0.0
@@ -65,11 +66,11 @@ class ProcessTree:
                     times = process.cpu_times()
                     memory += process.memory_info().rss
             except psutil.Error:
-                continue  # it ended while we looked
+                continue  # it ended meanwhile
             self._seconds[process.pid] = times.user + times.system
             used += self._seconds[process.pid] - before.get(process.pid, 0.0)
         now = time.monotonic()
-        elapsed, self._looked = now - self._looked, now
+        elapsed, self._measured_at = now - self._measured_at, now
         return Usage(100.0 * used / elapsed if elapsed > 0 else 0.0, memory)
 
     def _processes(self) -> list[psutil.Process]:
@@ -81,7 +82,7 @@ class ProcessTree:
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:
-    """Return all below `root`. psutil reads every process of the machine for it, Linux tells it at once."""
+    """Return all descendants. psutil would read every process; Linux lists children directly."""
     if not Path(f"/proc/{root.pid}/task/{root.pid}/children").exists():
         return list(root.children(recursive=True))
     found: list[psutil.Process] = []
@@ -91,7 +92,7 @@ def _descendants(root: psutil.Process) -> list[psutil.Process]:
             try:
                 found.append(psutil.Process(pid))
             except psutil.Error:
-                continue  # it ended while we looked
+                continue  # it ended meanwhile
             parents.append(pid)
     return found
 
@@ -101,4 +102,4 @@ def _children(pid: int) -> Iterator[int]:
         try:
             yield from map(int, task.read_text().split())
         except OSError:
-            continue  # the thread ended while we looked
+            continue  # the thread ended meanwhile

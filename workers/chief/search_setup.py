@@ -1,4 +1,4 @@
-"""Before a chief listens: who asks, for which search, over which space."""
+"""Finds or creates the search of a chief: authenticates the user and reads the search space."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,41 +12,43 @@ from jobs.models import User
 from workers.chief.settings import TOKEN_VARIABLE, Settings
 
 
-class Opened(NamedTuple):
-    """The search to serve, and where its last chief listened (port 0: it had none)."""
+class OpenedSearch(NamedTuple):
+    """The search to serve, and the port of its previous chief (0: there was none)."""
 
     job_id: int
     port: int
     is_new: bool
 
 
-def open_for(settings: Settings) -> Opened:
-    """Find or make the search.
+def find_or_create_search(settings: Settings) -> OpenedSearch:
+    """Return the search of the given project and name; create it if there is none.
 
     Raises:
-        TrainyardError: nobody says who asks, or he may not.
-        Refused: the file with the space cannot be read.
+        TrainyardError: no user is given, or the user lacks permission.
+        Refused: the file with the search space is invalid.
     """
-    by = _who(settings)
+    by = _user(settings)
     project = access.projects_of(by).filter(slug=settings.project).first()
     if project is None:
         raise NotFound(f"there is no project {settings.project!r}, or {by.username} is not a member of it")
-    job, is_new = external_search.open_search(project, settings.name, _with_space(settings), by=by)
-    return Opened(job.pk, int(job.payload.get("address", {}).get("port", 0)), is_new)
+    job, is_new = external_search.open_search(project, settings.name, _search_with_space(settings), by=by)
+    return OpenedSearch(job.pk, int(job.payload.get("address", {}).get("port", 0)), is_new)
 
 
-def _who(settings: Settings) -> User:
+def _user(settings: Settings) -> User:
     if settings.by is not None:
         return people.find_person(settings.by)
     if settings.token is None:
-        raise Forbidden(f"Say who runs the search: --by NAME, or a token of scope write in {TOKEN_VARIABLE}.")
+        raise Forbidden(
+            f"Name the user of the search: --by NAME, or a token with the scope write in {TOKEN_VARIABLE}."
+        )
     token = tokens.authenticate(settings.token)
     if token is None or "write" not in token.scopes:
-        raise Forbidden(f"The token in {TOKEN_VARIABLE} is unknown, over, or lacks the scope write.")
+        raise Forbidden(f"The token in {TOKEN_VARIABLE} is unknown, expired, or lacks the scope write.")
     return token.user
 
 
-def _with_space(settings: Settings) -> OutsideSearch:
+def _search_with_space(settings: Settings) -> OutsideSearch:
     if settings.space is None:
         return settings.search
     try:

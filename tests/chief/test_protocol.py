@@ -1,4 +1,4 @@
-"""The messages that the chief speaks are KerasTuner's own, and nothing of a space is lost on the way."""
+"""The chief's messages equal KerasTuner's own, and a search space survives the conversion."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.formats import keras_tuner
 from jobs.contracts.formats.reading import Item
-from workers.chief import translate, wire
+from workers.chief import conversion, protocol
 
 THEIRS = """
 import json
@@ -68,25 +68,25 @@ def fields(descriptor: Any) -> dict[str, list[Any]]:
     }
 
 
-def test_every_field_of_every_message_is_theirs(theirs: dict[str, Any]) -> None:
-    ours = {name: fields(wire.message(name).DESCRIPTOR) for name in theirs["fields"]}
+def test_every_field_of_every_message_equals_keras_tuners(theirs: dict[str, Any]) -> None:
+    ours = {name: fields(protocol.message(name).DESCRIPTOR) for name in theirs["fields"]}
     assert ours == theirs["fields"]
 
 
-def test_states_and_calls_are_theirs(theirs: dict[str, Any]) -> None:
+def test_states_and_calls_equal_keras_tuners(theirs: dict[str, Any]) -> None:
     for name, known in theirs["enums"].items():
-        assert [wire.member_of(name, number) for number in range(len(known))] == known
-    assert set(wire.CALLS) == set(theirs["calls"])
+        assert [protocol.member_of(name, number) for number in range(len(known))] == known
+    assert set(protocol.CALLS) == set(theirs["calls"])
 
 
-def test_a_space_that_their_script_sends_is_the_one_it_made(theirs: dict[str, Any]) -> None:
-    sent = translate.HyperParameters.FromString(bytes.fromhex(theirs["space"]))
-    by_message = keras_tuner.read(Item(translate.config(sent), "")).search["space"]
+def test_a_space_sent_by_a_script_equals_its_file_format(theirs: dict[str, Any]) -> None:
+    sent = conversion.HyperParameters.FromString(bytes.fromhex(theirs["space"]))
+    by_message = keras_tuner.read(Item(conversion.config(sent), "")).search["space"]
     by_file = keras_tuner.read(Item(theirs["config"], "")).search["space"]
     assert sorted(by_message, key=str) == sorted(by_file, key=str)
 
 
-def test_what_is_handed_out_comes_back_the_same(theirs: dict[str, Any]) -> None:
+def test_a_converted_trial_converts_back_unchanged(theirs: dict[str, Any]) -> None:
     read = keras_tuner.read(Item(theirs["config"], "")).search["space"]
     space = OutsideSearch.model_validate({"space": read}).space
     values = {
@@ -99,8 +99,8 @@ def test_what_is_handed_out_comes_back_the_same(theirs: dict[str, Any]) -> None:
         "alpha": 2,
         "leak": "y",
     }
-    message = translate.hyperparameters(space, values)
-    assert translate.values(message) == values
-    assert isinstance(translate.values(message)["width"], float)  # JSON had lost the `.0`
-    again = keras_tuner.read(Item(translate.config(message), "")).search["space"]
+    message = conversion.hyperparameters(space, values)
+    assert conversion.values(message) == values
+    assert isinstance(conversion.values(message)["width"], float)  # JSON had lost the `.0`
+    again = keras_tuner.read(Item(conversion.config(message), "")).search["space"]
     assert sorted(again, key=str) == sorted(read, key=str)

@@ -1,8 +1,7 @@
-"""The messages of KerasTuner's distributed mode, as its 1.4 speaks them.
+"""Defines the protobuf messages of KerasTuner's distributed mode (version 1.4).
 
-They are described here and not imported: the generated modules lie in a package whose import loads Keras and
-everything around it, which a process that only passes numbers on can do without. A test compares every field
-with KerasTuner's own.
+They are defined here instead of imported, because importing KerasTuner's generated modules loads Keras. A
+test compares every field with KerasTuner's own.
 """
 
 from typing import Any
@@ -19,7 +18,7 @@ _ENUMS: dict[str, _Fields] = {
     "TrialStatus": ("UNKNOWN", "RUNNING", "IDLE", "INVALID", "STOPPED", "COMPLETED", "FAILED"),
 }
 
-# A field is `name type`, numbered by its place; `*` before the type: repeated, `?`: one of a choice.
+# A field is `name type`, numbered by its position; `*` before the type: repeated, `?`: member of a oneof.
 _NUMBER: _Fields = ("name string", "min_value {0}", "max_value {0}", "step {0}", "sampling Sampling")
 _MESSAGES: dict[str, _Fields] = {
     "Value": ("int_value ?sint64", "float_value ?double", "string_value ?string", "boolean_value ?bool"),
@@ -74,20 +73,20 @@ CALLS = ("GetSpace", "UpdateSpace", "CreateTrial", "UpdateTrial", "EndTrial", "G
 _Field = descriptor_pb2.FieldDescriptorProto
 
 
-def _described() -> descriptor_pb2.FileDescriptorProto:
+def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
     file = descriptor_pb2.FileDescriptorProto(name="trainyard/chief.proto", package=PACKAGE, syntax="proto3")
     for name, members in _ENUMS.items():
         enum = file.enum_type.add(name=name)
         for number, member in enumerate(members):
             enum.value.add(name=member, number=number)
-    made: dict[str, Any] = {}
+    messages: dict[str, Any] = {}
     for name, fields in _MESSAGES.items():
         outer, _, own = name.rpartition(".")
-        message = made[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
+        message = messages[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
         message.options.map_entry = own.endswith("Entry")
         for number, field in enumerate(fields, start=1):
             _add(message, field, number)
-        made[name] = message
+        messages[name] = message
     return file
 
 
@@ -109,22 +108,21 @@ def _add(message: Any, text: str, number: int) -> None:
         field.type = _Field.Type.Value(f"TYPE_{kind.upper()}")
 
 
-# A pool of our own: KerasTuner's modules may be loaded beside this one.
+# A separate pool, because KerasTuner's modules may be loaded in the same process.
 POOL = descriptor_pool.DescriptorPool()
-POOL.Add(_described())
+POOL.Add(_file_descriptor())
 
 
 def message(name: str) -> Any:
-    """Return the class of a message."""
+    """Return the class of the message `name`."""
     return message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
 def number_of(enum: str, member: str) -> int:
-    """Return the number of an enum's member."""
     return _ENUMS[enum].index(member)
 
 
 def member_of(enum: str, number: int) -> str:
-    """Return the name of an enum's member, that of 0 for one which is not known."""
+    """Return the name of an enum's member; that of 0 for an unknown number."""
     members = _ENUMS[enum]
     return members[number] if 0 <= number < len(members) else members[0]

@@ -14,19 +14,19 @@ import pytest
 from jobs.contracts.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.runner.environment import Environment
-from workers.supervise import forkserver
-from workers.supervise.fork_servers import Nursery
-from workers.supervise.masking import Masker
-from workers.supervise.pool import Key, RunnerPool
+from workers.supervise import fork_server
+from workers.supervise.fork_servers import ForkServers
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.secret_masking import SecretMasker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
-KEY = Key(1, Environment(threads=1))
+KEY = RunnerKey(1, Environment(threads=1))
 
 
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     folder = tmp_path / "runners"
-    made = RunnerPool(folder, 2, 60.0, 2**30, Masker(), FAKE, Nursery(folder, 60.0, FAKE))
+    made = RunnerPool(folder, 2, 60.0, 2**30, SecretMasker(), FAKE, ForkServers(folder, 60.0, FAKE))
     yield made
     await made.close()
 
@@ -68,8 +68,8 @@ async def test_a_forked_runner_has_the_environment_of_an_executed_one_and_serves
     for needs_jax in (True, False):
         runner = await pool.take(KEY, needs_jax=needs_jax)
         heard: list[bytes] = []
-        runner.listen(heard.append)
-        runner.tell(Start(task=str(task)))
+        runner.set_listener(heard.append)
+        runner.send(Start(task=str(task)))
         await until(lambda heard=heard: any(b'"result"' in line for line in heard))
         variables = json.loads((runner.folder / "stdout.log").read_text())
         assert variables.pop("HOME") == str(runner.folder)
@@ -94,8 +94,8 @@ async def test_when_their_fork_server_dies_runners_die_and_the_next_are_forked_b
 async def test_a_fork_server_that_stands_still_is_killed_and_its_runner_is_known_to_be_gone(
     pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forkserver, "ANSWERING", 0.3)
-    monkeypatch.setattr(forkserver, "REPORTING", 0.3)
+    monkeypatch.setattr(fork_server, "FORK_TIMEOUT", 0.3)
+    monkeypatch.setattr(fork_server, "EXIT_REPORT_TIMEOUT", 0.3)
     runner = await pool.take(KEY)
     server = psutil.Process(runner.pid).parent()
     assert server is not None
@@ -116,6 +116,6 @@ async def test_without_a_fork_server_runners_are_executed(
     pool: RunnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Environment(threads=1, platform="\0")
-    runner = await pool.take(Key(1, broken))
+    runner = await pool.take(RunnerKey(1, broken))
     assert psutil.Process(runner.pid).ppid() == os.getpid()
     assert "without a fork server" in caplog.text

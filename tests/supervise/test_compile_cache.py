@@ -1,11 +1,11 @@
-"""Compiled programs: whole or absent, and bounded, the longest unused first."""
+"""The compile cache: programs are written atomically and evicted least recently used first."""
 
 import os
 import time
 from pathlib import Path
 
-from workers.node.compilecache import UNFINISHED_SECONDS, UNUSED_DAYS, bound
-from workers.supervise.ledger import Assignment
+from workers.node.compile_cache import PARTIAL_SECONDS, UNUSED_DAYS, evict
+from workers.supervise.attempt_repository import Assignment
 
 DAY = 86_400
 
@@ -23,33 +23,35 @@ def names(caches: Path) -> set[str]:
     return {str(path.relative_to(caches)) for path in caches.rglob("*") if path.is_file()}
 
 
-def test_what_is_too_much_goes_longest_unused_first_across_projects(tmp_path: Path) -> None:
+def test_programs_beyond_the_limit_are_evicted_least_recently_used_first_across_projects(
+    tmp_path: Path,
+) -> None:
     for age, name in enumerate(("project-1/new", "project-2/older", "project-1/oldest")):
         program(tmp_path, name, age=age)
-    bound(tmp_path, 25)
+    evict(tmp_path, 25)
     assert names(tmp_path) == {"project-1/new", "project-2/older"}
 
 
-def test_what_nobody_uses_and_what_a_killed_runner_left_goes(tmp_path: Path) -> None:
+def test_unused_programs_and_partial_files_of_killed_runners_are_deleted(tmp_path: Path) -> None:
     program(tmp_path, "project-1/stale", age=(UNUSED_DAYS + 1) * DAY)
-    program(tmp_path, "project-1/.broken", age=2 * UNFINISHED_SECONDS)
+    program(tmp_path, "project-1/.broken", age=2 * PARTIAL_SECONDS)
     program(tmp_path, "project-1/.being-written")
     program(tmp_path, "project-1/used")
-    bound(tmp_path, 1000)
+    evict(tmp_path, 1000)
     assert names(tmp_path) == {"project-1/.being-written", "project-1/used"}
 
 
-def test_a_project_has_a_cache_of_its_own_and_a_job_without_one_too() -> None:
+def test_each_project_and_each_job_without_a_project_has_its_own_cache() -> None:
     caches = [
-        Assignment(1, 1, root=1, project=5).cache,
-        Assignment(2, 2, root=2, project=5).cache,
-        Assignment(3, 3, root=3, project=6).cache,
-        Assignment(4, 5, root=5).cache,
+        Assignment(1, 1, root=1, project=5).compile_cache,
+        Assignment(2, 2, root=2, project=5).compile_cache,
+        Assignment(3, 3, root=3, project=6).compile_cache,
+        Assignment(4, 5, root=5).compile_cache,
     ]
     assert caches == ["project-5", "project-5", "project-6", "job-5"]
 
 
-def test_a_program_that_could_not_be_read_is_replaced_whole(tmp_path: Path) -> None:
+def test_an_unreadable_program_is_replaced_atomically(tmp_path: Path) -> None:
     from workers.engine.compiled.cache import FileCache
 
     cache = FileCache(tmp_path)

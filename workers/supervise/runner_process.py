@@ -1,4 +1,4 @@
-"""A runner's process: started, spoken to, listened to, ended with all it started."""
+"""Starts a runner process, sends it control lines, reads its events, and kills it with its descendants."""
 
 import asyncio
 import contextlib
@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import BinaryIO, Self, cast
 
 from jobs.contracts.control import Control
-from workers.supervise.launch import Child, Ends, Launcher
-from workers.supervise.lines import LineCutter
-from workers.supervise.masking import Masker
-from workers.supervise.notes import forget, remember
-from workers.supervise.spool import LINE_LIMIT
-from workers.supervise.tail import LogFile
+from workers.supervise.launcher import Child, Launcher, RunnerDescriptors
+from workers.supervise.line_splitter import LineSplitter
+from workers.supervise.log_file import LogFile
+from workers.supervise.pid_file import remove_pid_file, write_pid_file
+from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.spool import MAX_LINE_BYTES
 
 CHUNK = 256 * 2**10
-CLOSING = 2.0
-"""Seconds to read what a dead runner left in its pipe; a grandchild may hold it open for longer."""
+READ_TIMEOUT = 2.0
+"""Seconds to read the pipe of a dead runner to its end; a grandchild may keep it open for longer."""
 
 Listener = Callable[[bytes], None]
 
 
 class RunnerProcess:
-    """Made by `start`. Serves one task at a time; a warm one serves several."""
+    """Serves one task after another. Create it with `start`."""
 
     def __init__(
         self,
@@ -42,54 +42,53 @@ class RunnerProcess:
         self.folder = folder
         self.pid = child.pid
         self.ended = child.ended
-        """Done, with the exit status (negative: the signal), once the process is gone."""
+        """Gets the exit status, negative for a signal, once the process has ended."""
         self.tasks_served = 0
         self.idle_since = time.monotonic()
 
     @classmethod
     async def start(
-        cls, folder: Path, launcher: Launcher, *, environment: Mapping[str, str], masker: Masker
+        cls, folder: Path, launcher: Launcher, *, environment: Mapping[str, str], masker: SecretMasker
     ) -> Self:
-        """Start a runner whose own files lie in `folder`, in a session of its own.
+        """Start a runner with its files in `folder`, in its own session.
 
         Raises:
             OSError: it could not be started.
         """
         logs = [LogFile(folder / f"{source}.log", source, masker) for source in ("stdout", "stderr")]
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
-        ends = Ends(theirs_in, logs[0].descriptor, logs[1].descriptor, theirs_out)
+        control_read, control_write = os.pipe()
+        events_read, events_write = os.pipe()
+        descriptors = RunnerDescriptors(control_read, logs[0].descriptor, logs[1].descriptor, events_write)
         with contextlib.ExitStack() as undo:
             for file in logs:
                 undo.callback(file.close)
             control, events = (
-                undo.enter_context(_own(ours_in, "wb")),
-                undo.enter_context(_own(ours_out, "rb")),
+                undo.enter_context(_open(control_write, "wb")),
+                undo.enter_context(_open(events_read, "rb")),
             )
             try:
-                child = await launcher.launch(folder, environment, ends)
+                child = await launcher.launch(folder, environment, descriptors)
             finally:
-                os.close(theirs_in)
-                os.close(theirs_out)
+                os.close(control_read)
+                os.close(events_write)
             undo.callback(_kill_session, child.pid)
-            remember(folder, child.pid)
-            made = cls(child, await _writer(control), await _reader(events), logs, folder)
+            write_pid_file(folder, child.pid)
+            runner = cls(child, await _writer(control), await _reader(events), logs, folder)
             undo.pop_all()
-        return made
+        return runner
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended."""
         return not self.ended.done()
 
-    def listen(self, listener: Listener | None) -> None:
-        """Give every further event line to `listener`; to nobody with None."""
+    def set_listener(self, listener: Listener | None) -> None:
+        """Pass every further event line to `listener`; None discards them."""
         self._listener = listener
 
-    def tell(self, order: Control) -> None:
-        """Send a control line. A runner that is gone hears nothing; its end is noticed elsewhere."""
+    def send(self, control: Control) -> None:
+        """Send a control line. A runner that has ended does not receive it; `ended` reports that."""
         if not self._control.is_closing():
-            self._control.write(order.model_dump_json().encode() + b"\n")
+            self._control.write(control.model_dump_json().encode() + b"\n")
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the runner alone."""
@@ -98,38 +97,38 @@ class RunnerProcess:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it and everything in its session's group, now."""
+        """Kill the runner and its process group."""
         _kill_session(self.pid)
 
     async def end(self) -> int:
-        """Kill it, read what it had said, and return its exit status."""
+        """Kill the runner, read its remaining events, and return its exit status."""
         self.kill()
         status = await asyncio.shield(self.ended)
-        self.kill()  # what it spawned between our signal and its end
-        await self.heard_all()
+        self.kill()  # processes that it started before the signal took effect
+        await self.wait_until_read()
         return status
 
-    async def heard_all(self) -> None:
-        """Wait until the pipe of an ended runner is read to its end."""
-        await asyncio.wait({self._reading}, timeout=CLOSING)
+    async def wait_until_read(self) -> None:
+        """Wait until the event pipe of an ended runner is read to its end."""
+        await asyncio.wait({self._reading}, timeout=READ_TIMEOUT)
 
-    def dispose(self) -> None:
-        """Give its files back; the process must have ended."""
+    def close(self) -> None:
+        """Close its files. The process must have ended."""
         self._reading.cancel()
         for log in self.logs:
             log.close()
         self._control.close()
-        forget(self.folder)
+        remove_pid_file(self.folder)
 
     async def _read(self, events: asyncio.StreamReader) -> None:
-        cutter = LineCutter(LINE_LIMIT)
+        splitter = LineSplitter(MAX_LINE_BYTES)
         while chunk := await events.read(CHUNK):
-            for line in cutter.feed(chunk):
+            for line in splitter.feed(chunk):
                 if self._listener is not None:
                     self._listener(line)
 
 
-def _own(descriptor: int, mode: str) -> BinaryIO:
+def _open(descriptor: int, mode: str) -> BinaryIO:
     return cast("BinaryIO", os.fdopen(descriptor, mode, buffering=0))
 
 

@@ -1,4 +1,4 @@
-"""The node's folder, and what a dead node leaves in it."""
+"""The node's folder, its lock, and the clean-up after a dead node."""
 
 import os
 import subprocess
@@ -7,71 +7,71 @@ from pathlib import Path
 
 import pytest
 
-from workers.node.folders import NameTaken, NodeFolder, sweep_dead
-from workers.supervise.process import remember
+from workers.node.node_folder import NodeFolder, WorkerNameInUse, clean_up_dead_nodes
+from workers.supervise.pid_file import write_pid_file
 
 
 def leave_runner(folder: NodeFolder) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     place = folder.runners / "1"
     place.mkdir(parents=True)
-    remember(place, process.pid)
+    write_pid_file(place, process.pid)
     return process
 
 
 def die(folder: NodeFolder) -> None:
-    """What the kernel does for a dead node: its lock is free."""
+    """Release the lock, as the kernel does when a node dies."""
     os.close(folder._lock)
 
 
 def test_two_living_nodes_never_share_a_name(tmp_path: Path) -> None:
     NodeFolder.claim(tmp_path, "node")
-    with pytest.raises(NameTaken, match="--name"):
+    with pytest.raises(WorkerNameInUse, match="--name"):
         NodeFolder.claim(tmp_path, "node")
     assert NodeFolder.claim_numbered(tmp_path, "node").name == "node-2"
 
 
-def test_runners_of_a_dead_node_are_ended_and_its_worker_is_told(tmp_path: Path) -> None:
+def test_runners_of_a_dead_node_are_killed_and_its_worker_is_returned(tmp_path: Path) -> None:
     dead = NodeFolder.claim(tmp_path, "dead")
     runner = leave_runner(dead)
-    dead.sign(17)
+    dead.write_worker_id(17)
     die(dead)
     own = NodeFolder.claim(tmp_path, "own")
-    assert sweep_dead(own) == [(17, "dead", os.getpid())]
+    assert clean_up_dead_nodes(own) == [(17, "dead", os.getpid())]
     assert runner.wait(timeout=5) == -9
     assert not dead.root.exists()
 
 
-def test_a_node_that_starts_again_tells_who_it_was(tmp_path: Path) -> None:
+def test_a_node_that_starts_again_returns_its_previous_worker(tmp_path: Path) -> None:
     before = NodeFolder.claim(tmp_path, "node")
-    before.sign(17)
+    before.write_worker_id(17)
     die(before)
-    assert [dead.id for dead in sweep_dead(NodeFolder.claim(tmp_path, "node"))] == [17]
+    assert [dead.id for dead in clean_up_dead_nodes(NodeFolder.claim(tmp_path, "node"))] == [17]
 
 
-def test_a_note_that_was_cut_off_tells_nobody(tmp_path: Path) -> None:
+def test_a_truncated_worker_file_is_ignored(tmp_path: Path) -> None:
     dead = NodeFolder.claim(tmp_path, "dead")
     (dead.root / "worker").write_text("1")
     die(dead)
-    assert sweep_dead(NodeFolder.claim(tmp_path, "own")) == []
+    assert clean_up_dead_nodes(NodeFolder.claim(tmp_path, "own")) == []
 
 
 def test_a_living_nodes_runners_are_left_alone(tmp_path: Path) -> None:
     living = NodeFolder.claim(tmp_path, "living")
     runner = leave_runner(living)
-    assert sweep_dead(NodeFolder.claim(tmp_path, "own")) == []
+    assert clean_up_dead_nodes(NodeFolder.claim(tmp_path, "own")) == []
     assert runner.poll() is None
     runner.kill()
     runner.wait()
 
 
-def test_a_stranger_that_got_the_pid_is_left_alone(tmp_path: Path) -> None:
+def test_a_process_that_reuses_the_pid_is_left_alone(tmp_path: Path) -> None:
     dead = NodeFolder.claim(tmp_path, "dead")
     stranger = leave_runner(dead)
     note = dead.runners / "1" / "process.json"
     note.write_text(f'{{"pid": {stranger.pid}, "born": 1.0}}')
     die(dead)
-    sweep_dead(NodeFolder.claim(tmp_path, "own"))
+    clean_up_dead_nodes(NodeFolder.claim(tmp_path, "own"))
     assert stranger.poll() is None
     stranger.kill()
     stranger.wait()

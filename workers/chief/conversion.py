@@ -1,4 +1,4 @@
-"""Between KerasTuner's messages and what Trainyard keeps: spaces, values, metrics, trials."""
+"""Converts between KerasTuner's messages and Trainyard's spaces, values, metrics and trials."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,24 +7,24 @@ from jobs.contracts.formats import keras_tuner
 from jobs.contracts.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
 from jobs.contracts.search_space import Space
 from jobs.queries.reported import Best, Reported
-from workers.chief import wire
+from workers.chief import protocol
 
 KINDS = ("Fixed", "Float", "Int", "Choice", "Boolean")
-HyperParameters = wire.message("HyperParameters")
-Trial = wire.message("Trial")
+HyperParameters = protocol.message("HyperParameters")
+Trial = protocol.message("Trial")
 
 
 def config(message: Any) -> dict[str, Any]:
     """Return the space of a HyperParameters message as KerasTuner's JSON, parents before their children.
 
-    The message holds them by kind, so the order in which the script made them is lost.
+    The message groups hyperparameters by kind, so the order in which the script defined them is lost.
     """
     entries = [_entry(kind, row) for kind in KINDS for row in getattr(message.space, f"{kind.lower()}_space")]
     return {"space": _parents_first(entries)}
 
 
 def _entry(kind: str, row: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": row.name, "conditions": [_condition(one) for one in row.conditions]}
+    fields: dict[str, Any] = {"name": row.name, "conditions": [_condition(each) for each in row.conditions]}
     match kind:
         case "Fixed":
             fields["value"] = plain(row.value)
@@ -34,7 +34,7 @@ def _entry(kind: str, row: Any) -> dict[str, Any]:
             fields |= {"values": [plain(value) for value in row.values], "ordered": row.ordered}
             fields["default"] = plain(row.default)
         case _:
-            sampling = wire.member_of("Sampling", row.sampling).lower()
+            sampling = protocol.member_of("Sampling", row.sampling).lower()
             fields |= {"min_value": row.min_value, "max_value": row.max_value, "default": row.default}
             fields |= {"step": row.step or None, "sampling": None if sampling == "none" else sampling}
     return {"class_name": kind, "config": fields}
@@ -47,13 +47,15 @@ def _condition(message: Any) -> dict[str, Any]:
 
 def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ordered: list[dict[str, Any]] = []
-    placed: set[str] = set()
-    left = entries
-    while left:
-        ready = [one for one in left if _parents(one) <= placed] or left  # in a circle: our own rules refuse
+    names: set[str] = set()
+    remaining = entries
+    while remaining:
+        ready = [
+            each for each in remaining if _parents(each) <= names
+        ] or remaining  # a cycle is refused later
         ordered += ready
-        placed |= {one["config"]["name"] for one in ready}
-        left = [one for one in left if one not in ready]
+        names |= {each["config"]["name"] for each in ready}
+        remaining = [each for each in remaining if each not in ready]
     return ordered
 
 
@@ -62,7 +64,7 @@ def _parents(entry: dict[str, Any]) -> set[str]:
 
 
 def plain(message: Any) -> Value | None:
-    """Return a Value message's value; None if it holds none."""
+    """Return the value of a Value message; None if it is empty."""
     kind = message.WhichOneof("kind")
     return getattr(message, kind) if kind else None
 
@@ -73,14 +75,14 @@ def values(message: Any) -> dict[str, Value]:
     return {name: value for name, value in found if value is not None}
 
 
-def hyperparameters(space: Space, of: Mapping[str, Value]) -> Any:
-    """Return a space with the values of one trial."""
+def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
+    """Return a HyperParameters message with a space and the values of one trial."""
     message = HyperParameters()
     for entry in keras_tuner.write(space)["space"]:
         kind = entry["class_name"]
         _fill(getattr(message.space, f"{kind.lower()}_space").add(), kind, entry["config"])
     known = {parameter.name: parameter for parameter in space}
-    for name, value in of.items():
+    for name, value in values_by_name.items():
         _set(message.values.values[name], _typed(known.get(name), value))
     return message
 
@@ -106,11 +108,11 @@ def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
             default = fields["min_value"] if fields["default"] is None else fields["default"]
             row.min_value, row.max_value, row.default = fields["min_value"], fields["max_value"], default
             row.step = fields["step"] or 0
-            row.sampling = wire.number_of("Sampling", (fields["sampling"] or "none").upper())
+            row.sampling = protocol.number_of("Sampling", (fields["sampling"] or "none").upper())
 
 
 def _typed(parameter: Parameter | None, value: Value) -> Value:
-    """Return a value in the type that the script gave its hyperparameter: JSON may have lost a `.0`."""
+    """Return a value in the type of its hyperparameter: JSON may have stored a float as an integer."""
     if parameter is None or isinstance(value, bool | str):
         return value
     if isinstance(parameter, ChoiceParameter):
@@ -130,14 +132,14 @@ def trial(
     status: str,
     *,
     space: Space = (),
-    of: Mapping[str, Value] | None = None,
+    values_by_name: Mapping[str, Value] | None = None,
     reported: Reported | None = None,
     maximized: Iterable[str] = (),
     best: Best | None = None,
 ) -> Any:
     """Return a Trial message."""
-    message = Trial(trial_id=name, status=wire.number_of("TrialStatus", status))
-    message.hyperparameters.CopyFrom(hyperparameters(space, of or {}))
+    message = Trial(trial_id=name, status=protocol.number_of("TrialStatus", status))
+    message.hyperparameters.CopyFrom(hyperparameters(space, values_by_name or {}))
     for metric, steps in (reported or {}).items():
         history = message.metrics.metrics[metric]
         history.maximize = metric in maximized

@@ -1,4 +1,7 @@
-"""The node's folder below the home. Its lock is held as long as the node lives, however it dies."""
+"""Claims the node's folder below the home by a file lock, and cleans up the folders of dead nodes.
+
+The kernel releases the lock when the node's process dies in any way.
+"""
 
 import contextlib
 import fcntl
@@ -17,12 +20,15 @@ log = logging.getLogger(__name__)
 SOCKET_PATH_LIMIT = 107  # sun_path holds 108 bytes with its closing zero
 
 
-class NameTaken(Exception):
-    """A living node of this home has that name."""
+class WorkerNameInUse(Exception):
+    """A running node of this home already uses the name."""
 
 
 class NodeFolder:
-    """`<home>/nodes/<name>`: its runners, its attempts, its socket. Made by `claim`."""
+    """`<home>/nodes/<name>` with runner folders, attempt folders and the hint socket.
+
+    Create it with `claim`.
+    """
 
     def __init__(self, root: Path, lock: int) -> None:
         self.root = root
@@ -32,36 +38,35 @@ class NodeFolder:
 
     @classmethod
     def claim(cls, home: Path, name: str) -> Self:
-        """Take the folder of the node `name`.
+        """Create and lock the folder of the node `name`.
 
         Raises:
-            NameTaken: a living node holds it.
+            WorkerNameInUse: a running node holds the lock.
         """
         root = home / "nodes" / name
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _try_lock(root)
         if lock is None:
-            raise NameTaken(f"A worker named {name!r} already runs in {home}. Choose another --name.")
+            raise WorkerNameInUse(f"A worker named {name!r} already runs in {home}. Choose another --name.")
         return cls(root, lock)
 
     @classmethod
     def claim_numbered(cls, home: Path, name: str) -> Self:
-        """Take the folder `name`, else `name-2`, `name-3` and so on."""
+        """Claim the folder `name`, or else `name-2`, `name-3` and so on."""
         for number in range(1, 10_000):
             try:
                 return cls.claim(home, name if number == 1 else f"{name}-{number}")
-            except NameTaken:
+            except WorkerNameInUse:
                 continue
-        raise NameTaken(f"10,000 workers named {name!r} run in {home}.")
+        raise WorkerNameInUse(f"10,000 workers named {name!r} run in {home}.")
 
     @property
     def name(self) -> str:
-        """The node's name."""
         return self.root.name
 
     @property
     def socket(self) -> Path:
-        """Where hints arrive: here, or in a short place when this path is too long to bind."""
+        """The path of the hint socket: here, or in the temporary folder if that path is too long to bind."""
         inside = self.root / "hints.sock"
         if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
             return inside
@@ -70,13 +75,13 @@ class NodeFolder:
         short.mkdir(mode=0o700, exist_ok=True)
         return short / "hints.sock"
 
-    def sign(self, worker_id: int) -> None:
-        """Note which worker the node is now, for whoever finds the folder after its death."""
-        with contextlib.suppress(OSError):  # on a full disk leases run out instead
-            _note(self.root).write_text(f"{worker_id} {os.getpid()}\n")
+    def write_worker_id(self, worker_id: int) -> None:
+        """Store the worker's id and pid, so that a later node can end its attempts after a crash."""
+        with contextlib.suppress(OSError):  # on a full disk, attempts end when their leases expire
+            _worker_file(self.root).write_text(f"{worker_id} {os.getpid()}\n")
 
 
-class Dead(NamedTuple):
+class DeadWorker(NamedTuple):
     """A worker whose node died."""
 
     id: int
@@ -84,35 +89,35 @@ class Dead(NamedTuple):
     pid: int
 
 
-def sweep_dead(own: NodeFolder) -> list[Dead]:
-    """End what dead nodes of this home left running, remove their files, and return who they were.
+def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
+    """Kill the processes of dead nodes of this home, remove their files, and return their workers.
 
-    A node that starts is a new worker, so none of their attempts can be ours and their spools are worthless.
+    A starting node registers as a new worker, so it never takes over their attempts or their spools.
     """
-    left: list[Dead] = []
+    dead: list[DeadWorker] = []
     for root in own.root.parent.iterdir():
         lock = None if root == own.root else _try_lock(root)
         if root != own.root and lock is None:
-            continue  # alive
-        left += _clear(root)
+            continue  # that node is running
+        dead += _clear(root)
         if lock is not None:
             shutil.rmtree(root, ignore_errors=True)
             os.close(lock)
-    return sorted(left)
+    return sorted(dead)
 
 
-def _clear(root: Path) -> list[Dead]:
+def _clear(root: Path) -> list[DeadWorker]:
     for pid in end_orphans(root / "runners"):
-        log.warning("ended runner %s that a dead worker had left behind", pid)
+        log.warning("killed runner %s, which a dead worker left behind", pid)
     shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
-    with contextlib.suppress(OSError, ValueError):  # it died before it had signed, or while it did
-        worker_id, pid = map(int, _note(root).read_text().split())
-        return [Dead(worker_id, root.name, pid)]
+    with contextlib.suppress(OSError, ValueError):  # it died before it had written the file, or while writing
+        worker_id, pid = map(int, _worker_file(root).read_text().split())
+        return [DeadWorker(worker_id, root.name, pid)]
     return []
 
 
-def _note(root: Path) -> Path:
+def _worker_file(root: Path) -> Path:
     return root / "worker"
 
 

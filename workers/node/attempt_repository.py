@@ -1,4 +1,4 @@
-"""The ledger of supervision, written with the actions."""
+"""Reads and writes attempts in the database; implements `AttemptRepository` with the domain's actions."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -13,51 +13,49 @@ from jobs.models import Attempt
 from jobs.queries import curves
 from jobs.states import Desired
 from jobs.store import StoredFile, store
-from workers.node.db_threads import Lane
-from workers.supervise.endings import Ending
-from workers.supervise.ledger import Assignment, Stored
+from workers.node.db_threads import DatabaseThread
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import Assignment, StoredArtifact
 
-PATIENCE = 30.0
-"""Above the busy timeout of SQLite: a call that takes longer hangs on a connection that died silently."""
+CALL_TIMEOUT = 30.0
+"""Seconds. Above SQLite's busy timeout, so a longer call hangs on a connection that was lost silently."""
 
 
-class DatabaseLedger:
-    """See `workers.supervise.ledger.Ledger`. Renewals have a lane of their own: nothing may delay them."""
+class DatabaseAttemptRepository:
+    """The database as attempts of one worker see it.
 
-    def __init__(self, worker_id: int, *, renew_patience: float) -> None:
+    Renewals, claims, inputs and writes have a thread each: a slow write must not delay the renewal of a
+    lease.
+    """
+
+    def __init__(self, worker_id: int, *, renew_timeout: float) -> None:
         self._worker_id = worker_id
-        self._renew_patience = renew_patience
-        self._renewals, self._writes = Lane("renew"), Lane("write")
-        self._claims, self._inputs = Lane("claim"), Lane("inputs")
+        self._renew_timeout = renew_timeout
+        self._renewals, self._writes = DatabaseThread("renew"), DatabaseThread("write")
+        self._claims, self._inputs = DatabaseThread("claim"), DatabaseThread("inputs")
 
     async def assigned(self) -> Sequence[Assignment]:
-        """See `Ledger.assigned`."""
-        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id), patience=PATIENCE)
+        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id), timeout=CALL_TIMEOUT)
         return [_assignment(row) for row in rows]
 
     async def claim(self, attempt: int) -> bool:
-        """See `Ledger.claim`."""
         row = await self._claims.call(
-            lambda: attempts.claim(attempt, worker_id=self._worker_id), patience=PATIENCE
+            lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT
         )
         return row is not None
 
     async def renew(self, attempt_ids: Sequence[int]) -> Mapping[int, Desired]:
-        """See `Ledger.renew`."""
         return await self._renewals.call(
-            lambda: attempts.renew(self._worker_id, attempt_ids), patience=self._renew_patience
+            lambda: attempts.renew(self._worker_id, attempt_ids), timeout=self._renew_timeout
         )
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
-        """See `Ledger.task_for`."""
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
-        """See `Ledger.curves`."""
-        return await self._inputs.call(lambda: curves.since(search, known=known), patience=PATIENCE)
+        return await self._inputs.call(lambda: curves.since(search, known=known), timeout=CALL_TIMEOUT)
 
-    async def keep(self, path: Path) -> Stored:
-        """See `Ledger.keep`."""
+    async def store_file(self, path: Path) -> StoredArtifact:
         return await asyncio.to_thread(lambda: store().put(path))
 
     async def record(
@@ -66,20 +64,18 @@ class DatabaseLedger:
         events: Sequence[RunnerEvent],
         *,
         spool_position: int,
-        stored: Mapping[str, Stored],
+        stored: Mapping[str, StoredArtifact],
     ) -> None:
-        """See `Ledger.record`."""
         files = cast(Mapping[str, StoredFile], stored)
         await self._writes.call(
             lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files),
-            patience=PATIENCE,
+            timeout=CALL_TIMEOUT,
         )
 
-    async def finish(self, attempt: int, ending: Ending) -> None:
-        """See `Ledger.finish`."""
+    async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         await self._writes.call(
             lambda: attempt_end.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
-            patience=PATIENCE,
+            timeout=CALL_TIMEOUT,
         )
 
 

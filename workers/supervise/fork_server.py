@@ -1,6 +1,6 @@
-"""Our side of a fork server: see `workers.runner.forkserver`.
+"""Starts a fork server process and has it fork runners. `workers.runner.forkserver` is its other side.
 
-When it dies, the kernel kills the runners that it forked; each of them then counts as killed.
+When the server dies, the kernel kills the runners that it forked, and each of them is reported as killed.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from typing import Self
 
 from jobs.contracts.fork import LARGEST, ForkRequest
 from workers.runner.environment import Environment
-from workers.supervise.launch import Child, Ends
-from workers.supervise.notes import forget, remember
+from workers.supervise.launcher import Child, RunnerDescriptors
+from workers.supervise.pid_file import remove_pid_file, write_pid_file
 
 KILLED = -int(signal.SIGKILL)
-IMPORTING = 180.0
-"""Seconds for the imports on a busy machine; they take 3 on an idle one."""
-ANSWERING = 30.0
-"""Seconds for a fork; it takes 0.02."""
-REPORTING = 5.0
-"""Seconds from a runner's end, which the kernel shows us, to the server's word on its exit status."""
+IMPORT_TIMEOUT = 180.0
+"""Seconds. The imports take 3 s on an idle machine."""
+FORK_TIMEOUT = 30.0
+"""Seconds. A fork takes 0.02 s."""
+EXIT_REPORT_TIMEOUT = 5.0
+"""Seconds from a runner's end, seen through its pidfd, until the server must have reported its status."""
 
 
 def can_fork() -> bool:
-    """Say whether this system has what fork servers need: Linux with pidfds."""
+    """Return whether this system supports fork servers: Linux with pidfds."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -40,31 +40,31 @@ def can_fork() -> bool:
 
 
 class ForkServer:
-    """Made by `start`. A `Launcher` for runners of one `Environment`."""
+    """A `Launcher` for the runners of one `Environment`. Create it with `start`."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, connection: socket.socket, folder: Path, module: str
     ) -> None:
         self.folder = folder
-        self.used = time.monotonic()
-        self.born = time.time()
+        self.last_used = time.monotonic()
+        self.started_at = time.time()
         self._process = process
         self._connection = connection
         self._module = module
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._asked: deque[asyncio.Future[Child]] = deque()
+        self._pending: deque[asyncio.Future[Child]] = deque()
         self._children: dict[int, asyncio.Future[int]] = {}
-        self._loop.add_reader(connection, self._hear)
+        self._loop.add_reader(connection, self._on_message)
 
     @classmethod
     async def start(
         cls, folder: Path, environment: Environment, *, variables: Mapping[str, str], module: str
     ) -> Self:
-        """Start one whose own files lie in `folder` and wait until it has its imports.
+        """Start a server with its files in `folder` and wait until its imports are done.
 
         Raises:
-            OSError: it could not be started, died of its imports, or took too long for them.
+            OSError: it could not be started, or its imports failed or took too long.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
@@ -85,10 +85,10 @@ class ForkServer:
             undo.pop_all()
         server = cls(process, ours, folder, module)
         try:
-            remember(folder, process.pid)
-            await asyncio.wait({server._ready}, timeout=IMPORTING)
+            write_pid_file(folder, process.pid)
+            await asyncio.wait({server._ready}, timeout=IMPORT_TIMEOUT)
             if not server._ready.done():
-                raise TimeoutError(f"the fork server's imports took more than {IMPORTING:.0f} s")
+                raise TimeoutError(f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s")
             server._ready.result()
         except BaseException:
             await asyncio.shield(server.end())
@@ -97,42 +97,42 @@ class ForkServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it can fork."""
         return self._process.returncode is None and self._connected
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     @property
-    def childless(self) -> bool:
-        """Whether no runner of it lives."""
-        return not self._children and not self._asked
+    def idle(self) -> bool:
+        """Whether it has no runner and no pending fork."""
+        return not self._children and not self._pending
 
-    async def launch(self, folder: Path, environment: Mapping[str, str], ends: Ends) -> Child:
-        """See `Launcher`. A server that does not answer is killed."""
+    async def launch(
+        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
+    ) -> Child:
+        """Fork a runner. A server that does not answer is killed."""
         if not self.alive:
-            raise OSError("the fork server is gone")
+            raise OSError("the fork server has ended")
         request = ForkRequest(folder=str(folder), environment=dict(environment), module=self._module)
         forked: asyncio.Future[Child] = self._loop.create_future()
-        socket.send_fds(self._connection, [request.model_dump_json().encode()], ends)
-        self._asked.append(forked)
-        self.used = time.monotonic()
-        await asyncio.wait({forked}, timeout=ANSWERING)
+        socket.send_fds(self._connection, [request.model_dump_json().encode()], descriptors)
+        self._pending.append(forked)
+        self.last_used = time.monotonic()
+        await asyncio.wait({forked}, timeout=FORK_TIMEOUT)
         if not forked.done():
             self._kill()
-            raise TimeoutError(f"the fork server did not answer within {ANSWERING:.0f} s")
+            raise TimeoutError(f"the fork server did not answer within {FORK_TIMEOUT:.0f} s")
         return forked.result()
 
     async def end(self) -> None:
-        """Kill it, and with it every runner that it has forked."""
+        """Kill the server, and with it the runners that it forked."""
         self._kill()
         await self._process.wait()
-        self._be_gone()
+        self._on_closed()
         if self._children:
-            await asyncio.wait(list(self._children.values()), timeout=REPORTING)
-        forget(self.folder)
+            await asyncio.wait(list(self._children.values()), timeout=EXIT_REPORT_TIMEOUT)
+        remove_pid_file(self.folder)
 
     @property
     def _connected(self) -> bool:
@@ -142,7 +142,7 @@ class ForkServer:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def _hear(self) -> None:
+    def _on_message(self) -> None:
         try:
             message = self._connection.recv(LARGEST)
         except BlockingIOError:
@@ -150,67 +150,67 @@ class ForkServer:
         except ConnectionResetError:
             message = b""
         if not message:
-            self._be_gone()
+            self._on_closed()
             return
         match json.loads(message):
             case {"ready": _}:
-                _settle(self._ready, None)
+                _resolve(self._ready, None)
             case {"forked": pid}:
-                _settle(self._asked.popleft(), self._adopt(pid))
+                _resolve(self._pending.popleft(), self._watch_runner(pid))
             case {"failed": number}:
-                _refuse(self._asked.popleft(), OSError(number, f"no fork: {os.strerror(number)}"))
+                _reject(self._pending.popleft(), OSError(number, f"the fork failed: {os.strerror(number)}"))
             case {"ended": pid, "status": status} if pid in self._children:
-                self._note_end(pid, self._children[pid], status)
+                self._report_exit(pid, self._children[pid], status)
 
-    def _adopt(self, pid: int) -> Child:
-        """Follow a runner by a descriptor of the process itself, which no other gets with its pid."""
+    def _watch_runner(self, pid: int) -> Child:
+        """Watch a runner by its pidfd, which stays valid even if its pid is reused."""
         ended = self._children[pid] = self._loop.create_future()
         try:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._expect_report(pid, ended)
+            self._await_exit_status(pid, ended)
         else:
-            self._loop.add_reader(handle, self._see_end, pid, ended, handle)
+            self._loop.add_reader(handle, self._on_runner_exit, pid, ended, handle)
         return Child(pid, ended)
 
-    def _see_end(self, pid: int, ended: "asyncio.Future[int]", handle: int) -> None:
+    def _on_runner_exit(self, pid: int, ended: "asyncio.Future[int]", handle: int) -> None:
         self._loop.remove_reader(handle)
         os.close(handle)
-        self._expect_report(pid, ended)
+        self._await_exit_status(pid, ended)
 
-    def _expect_report(self, pid: int, ended: "asyncio.Future[int]") -> None:
-        patience = REPORTING if self._connected else 0.0
-        self._loop.call_later(patience, self._note_end, pid, ended, KILLED)
+    def _await_exit_status(self, pid: int, ended: "asyncio.Future[int]") -> None:
+        timeout = EXIT_REPORT_TIMEOUT if self._connected else 0.0
+        self._loop.call_later(timeout, self._report_exit, pid, ended, KILLED)
 
-    def _note_end(self, pid: int, ended: "asyncio.Future[int]", status: int) -> None:
-        if self._children.get(pid) is ended:  # else it was reported, and another may have its pid
+    def _report_exit(self, pid: int, ended: "asyncio.Future[int]", status: int) -> None:
+        if self._children.get(pid) is ended:  # else already reported, and another runner may have its pid
             del self._children[pid]
-            self.used = time.monotonic()
-            _settle(ended, status)
+            self.last_used = time.monotonic()
+            _resolve(ended, status)
 
-    def _be_gone(self) -> None:
-        """It has died: nothing more is forked, and its runners die by the kernel's hand."""
+    def _on_closed(self) -> None:
+        """Handle the server's death: fail the pending forks. The kernel kills its runners."""
         if not self._connected:
             return
         self._loop.remove_reader(self._connection)
         self._connection.close()
-        self._kill()  # it may have closed its socket alone
-        gone = OSError(f"the fork server died: {self._last_words()}")
-        _refuse(self._ready, gone)
-        while self._asked:
-            _refuse(self._asked.popleft(), gone)
+        self._kill()  # the socket may have closed without the process ending
+        gone = OSError(f"the fork server died: {self._last_output()}")
+        _reject(self._ready, gone)
+        while self._pending:
+            _reject(self._pending.popleft(), gone)
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         with contextlib.suppress(OSError):
             return (self.folder / "output.log").read_text(errors="replace")[-1000:].strip()
         return ""
 
 
-def _settle[T](future: "asyncio.Future[T]", result: T) -> None:
+def _resolve[T](future: "asyncio.Future[T]", result: T) -> None:
     if not future.done():
         future.set_result(result)
 
 
-def _refuse[T](future: "asyncio.Future[T]", error: OSError) -> None:
+def _reject[T](future: "asyncio.Future[T]", error: OSError) -> None:
     if not future.done():
         future.set_exception(error)

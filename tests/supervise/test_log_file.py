@@ -1,0 +1,90 @@
+"""Log lines: bounded, readable, without secrets."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.supervise import log_file
+from workers.supervise.log_file import LogFile, level_of
+from workers.supervise.secret_masking import SecretMasker
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> LogFile:
+    return LogFile(tmp_path / "stderr.log", "stderr", SecretMasker(["hunter22-hunter22"]))
+
+
+def new_lines(file: LogFile, data: bytes, *, last: bool = False) -> list[str]:
+    os.write(file.descriptor, data)
+    return [event.line for event in file.new_lines(last=last)]
+
+
+def test_only_whole_lines_are_returned_until_the_end(file: LogFile) -> None:
+    assert new_lines(file, b"one\ntw") == ["one"]
+    assert new_lines(file, b"o\nrest") == ["two"]
+    assert new_lines(file, b"", last=True) == ["rest"]
+
+
+def test_a_progress_bar_yields_its_last_state_without_colours(file: LogFile) -> None:
+    assert new_lines(file, b"10%\r50%\r\x1b[32m100%\x1b[0m\n") == ["100%"]
+
+
+def test_a_secret_is_masked_even_where_the_line_is_cut(file: LogFile) -> None:
+    padding = "x" * (log_file.MAX_LINE_CHARACTERS - 5)
+    [line] = new_lines(file, f"{padding}hunter22-hunter22\n".encode())
+    assert "hunter22" not in line
+    assert len(line) == len(padding) + 3
+
+
+def test_lines_beyond_the_limit_are_dropped_with_a_warning(
+    file: LogFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "MAX_LINES_PER_ATTEMPT", 3)
+    lines = new_lines(file, b"".join(b"%d\n" % n for n in range(10)))
+    assert lines[:3] == ["0", "1", "2"]
+    assert len(lines) == 4
+    assert "dropped" in lines[3]
+
+
+def test_a_large_file_is_truncated_once_it_was_read(file: LogFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_file, "TRUNCATE_ABOVE", 10)
+    assert new_lines(file, b"more than ten bytes\n") == ["more than ten bytes"]
+    assert new_lines(file, b"again\n") == ["again"]
+
+
+def test_lines_printed_between_two_attempts_are_discarded(file: LogFile) -> None:
+    os.write(file.descriptor, b"between\n")
+    file.start_attempt()
+    assert new_lines(file, b"mine\n") == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("Epoch 1/5", "info"),
+        ("WARNING: slow", "warning"),
+        ("W0000 00:00 cpu.cc:1] no AVX", "warning"),
+        ("x.py:3: UserWarning: beware", "warning"),
+        ("ValueError: no", "error"),
+        ("Traceback (most recent call last):", "error"),
+    ],
+)
+def test_the_level_of_a_line_is_guessed(line: str, level: str) -> None:
+    assert level_of(line) == level
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "redis://user:s3cr3tpass@host/0",
+        "token ty_abcdefghijklmnopqrst",
+        "Authorization: Bearer s3cr3tpass.abc",
+        "api_key = 's3cr3tpass'",
+    ],
+)
+def test_values_that_look_like_secrets_are_masked(line: str) -> None:
+    masked = SecretMasker().mask(line)
+    assert "s3cr3t" not in masked
+    assert "abcdefghijkl" not in masked
+    assert "•••" in masked

@@ -1,0 +1,87 @@
+"""Tracks which scripts are connected.
+
+KerasTuner has no heartbeat, but each script keeps a connection open.
+"""
+
+import time
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import psutil
+
+Address = tuple[str, int]
+
+IDLE_CLOSE_SECONDS = 25 * 60.0
+"""gRPC closes a connection after 30 minutes without a call; then the script may still run."""
+
+
+def address_of(peer: str) -> Address | None:
+    """Parse a peer in gRPC's notation, such as `ipv4:127.0.0.1:4242` or `ipv6:%5B::1%5D:4242`."""
+    _, _, rest = unquote(peer).partition(":")
+    host, _, port = rest.rpartition(":")
+    return (_without_ipv4_prefix(host.strip("[]")), int(port)) if host and port.isdigit() else None
+
+
+def _without_ipv4_prefix(host: str) -> str:
+    return host.removeprefix("::ffff:")
+
+
+def open_connections(port: int) -> set[Address] | None:
+    """Return the addresses connected to a port of this process; None if the system does not report them."""
+    try:
+        found = psutil.Process().net_connections("tcp")
+    except (psutil.Error, OSError):
+        return None
+    open_ones = (
+        each for each in found if each.status == psutil.CONN_ESTABLISHED and each.laddr and each.raddr
+    )
+    return {
+        (_without_ipv4_prefix(each.raddr.ip), each.raddr.port)
+        for each in open_ones
+        if each.laddr.port == port
+    }
+
+
+@dataclass
+class _Script:
+    address: Address
+    last_call: float
+    missing_since: float | None = None
+
+
+@dataclass
+class ConnectionTracker:
+    """The scripts by the number of the attempt that each holds.
+
+    Only leases survive a restart of the chief.
+    """
+
+    grace: float
+    _scripts: dict[int, _Script] = field(default_factory=dict)
+
+    def record_call(self, attempt: int, peer: str) -> None:
+        """Record a call of the script that holds an attempt."""
+        if (address := address_of(peer)) is not None:
+            self._scripts[attempt] = _Script(address, time.monotonic())
+
+    def forget(self, attempt: int) -> None:
+        self._scripts.pop(attempt, None)
+
+    def connected(self, addresses: set[Address]) -> list[int]:
+        """Return the attempts whose scripts are connected."""
+        return [attempt for attempt, script in self._scripts.items() if script.address in addresses]
+
+    def pop_disconnected(self, connected: set[Address]) -> list[int]:
+        """Remove and return the attempts whose scripts were disconnected for the grace period."""
+        now, found = time.monotonic(), []
+        for attempt, script in list(self._scripts.items()):
+            if script.address in connected:
+                script.missing_since = None
+                continue
+            script.missing_since = script.missing_since or now
+            if script.missing_since - script.last_call > IDLE_CLOSE_SECONDS:
+                self.forget(attempt)  # gRPC closed the idle connection; only the lease decides
+            elif now - script.missing_since >= self.grace:
+                self.forget(attempt)
+                found.append(attempt)
+        return found

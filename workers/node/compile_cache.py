@@ -1,0 +1,54 @@
+"""Evicts compiled programs from the compile cache: least recently used first."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+LIMIT_VARIABLE = "TRAINYARD_COMPILE_CACHE_BYTES"
+DEFAULT_LIMIT = 2 * 2**30
+UNUSED_DAYS = 30
+PARTIAL_SECONDS = 600.0
+
+
+class CachedProgram(NamedTuple):
+    """A file of a cache. A runner that reads it updates its modification time."""
+
+    last_used: float
+    size: int
+    path: Path
+
+
+def limit_bytes(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> int:
+    """Return the total size that all caches of this home may have."""
+    return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
+
+
+def evict(caches: Path, limit: int) -> None:
+    """Delete long unused programs, partial files of killed runners, and the oldest beyond `limit` bytes.
+
+    Another node of this home may do the same concurrently. A runner that finds a program missing compiles it.
+    """
+    now = time.time()
+    total = 0
+    for program in sorted(_programs(caches), reverse=True):
+        total += program.size
+        abandoned = program.path.name.startswith(".") and program.last_used < now - PARTIAL_SECONDS
+        if total > limit or program.last_used < now - UNUSED_DAYS * 86_400 or abandoned:
+            program.path.unlink(missing_ok=True)
+    for folder in caches.glob("*"):
+        with contextlib.suppress(OSError):  # it is not empty
+            if folder.stat().st_mtime < now - UNUSED_DAYS * 86_400:
+                folder.rmdir()
+
+
+def _programs(caches: Path) -> Iterator[CachedProgram]:
+    for path in caches.rglob("*"):
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # another node deleted it first
+        if path.is_file():
+            yield CachedProgram(status.st_mtime, status.st_size, path)

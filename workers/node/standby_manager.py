@@ -1,0 +1,167 @@
+"""Keeps fork servers and standby runners for the environments used most, while the machine is idle.
+
+A standby must not slow down other work: it is started while cores are idle and a slot is free, and ended when
+all slots are busy or memory is short.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from workers.node.inventory import available_memory, cores
+from workers.runner.environment import Environment
+from workers.supervise.devices import Devices
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.standby import StandbyKey
+from workers.supervise.timing import Timing
+
+log = logging.getLogger(__name__)
+
+HISTORY_LENGTH = 20
+IDLE_CORES = 0.5
+"""With fewer idle cores than this, the machine is busy and a standby has to wait."""
+MIN_FREE_MEMORY = 2**30
+"""Bytes. A standby and its fork server together need less than half of it."""
+PLATFORMS = (None, "cpu", "cuda", "tpu")
+MAX_SIMULATED_DEVICES = 64
+RETRY_SECONDS = 60.0
+"""Time before a standby that could not be started is tried again."""
+
+
+class EnvironmentHistory:
+    """The environments of the latest tasks, in a file that survives a restart of the node."""
+
+    def __init__(self, file: Path, default: Environment) -> None:
+        self._file = file
+        self._default = default
+        self._latest = deque(_read(file), maxlen=HISTORY_LENGTH)
+
+    def record(self, environment: Environment) -> None:
+        """Note that a task needed this environment."""
+        before = self.most_used(HISTORY_LENGTH)
+        self._latest.append(environment)
+        if self.most_used(HISTORY_LENGTH) != before:
+            self._save()
+
+    def _save(self) -> None:
+        """Write the file. A full disk must not fail the task: the next node then starts from the default."""
+        temporary = self._file.with_suffix(".new")
+        try:
+            temporary.write_text(json.dumps(list(self._latest)))
+            temporary.replace(self._file)
+        except OSError as error:
+            log.warning("the history of environments could not be saved: %s", error)
+
+    def most_used(self, count: int) -> list[Environment]:
+        """Return the environments used most, most frequent first. The default counts as used least."""
+        counts = Counter(reversed(self._latest))
+        counts.setdefault(self._default, 0)
+        return [environment for environment, _ in counts.most_common(count)]
+
+
+@dataclass
+class StandbyManager:
+    """Starts and ends at most `max_standbys` standbys; with 0 it starts no fork server either."""
+
+    pool: RunnerPool
+    history: EnvironmentHistory
+    devices: Devices
+    cache: Path
+    max_standbys: int
+    timing: Timing
+    _last_task_at: float = field(default_factory=time.monotonic)
+    _retry_at: dict[StandbyKey, float] = field(default_factory=dict)
+    _adding: asyncio.Task[None] | None = None
+    _cores: "IdleCores" = field(default_factory=lambda: IdleCores())
+
+    def __post_init__(self) -> None:
+        self.pool.on_taken = self._on_taken
+
+    async def run(self, *, draining: Callable[[], bool]) -> None:
+        """Run until cancelled."""
+        try:
+            while self.max_standbys:
+                await asyncio.sleep(self.timing.standby_quiet)
+                try:
+                    await self._update(draining=draining())
+                except Exception:  # standbys are optional: an error here must not end the node
+                    log.exception("the standbys could not be updated")
+        finally:
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait([self._adding])
+
+    async def _update(self, *, draining: bool) -> None:
+        idle, standbys = self._cores.since_last_call(), self.pool.standbys
+        if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
+            await standbys.clear()
+            return
+        keys = self._standby_keys()
+        await standbys.clear(lambda standby: standby.key not in keys)
+        now = time.monotonic()
+        timing = self.timing
+        quiet = timing.standby_quiet if idle >= IDLE_CORES else timing.standby_patience
+        if now - self._last_task_at < quiet or (self._adding is not None and not self._adding.done()):
+            return
+        for key in keys:
+            if not standbys.has(key) and self._retry_at.get(key, 0.0) < now:
+                # In a task of its own: a standby that still warms up can be ended meanwhile, like any other.
+                self._adding = asyncio.create_task(self._add(key), name="standby")
+                return  # one at a time: the next update sees what has changed
+
+    async def _add(self, key: StandbyKey) -> None:
+        added = False
+        try:
+            added = await self.pool.standbys.add(key, cache=self.cache)
+        except Exception:  # as in `run`; and do not retry at every update
+            log.exception("a standby could not be started")
+        if not added:
+            self._retry_at[key] = time.monotonic() + RETRY_SECONDS
+
+    def _standby_keys(self) -> list[StandbyKey]:
+        devices = ",".join(self.devices.next_free(1)) or None
+        return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
+
+    def _on_taken(self, key: RunnerKey) -> None:
+        self._last_task_at = time.monotonic()
+        self.history.record(key.environment)
+
+
+class IdleCores:
+    """Measures how many of the machine's cores are idle."""
+
+    def __init__(self) -> None:
+        self._before = psutil.cpu_times()
+
+    def since_last_call(self) -> float:
+        """Return the average number of idle cores since the last call."""
+        before, self._before = self._before, psutil.cpu_times()
+        spent = [now - then for now, then in zip(self._before, before, strict=True)]
+        total = sum(spent)
+        return cores() * (self._before.idle - before.idle) / total if total > 0 else 0.0
+
+
+def _read(file: Path) -> Iterable[Environment]:
+    """Return the saved environments that this machine can provide; none if the file is missing or invalid."""
+    try:
+        saved = [Environment(*entry) for entry in json.loads(file.read_text())]
+        return [environment for environment in saved if _is_possible(environment)]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _is_possible(environment: Environment) -> bool:
+    threads, platform, devices = environment
+    return (
+        1 <= threads <= (os.cpu_count() or 1)
+        and platform in PLATFORMS
+        and 1 <= devices <= MAX_SIMULATED_DEVICES
+    )

@@ -1,0 +1,138 @@
+"""Writes an attempt's events to the spool, and from there to the database in batches."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from jobs.contracts.control import Recorded
+from jobs.contracts.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
+from jobs.errors import StaleFence, StaleState
+from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable, StoredArtifact
+from workers.supervise.backoff import Backoff
+from workers.supervise.event_validation import EventValidator
+from workers.supervise.rate_limiter import RateLimiter
+from workers.supervise.spool import Spool
+from workers.supervise.timing import Timing
+
+log = logging.getLogger(__name__)
+
+BURST = 3
+"""Commits allowed at once after a pause, so that a metric does not wait for a memory sample or a log line."""
+
+
+class EventRecorder:
+    """The only writer of one attempt: commits at once under low load, else once each `timing.commit` seconds.
+
+    While the database is unavailable the run continues and the spool grows. A batch is repeated unchanged
+    until it is acknowledged, so no event is lost or written twice.
+    """
+
+    def __init__(
+        self,
+        attempt: int,
+        spool: Spool,
+        repository: AttemptRepository,
+        validator: EventValidator,
+        timing: Timing,
+    ) -> None:
+        self._attempt = attempt
+        self._spool = spool
+        self._repository = repository
+        self._validator = validator
+        self._timing = timing
+        self._rate_limiter = RateLimiter(timing.commit, BURST)
+        self._more = asyncio.Event()
+        self._closing = asyncio.Event()
+        self.acknowledged = 0
+        self.notify_runner: Callable[[Recorded], None] | None = None
+        """Sends the runner the names of its recorded checkpoints; None while there is no runner."""
+
+    def add(self, event: RunnerEvent) -> None:
+        """Append an event of the supervisor to the spool. Raises OSError when the disk is full."""
+        self.add_line(event.model_dump_json().encode())
+
+    def add_line(self, line: bytes) -> None:
+        """Append a valid event line to the spool. Raises OSError when the disk is full."""
+        self._spool.append(line)
+        self._more.set()
+
+    def close(self) -> None:
+        """Accept no more events: `run` returns once all are in the database."""
+        self._closing.set()
+        self._more.set()
+
+    async def run(self) -> None:
+        """Record events until closed and all are written.
+
+        Raises:
+            StaleFence: the worker no longer holds the attempt.
+            OSError: the artifact store's disk is full.
+        """
+        syncing = asyncio.create_task(self._keep_synced())
+        try:
+            while await self._wait_for_more():
+                began = time.monotonic()
+                await self._record_next()
+                await self._pause(self._rate_limiter.delay_after(began))
+        finally:
+            syncing.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for more events to batch; after `close` the rest is written at once."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)
+
+    async def _wait_for_more(self) -> bool:
+        while self.acknowledged == self._spool.size:
+            if self._closing.is_set():
+                return False
+            self._more.clear()
+            await self._more.wait()
+        return True
+
+    async def _record_next(self) -> None:
+        batch = self._spool.read(self.acknowledged)
+        events, stored = await self._validator.validate([*_parse(batch.lines)])
+        await self._record_until_acknowledged(events, batch.end, stored)
+        self.acknowledged = batch.end
+        folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
+        if folders and self.notify_runner is not None:
+            self.notify_runner(Recorded(folders=folders))
+
+    async def _record_until_acknowledged(
+        self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, StoredArtifact]
+    ) -> None:
+        backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
+        while True:
+            try:
+                await self._repository.record(self._attempt, events, spool_position=end, stored=stored)
+                return
+            except StaleFence:
+                raise
+            except (DatabaseUnavailable, StaleState) as error:
+                # StaleState: the job's state changed concurrently; retry with the new one.
+                log.warning(
+                    "attempt %s: %s events remain in the spool: %s", self._attempt, len(events), error
+                )
+                await asyncio.sleep(backoff.next())
+
+    async def _keep_synced(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.sync)
+            if self._spool.dirty:
+                with contextlib.suppress(OSError):  # a full disk is noticed by the next append
+                    await asyncio.to_thread(self._spool.sync)
+
+
+def _parse(lines: Sequence[bytes]) -> list[RunnerEvent]:
+    events = []
+    for line in lines:
+        try:
+            events.append(RUNNER_EVENT.validate_json(line))
+        except ValidationError as error:  # it was valid when appended, so the file was damaged
+            log.error("a spooled event is damaged and was dropped: %s", error)
+    return events

@@ -1,0 +1,18 @@
+"""Writes the pid and start time of a process to its folder, so that a later node can end an orphan."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import psutil
+
+
+def write_pid_file(folder: Path, pid: int) -> None:
+    """Write pid and start time. The start time tells the process from another one that reuses its pid."""
+    with contextlib.suppress(psutil.Error):
+        started = psutil.Process(pid).create_time()
+        (folder / "process.json").write_text(json.dumps({"pid": pid, "born": started}))
+
+
+def remove_pid_file(folder: Path) -> None:
+    (folder / "process.json").unlink(missing_ok=True)

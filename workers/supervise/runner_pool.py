@@ -1,0 +1,163 @@
+"""Pools runner processes.
+
+Reusing a warm one saves tens of seconds of imports, data loading and compilation.
+"""
+
+import asyncio
+import itertools
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from workers.runner.environment import Environment
+from workers.supervise.environment import runner_environment
+from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
+from workers.supervise.launcher import RUNNER, Launcher, SpawnLauncher
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.standby import StandbyKey, Standbys
+from workers.supervise.usage import ProcessTree
+
+log = logging.getLogger(__name__)
+
+MAX_TASKS = 50
+
+
+class RunnerKey(NamedTuple):
+    """Decides whether a runner may be reused: only by its own root job, in the same process environment."""
+
+    root: int
+    environment: Environment
+    devices: str | None = None
+
+    @property
+    def standby_key(self) -> StandbyKey:
+        """The key of a standby that fits."""
+        return StandbyKey(self.environment, self.devices)
+
+
+@dataclass
+class RunnerPool:
+    """Hands out runners and takes them back. `slots` limits the busy and idle ones together.
+
+    Standbys are not counted; `standbys` limits them.
+    """
+
+    folder: Path
+    slots: int
+    idle_seconds: float
+    idle_memory: int
+    """Bytes. A larger runner is not kept idle."""
+    masker: SecretMasker = field(default_factory=SecretMasker)
+    module: str = RUNNER
+    fork_servers: ForkServers | None = None
+    """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
+    on_taken: Callable[[RunnerKey], None] = lambda _key: None
+    """Called for every runner taken for JAX, so that standbys are kept for the keys used most."""
+    _idle: dict[RunnerProcess, RunnerKey] = field(default_factory=dict)
+    _busy: set[RunnerProcess] = field(default_factory=set)
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.standbys = Standbys(self._fork_standby, self._end)
+
+    async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
+        """Return an idle runner of `key`, else a standby, else a new one."""
+        if needs_jax:
+            self.on_taken(key)
+        for runner, its_key in list(self._idle.items()):
+            if its_key == key and runner.alive:
+                del self._idle[runner]
+                self._busy.add(runner)
+                return runner
+        await self._make_room()
+        standby = self.standbys.take(key.standby_key) if needs_jax else None
+        if standby is None:
+            await self.standbys.clear_devices(key.devices)
+        runner = standby or await self._start(key, needs_jax=needs_jax)
+        self._busy.add(runner)
+        return runner
+
+    async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
+        """Keep a runner whose task ended normally for the next task of the same key."""
+        runner.tasks_served += 1
+        runner.idle_since = time.monotonic()
+        usage = await asyncio.to_thread(ProcessTree(runner.pid).measure)
+        if runner.alive and runner.tasks_served < MAX_TASKS and usage.memory <= self.idle_memory:
+            self._busy.discard(runner)
+            self._idle[runner] = key
+        else:
+            await self.discard(runner)
+
+    async def discard(self, runner: RunnerProcess) -> None:
+        """End a runner and delete its folder."""
+        self._idle.pop(runner, None)
+        self._busy.discard(runner)
+        await self._end(runner)
+
+    async def sweep(self) -> None:
+        """End runners that were idle for too long or died while idle."""
+        too_old = time.monotonic() - self.idle_seconds
+        await self._discard_idle(lambda runner: not runner.alive or runner.idle_since < too_old)
+        if self.fork_servers is not None:
+            await self.fork_servers.sweep()
+
+    async def close(self) -> None:
+        """End every idle runner and standby, and the fork servers with their runners."""
+        await self._discard_idle(lambda _runner: True)
+        await self.standbys.clear()
+        if self.fork_servers is not None:
+            await self.fork_servers.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """The pids of busy and idle runners."""
+        return [runner.pid for runner in (*self._busy, *self._idle)]
+
+    @property
+    def free_slots(self) -> int:
+        """The number of further tasks that may run; idle runners are ended to make room."""
+        return self.slots - len(self._busy)
+
+    async def _discard_idle(self, should_end: Callable[[RunnerProcess], bool]) -> None:
+        for runner in [runner for runner in self._idle if should_end(runner)]:
+            await self.discard(runner)
+
+    async def _make_room(self) -> None:
+        while self._idle and len(self._idle) + len(self._busy) >= self.slots:
+            longest_idle = next(iter(self._idle))
+            del self._idle[longest_idle]  # removed first, so that nothing else takes or ends it
+            await asyncio.shield(self.discard(longest_idle))  # completes even if the caller is cancelled
+
+    async def _start(self, key: RunnerKey, *, needs_jax: bool) -> RunnerProcess:
+        launcher: Launcher = SpawnLauncher(self.module)
+        if needs_jax and self.fork_servers is not None:
+            launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
+        return await self._launch(launcher, key.devices)
+
+    async def _fork_standby(self, key: StandbyKey) -> RunnerProcess | None:
+        """Fork a standby. Returns None without a fork server: a new interpreter would not start faster."""
+        server = None if self.fork_servers is None else await self.fork_servers.server_for(key.environment)
+        if server is None:
+            return None
+        try:
+            return await self._launch(server, key.devices)
+        except OSError as error:
+            log.warning("a standby could not be forked: %s", error)
+            return None
+
+    async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
+        folder = self.folder / str(next(self._numbers))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, mode=0o700)
+        environment = runner_environment(folder, devices=devices)
+        return await RunnerProcess.start(folder, launcher, environment=environment, masker=self.masker)
+
+    async def _end(self, runner: RunnerProcess) -> None:
+        await runner.end()
+        runner.close()
+        await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)

@@ -1,0 +1,209 @@
+"""Runs one task on one runner: records its events and enforces memory, progress and yield limits."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from pydantic import ValidationError
+
+from jobs.contracts.control import Start, Yield
+from jobs.contracts.events import (
+    RUNNER_EVENT,
+    ArtifactWritten,
+    CheckpointCommitted,
+    ExecutionDone,
+    Failed,
+    Log,
+    Metric,
+    Points,
+    Progress,
+    Result,
+    RunnerEvent,
+    Started,
+    TrialBegun,
+    TrialDone,
+    Yielded,
+)
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.event_recorder import EventRecorder
+from workers.supervise.rival_scores import RivalScores
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.stall_detector import StallDetector
+from workers.supervise.stop_request import StopRequest
+from workers.supervise.timing import Timing
+from workers.supervise.usage import ProcessTree, Usage
+
+# Log lines do not count as progress: a run that hangs in a loop may still print.
+PROGRESS = (Progress, Metric, Points, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
+MAX_INVALID_LINES = 20
+MEASUREMENTS_PER_SAMPLE = 4
+"""Memory can exceed its cap quickly, so it is measured more often than charts need samples."""
+
+
+class RunnerSession:
+    """One attempt's task on one runner. Several watchers may call `end`; the first call counts."""
+
+    def __init__(
+        self,
+        runner: RunnerProcess,
+        recorder: EventRecorder,
+        stop_request: StopRequest,
+        rival_scores: RivalScores,
+        timing: Timing,
+        *,
+        memory_cap: int,
+        end: Callable[[AttemptEnd], None],
+    ) -> None:
+        self._runner = runner
+        self._recorder = recorder
+        self._stop_request = stop_request
+        self._rival_scores = rival_scores
+        self._timing = timing
+        self._memory_cap = memory_cap
+        self._end = end
+        self._stall_detector = StallDetector(timing)
+        self._started = asyncio.Event()
+        self._invalid_lines = 0
+        self._trial: int | None = None
+        self._final_event: RunnerEvent | None = None
+
+    async def serve(self, start: Start, ending: "asyncio.Future[AttemptEnd]") -> bool:
+        """Run the task until `ending` is set. A runner that sent no final event is killed.
+
+        Returns:
+            Whether the runner may serve another task. After a failure it may be in an unknown state.
+        """
+        for file in self._runner.logs:
+            file.start_attempt()
+        self._runner.set_listener(self._on_line)
+        watchers = [self._spawn(watch()) for watch in self._watchers()]
+        try:
+            self._runner.send(start)
+            self._recorder.notify_runner = self._runner.send
+            await asyncio.wait({ending})
+        finally:
+            self._recorder.notify_runner = None
+            for watcher in watchers:
+                watcher.cancel()
+            if self._final_event is None:
+                await self._runner.end()
+            self._guarded(lambda: self._read_logs(last=True))
+            self._runner.set_listener(None)
+        return isinstance(self._final_event, Result | Yielded)
+
+    def _watchers(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        watched = (self._await_exit, self._follow_logs, self._measure, self._watch_progress)
+        return (*watched, self._request_yield, self._send_rival_scores)
+
+    def _spawn(self, watch: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(watch)
+        task.add_done_callback(self._on_watcher_done)
+        return task
+
+    def _on_watcher_done(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._end(AttemptEnd.from_error(error))
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Do a step that writes to the disk. A full disk ends the attempt."""
+        try:
+            step()
+        except OSError as error:
+            self._end(AttemptEnd.from_error(error))
+
+    # Events of the runner
+
+    def _on_line(self, line: bytes) -> None:
+        if self._final_event is not None:
+            return  # events after the final one belong to no task
+        try:
+            event = RUNNER_EVENT.validate_json(line)
+        except ValidationError as error:
+            reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+            self._guarded(lambda: self._report_invalid_line(line, reason))
+            return
+        match event:
+            case Yielded():
+                self._final_event = event
+                self._end(self._stop_request.end_after(event))
+            case Result() | Failed():
+                self._final_event = event
+                self._end(AttemptEnd.from_event(event))
+            case _:
+                self._note_progress(event)
+                self._guarded(lambda: self._recorder.add_line(line))
+
+    def _note_progress(self, event: RunnerEvent) -> None:
+        if isinstance(event, Started):
+            self._started.set()
+            self._stall_detector.reset_timer()  # imports are done; data and compilation follow
+        elif isinstance(event, TrialBegun):
+            self._trial = event.trial
+            self._stall_detector.restart()
+        elif isinstance(event, PROGRESS):
+            self._stall_detector.progress_made()
+
+    def _report_invalid_line(self, line: bytes, reason: str) -> None:
+        self._invalid_lines += 1
+        if self._invalid_lines <= MAX_INVALID_LINES:
+            text = f"an event of {len(line)} bytes is invalid ({reason}): {line[:200]!r}"
+            self._recorder.add(Log(time=time.time(), level="warning", source="worker", line=text))
+
+    async def _await_exit(self) -> None:
+        status = await asyncio.shield(self._runner.ended)
+        await self._runner.wait_until_read()  # its final event may still be in the pipe
+        self._end(AttemptEnd.runner_died(status))
+
+    async def _follow_logs(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.watch)
+            self._read_logs()
+
+    def _read_logs(self, *, last: bool = False) -> None:
+        for file in self._runner.logs:
+            for event in file.new_lines(last=last):
+                self._recorder.add(event.model_copy(update={"trial": self._trial}))
+
+    # Limits
+
+    async def _measure(self) -> None:
+        tree, began, peak = ProcessTree(self._runner.pid), time.monotonic(), 0
+        while True:
+            samples = []
+            for _ in range(MEASUREMENTS_PER_SAMPLE):
+                await asyncio.sleep(self._timing.sample / MEASUREMENTS_PER_SAMPLE)
+                samples.append(await asyncio.to_thread(tree.measure))
+                peak = max(peak, samples[-1].memory)
+                if peak > self._memory_cap:
+                    self._end(AttemptEnd.out_of_memory(cap=self._memory_cap, peak=peak))
+                    return
+            cpu = sum(each.cpu_percent for each in samples) / len(samples)
+            sample = Usage(cpu, max(each.memory for each in samples))
+            metric = sample.as_metric(round(time.monotonic() - began, 1))
+            self._recorder.add(metric.model_copy(update={"trial": self._trial}))
+
+    async def _watch_progress(self) -> None:
+        last_check = time.monotonic()
+        while not self._stall_detector.stalled:
+            await asyncio.sleep(self._timing.watch)
+            before, last_check = last_check, time.monotonic()
+            if last_check - before > 1.0 + 4 * self._timing.watch:
+                self._stall_detector.reset_timer()  # this process was suspended and read no events
+        silent = self._stall_detector.seconds_silent
+        self._runner.signal(signal.SIGUSR1)  # faulthandler writes all stack traces to stderr, which is logged
+        await asyncio.sleep(self._timing.stack_dump)
+        self._end(AttemptEnd.hung(silent))
+
+    async def _request_yield(self) -> None:
+        await self._stop_request.wait()
+        deadline = time.monotonic() + self._timing.grace
+        while time.monotonic() < deadline:
+            self._runner.send(Yield(why=self._stop_request.reason))
+            await asyncio.sleep(min(self._timing.nag, self._timing.grace))
+        self._end(AttemptEnd.grace_expired(self._stop_request.ending(), self._timing.grace))
+
+    async def _send_rival_scores(self) -> None:
+        await self._started.wait()  # before that, the runner would count them for an earlier task
+        await self._rival_scores.run(self._runner.send)
