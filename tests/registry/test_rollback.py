@@ -70,11 +70,11 @@ def test_the_next_target_is_kept_warm(yard: Yard) -> None:
 
 
 def test_every_release_is_signed_with_the_key_of_the_home(yard: Yard) -> None:
-    from workers.serving.releases.trust import Trust
+    from workers.serving.releases.verification import ReleaseVerifier
 
     yard.live()
     signed = SignedRelease.model_validate(ReleaseRecord.objects.get().body)
-    trust = Trust.from_text(signing.public_key_file().read_bytes())
+    trust = ReleaseVerifier.from_text(signing.public_key_file().read_bytes())
     assert trust.verify(signed).production == 1
     assert signed.key == trust.key_id
     assert Path(settings.TRAINYARD_HOME, "release.key").stat().st_mode & 0o777 == 0o600

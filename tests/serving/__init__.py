@@ -1,1 +1,1 @@
-"""The prediction server: protocols without a model, then the real thing with tiny models."""
+"""Tests of the prediction server: protocols without a model, then the whole server with tiny models."""

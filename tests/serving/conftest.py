@@ -1,6 +1,6 @@
-"""One dashboard, one server and its children for all tests that need real ones: a child takes seconds.
+"""One dashboard, server and set of children for all tests that need real ones: a child starts slowly.
 
-They end with this folder. The server asks the dashboard every few seconds, each time in a new thread of the
+They end with this package. The server polls the dashboard every few seconds, each time in a new thread of the
 tests' process, and later tests count threads.
 """
 

@@ -1,4 +1,4 @@
-"""Many clients at once, on bare sockets: fast enough that the server is what is tested."""
+"""Generates load: many concurrent clients on plain sockets, faster than the server."""
 
 import asyncio
 import itertools

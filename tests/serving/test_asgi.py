@@ -1,4 +1,4 @@
-"""What a request knows of its body, its deadline and its client."""
+"""Reading a request's body, its deadline, and the disconnection of its client."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def test_a_body_may_come_in_parts() -> None:
     assert await request(part(b"ab", more=True), part(b"c", more=False)).body(3) == b"abc"
 
 
-async def test_too_long_a_body_is_refused_as_soon_as_that_is_known() -> None:
+async def test_a_body_that_is_too_long_is_refused_as_early_as_possible() -> None:
     with pytest.raises(BodyTooLarge, match="has 4 bytes"):
         await request(content_length="4").body(3)
     with pytest.raises(BodyTooLarge):
@@ -43,17 +43,17 @@ async def test_too_long_a_body_is_refused_as_soon_as_that_is_known() -> None:
         await request(part(b"ab", more=True), part(b"cd", more=True)).body(3)
 
 
-async def test_a_client_that_leaves_while_sending_is_noticed() -> None:
+async def test_a_client_that_disconnects_while_sending_is_noticed() -> None:
     with pytest.raises(ClientGone):
         await request(part(b"ab", more=True), LEAVES).body(10)
 
 
-async def test_a_client_that_leaves_while_waiting_is_noticed() -> None:
-    assert await request(LEAVES).gone(until=time.monotonic() + 10)
-    assert not await request().gone(until=time.monotonic() + 0.01)
+async def test_a_client_that_disconnects_while_waiting_is_noticed() -> None:
+    assert await request(LEAVES).disconnected(until=time.monotonic() + 10)
+    assert not await request().disconnected(until=time.monotonic() + 0.01)
 
 
-async def test_the_deadline_is_the_callers_up_to_ours() -> None:
+async def test_the_deadline_is_the_callers_up_to_the_servers_limit() -> None:
     asked = request(x_request_timeout_ms="250")
     assert asked.deadline(30) == asked.arrived + 0.25
     assert request(x_request_timeout_ms="1e9").deadline(30) - time.monotonic() <= 30

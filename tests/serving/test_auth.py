@@ -6,7 +6,7 @@ import pytest
 
 from workers.serving import auth
 from workers.serving.asgi import Request
-from workers.serving.auth import TokenGate
+from workers.serving.auth import TokenAuthenticator
 from workers.serving.errors import Forbidden, ServingError, Unauthenticated, Unavailable
 from workers.serving.settings import parse
 
@@ -16,12 +16,12 @@ REQUIRED = ["--dashboard", "http://x", "--token-file", "t", "--public-key-file",
 class Dashboard:
     def __init__(self) -> None:
         self.tokens: dict[str, frozenset[str]] = {}
-        self.asked = 0
-        self.away = False
+        self.calls = 0
+        self.unavailable = False
 
     async def scopes_of(self, token: str) -> frozenset[str] | None:
-        self.asked += 1
-        if self.away:
+        self.calls += 1
+        if self.unavailable:
             raise OSError
         return self.tokens.get(token)
 
@@ -48,27 +48,27 @@ def request(authorization: str | None) -> Request:
 async def test_only_known_tokens_with_the_scope_pass(header: str | None, refusal: type[ServingError]) -> None:
     dashboard = Dashboard()
     dashboard.tokens = {"ty_serve": frozenset({"serve"}), "ty_read": frozenset({"read"})}
-    gate = TokenGate(dashboard)
-    await gate.check(request("bearer ty_serve"))
+    authenticator = TokenAuthenticator(dashboard)
+    await authenticator.check(request("bearer ty_serve"))
     with pytest.raises(refusal):
-        await gate.check(request(header))
+        await authenticator.check(request(header))
 
 
-async def test_an_answer_holds_for_a_minute_and_through_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_is_cached_for_a_minute_and_during_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     dashboard = Dashboard()
     dashboard.tokens = {"ty_serve": frozenset({"serve"})}
-    gate = TokenGate(dashboard)
-    await gate.check(request("Bearer ty_serve"))
-    await gate.check(request("Bearer ty_serve"))
-    assert dashboard.asked == 1
-    monkeypatch.setattr(auth, "_FRESH_SECONDS", 0)
-    dashboard.away = True
-    await gate.check(request("Bearer ty_serve"))
+    authenticator = TokenAuthenticator(dashboard)
+    await authenticator.check(request("Bearer ty_serve"))
+    await authenticator.check(request("Bearer ty_serve"))
+    assert dashboard.calls == 1
+    monkeypatch.setattr(auth, "_CACHE_SECONDS", 0)
+    dashboard.unavailable = True
+    await authenticator.check(request("Bearer ty_serve"))
     with pytest.raises(Unavailable):
-        await gate.check(request("Bearer ty_never_seen"))
-    dashboard.away, dashboard.tokens = False, {}
+        await authenticator.check(request("Bearer ty_never_seen"))
+    dashboard.unavailable, dashboard.tokens = False, {}
     with pytest.raises(Unauthenticated):
-        await gate.check(request("Bearer ty_serve"))
+        await authenticator.check(request("Bearer ty_serve"))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_beyond_loopback_callers_need_a_token(host: str, open_: str, needs: bool
     assert settings.needs_token is needs
 
 
-def test_the_environment_gives_what_the_command_line_leaves_out() -> None:
+def test_the_environment_sets_what_the_command_line_does_not() -> None:
     settings = parse(
         [*REQUIRED, "--port", "0"], {"TRAINYARD_SERVING_PORT": "9", "TRAINYARD_SERVING_HOST": "::1"}
     )

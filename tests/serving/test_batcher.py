@@ -1,4 +1,4 @@
-"""The queue in front of a child, with a child that answers when told to."""
+"""Batching, with a fake child that answers on request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ import numpy.typing as npt
 import pytest
 
 from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone, Saturated, Unavailable
-from workers.serving.versions.batcher import Batcher, Work
-from workers.serving.versions.link import ChildFailed, ChildGone
-from workers.serving.wire import Frame
+from workers.serving.frames import Frame
+from workers.serving.versions.batcher import Batcher, WorkItem
+from workers.serving.versions.child_process import ChildExited, ChildFailed
 
 Array = npt.NDArray[np.float32]
 
 
-class FakeLink:
-    """Doubles what it is sent, once the test says so."""
+class FakeChild:
+    """Doubles its inputs when the test calls `answer`."""
 
     def __init__(self) -> None:
         self.batches: list[Array] = []
@@ -41,68 +41,68 @@ class FakeLink:
 
 
 async def turn() -> None:
-    """Let everything run that can run."""
+    """Run all pending callbacks."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def batcher(**limits: float) -> tuple[Batcher, FakeLink]:
+def batcher(**limits: float) -> tuple[Batcher, FakeChild]:
     given = {"max_batch": 4, "queue_rows": 16, "batch_seconds": 60, **limits}
-    made, link = Batcher(**given), FakeLink()  # type: ignore[arg-type]
-    made.attach(link)
-    return made, link
+    made, child = Batcher(**given), FakeChild()  # type: ignore[arg-type]
+    made.attach(child)
+    return made, child
 
 
 def rows(*values: float) -> list[Array]:
     return [np.array([[value] for value in values], np.float32)]
 
 
-def sizes(link: FakeLink) -> list[int]:
-    return [len(batch) for batch in link.batches]
+def sizes(child: FakeChild) -> list[int]:
+    return [len(batch) for batch in child.batches]
 
 
-def result(work: Work) -> list[float]:
+def result(work: WorkItem) -> list[float]:
     return [float(value) for value in work.future.result()[0][:, 0]]
 
 
-async def test_an_idle_child_gets_a_request_at_once_and_a_busy_one_gets_what_collected() -> None:
-    queue, link = batcher()
+async def test_an_idle_child_gets_a_request_at_once_and_a_busy_one_the_collected_batch() -> None:
+    queue, child = batcher()
     (first,) = queue.submit(rows(1))
     await turn()
     later = [queue.submit(rows(value))[0] for value in (2, 3, 4)]
     await turn()
-    assert sizes(link) == [1]
-    await link.answer()
-    assert sizes(link) == [1, 3]
-    await link.answer()
+    assert sizes(child) == [1]
+    await child.answer()
+    assert sizes(child) == [1, 3]
+    await child.answer()
     assert [result(work) for work in (first, *later)] == [[2], [4], [6], [8]]
 
 
 async def test_requests_of_one_turn_share_a_batch() -> None:
-    queue, link = batcher()
+    queue, child = batcher()
     queue.submit(rows(1))
     queue.submit(rows(2, 3))
     await turn()
-    assert sizes(link) == [3]
+    assert sizes(child) == [3]
 
 
-async def test_a_request_longer_than_a_batch_is_cut() -> None:
-    queue, link = batcher()
+async def test_a_request_longer_than_a_batch_is_split() -> None:
+    queue, child = batcher()
     works = queue.submit(rows(*range(10)))
     for _ in range(3):
         await turn()
-        await link.answer()
-    assert sizes(link) == [4, 4, 2]
+        await child.answer()
+    assert sizes(child) == [4, 4, 2]
     assert [value for work in works for value in result(work)] == [2 * value for value in range(10)]
 
 
 async def test_requests_of_other_shapes_wait_for_their_own_batch() -> None:
-    queue, link = batcher()
+    queue, child = batcher()
     queue.submit([np.zeros((1, 2), np.float32)])
     queue.submit([np.zeros((1, 3), np.float32)])
     await turn()
-    await link.answer()
-    assert [batch.shape for batch in link.batches] == [(1, 2), (1, 3)]
+    await child.answer()
+    assert [batch.shape for batch in child.batches] == [(1, 2), (1, 3)]
 
 
 async def test_the_queue_is_bounded_in_rows() -> None:
@@ -117,51 +117,51 @@ async def test_the_queue_is_bounded_in_rows() -> None:
         queue.submit(rows(*range(17)))
 
 
-async def test_an_abandoned_request_leaves_the_queue() -> None:
-    queue, link = batcher()
+async def test_a_cancelled_request_leaves_the_queue() -> None:
+    queue, child = batcher()
     queue.submit(rows(1))
     await turn()
     gone = queue.submit(rows(2))
     queue.submit(rows(3))
-    queue.abandon(gone, ClientGone("left"))
+    queue.cancel(gone, ClientGone("left"))
     assert queue.waiting_rows == 1
-    await link.answer()
-    assert [float(value) for value in link.batches[-1][:, 0]] == [3]
+    await child.answer()
+    assert [float(value) for value in child.batches[-1][:, 0]] == [3]
 
 
-async def test_requests_of_a_dead_child_are_tried_once_more() -> None:
-    queue, link = batcher()
+async def test_requests_of_a_dead_child_are_retried_once() -> None:
+    queue, child = batcher()
     (work,) = queue.submit(rows(1))
     await turn()
     (behind,) = queue.submit(rows(2))
-    await link.fail(ChildGone("killed"))
-    queue.attach(link)
+    await child.fail(ChildExited("killed"))
+    queue.attach(child)
     await turn()
-    await link.answer()
+    await child.answer()
     assert (result(work), result(behind)) == ([2], [4])
 
 
-async def test_a_request_that_kills_two_children_is_given_up() -> None:
-    queue, link = batcher()
+async def test_a_request_that_kills_two_children_fails() -> None:
+    queue, child = batcher()
     (work,) = queue.submit(rows(1))
     for _ in range(2):
         await turn()
-        await link.fail(ChildGone("killed"))
-        queue.attach(link)
+        await child.fail(ChildExited("killed"))
+        queue.attach(child)
     with pytest.raises(Unavailable):
         work.future.result()
 
 
-async def test_what_the_model_itself_refuses_is_the_callers_fault() -> None:
-    queue, link = batcher()
+async def test_an_error_of_the_model_is_a_bad_request() -> None:
+    queue, child = batcher()
     (work,) = queue.submit(rows(1))
     await turn()
-    await link.fail(ChildFailed("shapes do not fit"))
+    await child.fail(ChildFailed("shapes do not fit"))
     with pytest.raises(BadRequest, match="shapes do not fit"):
         work.future.result()
 
 
-async def test_a_version_that_cannot_load_fails_what_waits_and_what_comes() -> None:
+async def test_a_version_that_cannot_load_fails_queued_and_new_requests() -> None:
     queue, _ = batcher()
     queue.detach()
     (work,) = queue.submit(rows(1))
@@ -174,17 +174,17 @@ async def test_a_version_that_cannot_load_fails_what_waits_and_what_comes() -> N
 
 
 async def test_drained_waits_for_queue_and_child() -> None:
-    queue, link = batcher()
+    queue, child = batcher()
     queue.submit(rows(1))
     await turn()
     assert not await queue.drained(0.01)
-    await link.answer()
+    await child.answer()
     assert await queue.drained(0.01)
 
 
-async def test_a_child_that_stays_silent_is_killed() -> None:
-    queue, link = batcher(batch_seconds=0.01)
+async def test_a_child_that_does_not_answer_is_killed() -> None:
+    queue, child = batcher(batch_seconds=0.01)
     queue.submit(rows(1))
     async with asyncio.timeout(5):
-        while not link.killed:
+        while not child.killed:
             await asyncio.sleep(0.005)

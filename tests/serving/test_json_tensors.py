@@ -23,7 +23,7 @@ def test_floats_beyond_float32_become_infinite_or_zero() -> None:
     np.testing.assert_array_equal(read("[1e39, -1e400, 1e-60]"), np.float32([np.inf, -np.inf, 0]))
 
 
-def test_nan_and_infinities_are_words_of_ours() -> None:
+def test_nan_and_infinities_are_accepted() -> None:
     np.testing.assert_array_equal(read("[NaN, Infinity, -Infinity]"), np.float32([np.nan, np.inf, -np.inf]))
 
 
@@ -68,24 +68,24 @@ def test_other_values_are_named(text: str, kind: str) -> None:
         read(text)
 
 
-def test_ragged_lists_tell_level_and_size() -> None:
+def test_an_error_about_ragged_lists_names_level_and_size() -> None:
     with pytest.raises(BadRequest, match="unexpected size: 1 at level: 1 expected size: 2"):
         read("[[1, 2], [3]]", shape=(2,))
 
 
-def test_values_beside_lists_are_refused() -> None:
+def test_lists_mixed_with_single_values_are_refused() -> None:
     with pytest.raises(BadRequest, match="mixed at level: 1"):
         read("[1, [2]]")
 
 
-def test_the_shape_is_the_signatures() -> None:
+def test_the_shape_must_match_the_signature() -> None:
     assert read("[[1, 2, 3]]", shape=(None,)).shape == (1, 3)
     with pytest.raises(BadRequest, match=r"shape \[1, 3\]; the model takes \[\?, 4\]"):
         read("[[1, 2, 3]]", shape=(4,))
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1,]", b"\xff", b"[" * 100_000])
-def test_what_is_not_json_is_a_bad_request(body: bytes) -> None:
+def test_invalid_json_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest, match="JSON Parse error"):
         parse(body)
 
@@ -95,7 +95,7 @@ def test_floats_are_written_in_their_shortest_form_and_whole_ones_keep_their_poi
     assert dump({"p": array}, (array,)) == b'{"p":[[0.1,1435774300.0,0.00003]]}'
 
 
-def test_what_is_not_finite_is_written_as_words_and_the_rest_as_short() -> None:
+def test_non_finite_values_are_written_as_names() -> None:
     array = np.float32([[0.1, np.nan, np.inf, -np.inf]])
     text = dump({"p": array}, (array,))
     assert text == b'{"p":[[0.1,NaN,Infinity,-Infinity]]}'

@@ -1,4 +1,4 @@
-"""SIGKILL of a child and of the router: nothing wrong is answered, nothing is left behind."""
+"""SIGKILL of a child and of the router: no wrong answer is given, and no process is left behind."""
 
 import asyncio
 from pathlib import Path

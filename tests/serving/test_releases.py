@@ -1,4 +1,4 @@
-"""What the server believes, in which order, and what it keeps."""
+"""Verification, rollout and persistence of releases."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ from workers.serving.releases.artifacts import ArtifactRefused, Artifacts
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import Endpoint
 from workers.serving.releases.state import StateFile
-from workers.serving.releases.trust import ReleaseRefused, Trust
+from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
 from workers.serving.versions.version import LoadedVersion
 
 from .fakes import Signer
@@ -42,7 +42,7 @@ class FakeVersion:
 
     def __init__(self, approved: ReleasedVersion) -> None:
         self.approved = approved
-        self.warm, self.tried = asyncio.Event(), asyncio.Event()
+        self.warm, self.load_attempted = asyncio.Event(), asyncio.Event()
         self.unloaded = False
         self.error: str | None = None
         self.state: VersionState = "LOADING"
@@ -54,19 +54,19 @@ class FakeVersion:
     async def ready(self) -> None:
         self.state = "AVAILABLE"
         self.warm.set()
-        self.tried.set()
+        self.load_attempted.set()
         await turn()
 
     async def fails(self) -> None:
         self.state, self.error = "END", "no such bytes"
-        self.tried.set()
+        self.load_attempted.set()
         await turn()
 
     async def unload(self, drain_seconds: float) -> None:
         self.unloaded = True
 
 
-class Yard:
+class FakeServer:
     """A catalog whose versions are fakes."""
 
     def __init__(self, home: Path) -> None:
@@ -83,7 +83,7 @@ class Yard:
             return cast(LoadedVersion, self.loaded[-1])
 
         return Catalog(
-            trust=Trust.from_text(self.signer.public),
+            verifier=ReleaseVerifier.from_text(self.signer.public),
             state_file=StateFile(self.home / "state.json"),
             artifacts=Artifacts(self.home / "artifacts", None, NoSource()),
             new_endpoint=lambda model, changed: Endpoint(model, load=load, changed=changed, drain_seconds=1),
@@ -91,7 +91,7 @@ class Yard:
         )
 
     async def publish(self, given: Release) -> None:
-        self.catalog.take(self.signer.sign(given).model_dump(mode="json"))
+        self.catalog.accept(self.signer.sign(given).model_dump(mode="json"))
         await turn()
 
     async def serving(self, given: Release) -> None:
@@ -122,166 +122,166 @@ async def turn() -> None:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path)
+def fake(tmp_path: Path) -> FakeServer:
+    return FakeServer(tmp_path)
 
 
 def test_the_public_key_may_be_pem_or_base64() -> None:
     key = Ed25519PrivateKey.generate().public_key()
     pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     raw = key.public_bytes(Encoding.Raw, PublicFormat.Raw)
-    assert Trust.from_text(pem).key_id == hashlib.sha256(raw).hexdigest()[:16]
+    assert ReleaseVerifier.from_text(pem).key_id == hashlib.sha256(raw).hexdigest()[:16]
     with pytest.raises(ValueError, match="neither PEM nor base64"):
-        Trust.from_text(b"hello")
+        ReleaseVerifier.from_text(b"hello")
 
 
-def test_a_changed_release_and_a_strangers_signature_are_refused() -> None:
+def test_a_modified_release_and_a_foreign_signature_are_refused() -> None:
     signer = Signer()
-    trust, signed = Trust.from_text(signer.public), signer.sign(release(1, 1))
+    trust, signed = ReleaseVerifier.from_text(signer.public), signer.sign(release(1, 1))
     assert trust.verify(signed) == signed.release
-    with pytest.raises(ReleaseRefused, match="does not hold"):
+    with pytest.raises(ReleaseRefused, match="is not valid"):
         trust.verify(signed.model_copy(update={"release": release(2, 1)}))
-    with pytest.raises(ReleaseRefused, match="does not hold"):
+    with pytest.raises(ReleaseRefused, match="is not valid"):
         trust.verify(Signer().sign(release(1, 1)))
-    with pytest.raises(ReleaseRefused, match="does not hold"):
+    with pytest.raises(ReleaseRefused, match="is not valid"):
         trust.verify(signed.model_copy(update={"signature": "ä"}))
 
 
-def test_a_release_must_describe_what_it_names() -> None:
+def test_a_release_must_describe_the_versions_it_names() -> None:
     signer = Signer()
     broken = release(1, 1, 2).model_copy(update={"versions": (version(2),)})
     with pytest.raises(ReleaseRefused, match=r"does not describe: \{1\}"):
-        Trust.from_text(signer.public).verify(signer.sign(broken))
+        ReleaseVerifier.from_text(signer.public).verify(signer.sign(broken))
 
 
-async def test_nothing_answers_before_it_is_warm(yard: Yard) -> None:
+async def test_no_version_answers_before_it_is_warm(fake: FakeServer) -> None:
     with pytest.raises(NotFound, match=r"Latest\(m\)"):
-        yard.answers()
-    await yard.publish(release(1, 1))
+        fake.answers()
+    await fake.publish(release(1, 1))
     with pytest.raises(Unavailable):
-        yard.answers()
-    assert not yard.catalog.is_ready
-    await yard.loaded[0].ready()
-    assert yard.answers() == 1
-    assert yard.catalog.is_ready
+        fake.answers()
+    assert not fake.catalog.is_ready
+    await fake.loaded[0].ready()
+    assert fake.answers() == 1
+    assert fake.catalog.is_ready
 
 
-async def test_the_incumbent_answers_until_the_next_is_warm_and_ends_after(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2))
-    assert (yard.answers(), yard.report["generation"], yard.report["loading"]) == (1, 1, 2)
-    await yard.loaded[1].ready()
-    assert (yard.answers(), yard.report["generation"], yard.report["loading"]) == (2, 2, None)
-    assert yard.loaded[0].unloaded
+async def test_the_current_version_answers_until_the_next_one_is_warm(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2))
+    assert (fake.answers(), fake.report["generation"], fake.report["loading"]) == (1, 1, 2)
+    await fake.loaded[1].ready()
+    assert (fake.answers(), fake.report["generation"], fake.report["loading"]) == (2, 2, None)
+    assert fake.loaded[0].unloaded
 
 
-async def test_a_rollback_to_a_warm_version_needs_no_load(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2, 1))
-    await yard.loaded[1].ready()
-    await yard.publish(release(3, 1, 2))
-    assert yard.answers() == 1
-    assert yard.loads() == [1, 2]
+async def test_a_rollback_to_a_warm_version_needs_no_load(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2, 1))
+    await fake.loaded[1].ready()
+    await fake.publish(release(3, 1, 2))
+    assert fake.answers() == 1
+    assert fake.loads() == [1, 2]
 
 
-async def test_a_rollback_overtakes_a_version_that_does_not_get_warm(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2, 1))
-    await yard.publish(release(3, 1))
-    assert (yard.answers(), yard.report["generation"]) == (1, 3)
-    assert yard.loaded[1].unloaded
+async def test_a_rollback_does_not_wait_for_a_version_that_is_not_warm(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2, 1))
+    await fake.publish(release(3, 1))
+    assert (fake.answers(), fake.report["generation"]) == (1, 3)
+    assert fake.loaded[1].unloaded
 
 
-async def test_an_older_generation_is_never_applied(yard: Yard) -> None:
-    await yard.serving(release(5, 1))
-    await yard.publish(release(4, 2))
-    assert yard.loads() == [1]
-    assert "generation 4 is not newer than 5" in yard.report["error"]
-    await yard.publish(release(5, 2))
-    assert yard.loads() == [1]
+async def test_an_older_generation_is_never_applied(fake: FakeServer) -> None:
+    await fake.serving(release(5, 1))
+    await fake.publish(release(4, 2))
+    assert fake.loads() == [1]
+    assert "generation 4 is not newer than 5" in fake.report["error"]
+    await fake.publish(release(5, 2))
+    assert fake.loads() == [1]
 
 
-async def test_the_same_release_again_changes_nothing(yard: Yard) -> None:
-    await yard.serving(release(5, 1))
-    await yard.publish(release(5, 1))
-    assert (yard.loads(), yard.report["error"]) == ([1], None)
+async def test_the_same_release_again_changes_nothing(fake: FakeServer) -> None:
+    await fake.serving(release(5, 1))
+    await fake.publish(release(5, 1))
+    assert (fake.loads(), fake.report["error"]) == ([1], None)
 
 
-async def test_a_forged_release_leaves_the_incumbent_and_is_reported(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    yard.catalog.take(Signer().sign(release(2, 2)).model_dump(mode="json"))
-    yard.catalog.take({"nonsense": True})
-    assert (yard.loads(), yard.answers()) == ([1], 1)
-    assert "does not hold" in yard.report["error"]
+async def test_a_forged_release_changes_nothing_and_is_reported(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    fake.catalog.accept(Signer().sign(release(2, 2)).model_dump(mode="json"))
+    fake.catalog.accept({"nonsense": True})
+    assert (fake.loads(), fake.answers()) == ([1], 1)
+    assert "is not valid" in fake.report["error"]
 
 
-async def test_a_version_that_does_not_load_leaves_the_incumbent_and_is_reported(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2))
-    await yard.loaded[1].fails()
-    assert (yard.answers(), yard.report["generation"], yard.report["error"]) == (1, 1, "no such bytes")
+async def test_a_version_that_cannot_load_changes_nothing_and_is_reported(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2))
+    await fake.loaded[1].fails()
+    assert (fake.answers(), fake.report["generation"], fake.report["error"]) == (1, 1, "no such bytes")
 
 
-async def test_a_standby_that_does_not_load_holds_up_nobody(yard: Yard) -> None:
-    await yard.publish(release(1, 3, 1, 2))
-    await yard.loaded[0].ready()
-    assert yard.loads() == [3, 1]
-    await yard.loaded[1].fails()
-    assert (yard.loads(), yard.answers()) == ([3, 1, 2], 3)
+async def test_a_standby_that_cannot_load_does_not_block_the_others(fake: FakeServer) -> None:
+    await fake.publish(release(1, 3, 1, 2))
+    await fake.loaded[0].ready()
+    assert fake.loads() == [3, 1]
+    await fake.loaded[1].fails()
+    assert (fake.loads(), fake.answers()) == ([3, 1, 2], 3)
 
 
-async def test_versions_and_labels_choose(yard: Yard) -> None:
-    await yard.serving(release(1, 2, 1, old=1))
-    assert [yard.answers(), yard.answers(label="production"), yard.answers(version=1)] == [2, 2, 1]
-    assert yard.catalog.pick(Target("m", label="old")).variant == "old"
-    assert yard.catalog.pick(Target("m", version=1)).variant == "standby"
+async def test_versions_and_labels_select_a_version(fake: FakeServer) -> None:
+    await fake.serving(release(1, 2, 1, old=1))
+    assert [fake.answers(), fake.answers(label="production"), fake.answers(version=1)] == [2, 2, 1]
+    assert fake.catalog.pick(Target("m", label="old")).variant == "old"
+    assert fake.catalog.pick(Target("m", version=1)).variant == "standby"
     with pytest.raises(BadRequest, match="Unrecognized servable version label: other"):
-        yard.answers(label="other")
+        fake.answers(label="other")
 
 
-async def test_a_version_that_is_not_released_is_one_that_does_not_exist(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2))
+async def test_a_version_that_is_not_released_is_not_found(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2))
     for number in (0, 2, 9):
         with pytest.raises(NotFound, match=rf"Specific\(m, {number}\)"):
-            yard.answers(version=number)
+            fake.answers(version=number)
 
 
-async def test_without_production_the_endpoint_is_down(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, None))
+async def test_without_production_the_endpoint_is_down(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, None))
     with pytest.raises(NotFound):
-        yard.answers()
-    assert (yard.loaded[0].unloaded, yard.catalog.is_ready) == (True, True)
+        fake.answers()
+    assert (fake.loaded[0].unloaded, fake.catalog.is_ready) == (True, True)
 
 
-async def test_a_restart_takes_up_the_last_releases_by_itself(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    await yard.publish(release(2, 2))
-    again = yard.catalog = yard.start()
+async def test_a_restart_resumes_the_last_releases(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2))
+    again = fake.catalog = fake.start()
     again.resume()
     await turn()
-    await yard.loaded[0].ready()
-    assert (yard.loads(), yard.answers()) == ([1, 2], 1)
-    await yard.loaded[1].ready()
-    assert yard.answers() == 2
+    await fake.loaded[0].ready()
+    assert (fake.loads(), fake.answers()) == ([1, 2], 1)
+    await fake.loaded[1].ready()
+    assert fake.answers() == 2
 
 
-async def test_a_restart_still_knows_the_newest_generation(yard: Yard) -> None:
-    await yard.serving(release(5, 1))
-    yard.catalog = yard.start()
-    yard.catalog.resume()
-    await yard.publish(release(4, 2))
-    assert yard.loads() == [1]
+async def test_a_restart_still_knows_the_newest_generation(fake: FakeServer) -> None:
+    await fake.serving(release(5, 1))
+    fake.catalog = fake.start()
+    fake.catalog.resume()
+    await fake.publish(release(4, 2))
+    assert fake.loads() == [1]
 
 
-async def test_an_altered_state_file_is_not_believed(yard: Yard) -> None:
-    await yard.serving(release(1, 1))
-    path = yard.home / "state.json"
+async def test_a_modified_state_file_is_not_trusted(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    path = fake.home / "state.json"
     path.write_text(path.read_text().replace('"production": 1', '"production": null'))
-    yard.catalog = yard.start()
-    yard.catalog.resume()
-    assert yard.catalog.endpoints == {}
+    fake.catalog = fake.start()
+    fake.catalog.resume()
+    assert fake.catalog.endpoints == {}
 
 
 class OneFile:
@@ -309,7 +309,7 @@ async def test_artifacts_are_fetched_once_and_verified_each_time(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_other_bytes_or_too_many_are_refused(tmp_path: Path) -> None:
+async def test_different_or_too_many_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactRefused, match="the bytes have digest"):
         await Artifacts(tmp_path, None, OneFile(b"other bytes")).obtain(DIGEST, 100)
     with pytest.raises(ArtifactRefused, match="longer than the approved 4 bytes"):
@@ -319,7 +319,7 @@ async def test_other_bytes_or_too_many_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_local_store_is_read_without_asking(tmp_path: Path) -> None:
+async def test_a_local_store_is_read_without_a_request(tmp_path: Path) -> None:
     store = tmp_path / "store" / DIGEST[:2]
     store.mkdir(parents=True)
     (store / DIGEST).write_bytes(MODEL)

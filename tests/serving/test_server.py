@@ -1,4 +1,4 @@
-"""The whole server over HTTP: router, children, tiny models."""
+"""The whole server over HTTP, with children and tiny models."""
 
 import asyncio
 import json
@@ -27,14 +27,14 @@ def test_the_router_imports_neither_keras_nor_jax_nor_django() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_child_holds_no_library_that_no_model_needs(server: ServerProcess) -> None:
+def test_a_child_does_not_load_libraries_that_no_model_needs(server: ServerProcess) -> None:
     child = until(lambda: server.child_of("telling", 2))
     packages = {part for mapped in child.memory_maps() for part in Path(mapped.path).parts}
     assert "jaxlib" in packages
     assert not packages & {"sklearn", "pandas"}
 
 
-def test_rows_and_columns_are_answered_and_say_by_whom(
+def test_rows_and_columns_are_answered_with_the_version_in_headers(
     client: httpx.Client, telling: dict[int, ReleasedVersion]
 ) -> None:
     rows = client.post(PREDICT, content=b'{"instances": [[1, 2, 3, 4], [0.5, 0, 0, 0]]}')
@@ -47,7 +47,7 @@ def test_rows_and_columns_are_answered_and_say_by_whom(
     assert columns.json() == {"outputs": [[8.0, 2.0]]}
 
 
-def test_versions_and_labels_are_answered_by_what_they_name(client: httpx.Client) -> None:
+def test_versions_and_labels_are_answered_by_that_version(client: httpx.Client) -> None:
     body = b'{"instances": [[1, 1, 1, 1]]}'
     for path, number, variant in (
         ("versions/1", 1, "standby"),
@@ -74,7 +74,7 @@ def test_any_number_of_rows_comes_back_in_order(client: httpx.Client, rows: int)
     assert [first for first, _ in answer.json()["predictions"]] == [2.0 * row for row in range(rows)]
 
 
-def test_nan_goes_in_and_comes_out(client: httpx.Client) -> None:
+def test_nan_is_accepted_and_returned(client: httpx.Client) -> None:
     answer = client.post(PREDICT, content=b'{"instances": [[NaN, 0, 0, 0]]}')
     assert answer.text == '{"predictions":[[NaN,NaN]]}'
 
@@ -114,7 +114,7 @@ def test_metadata_gives_the_signature(client: httpx.Client) -> None:
         ("GET", "/v2/models/nobody", "", 404, "Servable not found for request: Latest(nobody)"),
     ],
 )  # fmt: skip
-def test_refusals_are_objects_with_one_error(
+def test_errors_are_objects_with_one_message(
     client: httpx.Client, method: str, path: str, body: str, status: int, error: str
 ) -> None:
     answer = client.request(method, path, content=body.encode())
@@ -122,7 +122,7 @@ def test_refusals_are_objects_with_one_error(
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_no_content_type_is_demanded(server: ServerProcess) -> None:
+def test_no_content_type_is_required(server: ServerProcess) -> None:
     address = httpx.URL(server.url)
     body = b'{"instances": [[1, 1, 1, 1]]}'
     with socket.create_connection((address.host, address.port or 0)) as raw:
@@ -180,7 +180,7 @@ def test_metrics_count_requests(client: httpx.Client) -> None:
     assert count() == before + 1
 
 
-def test_a_deadline_that_cannot_be_met_is_504_and_a_senseless_one_400(client: httpx.Client) -> None:
+def test_a_missed_deadline_is_504_and_an_invalid_one_400(client: httpx.Client) -> None:
     instances = [[0, 0, 0, 0]] * 4000  # tens of batches
     late = client.post(PREDICT, json={"instances": instances}, headers={"X-Request-Timeout-Ms": "0.01"})
     assert (late.status_code, late.json()) == (504, {"error": "Deadline exceeded"})
@@ -196,7 +196,7 @@ def test_more_rows_than_the_queue_holds_are_413(client: httpx.Client) -> None:
     )
 
 
-async def test_a_full_queue_is_429_and_says_when_to_return(server: ServerProcess) -> None:
+async def test_a_full_queue_is_429_with_a_retry_time(server: ServerProcess) -> None:
     body = json.dumps({"instances": [[0, 0, 0, 0]] * 1500}).encode()
     child = await asyncio.to_thread(until, lambda: server.child_of("telling", 2))
     child.suspend()  # nothing leaves the queue, however slowly the requests come
@@ -214,7 +214,7 @@ async def test_a_full_queue_is_429_and_says_when_to_return(server: ServerProcess
     assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_a_release_whose_bytes_are_altered_is_refused_and_reported(
+def test_a_release_with_altered_bytes_is_refused_and_reported(
     dashboard: FakeDashboard, server: ServerProcess, client: httpx.Client, model_files: dict[str, bytes]
 ) -> None:
     good = dashboard.add(1, model_files["telling-1"])
@@ -233,7 +233,7 @@ def test_a_release_whose_bytes_are_altered_is_refused_and_reported(
     dashboard.serves("altered", 3)
 
 
-def test_beyond_loopback_a_token_is_asked_for(
+def test_beyond_loopback_a_token_is_required(
     dashboard: FakeDashboard, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     dashboard.tokens["ty_read"] = ["read"]

@@ -1,4 +1,4 @@
-"""Versions swap under load: no request fails, none is answered by another than its header says."""
+"""Version swaps under load: no request fails, and each is answered by the version in its header."""
 
 import asyncio
 import time

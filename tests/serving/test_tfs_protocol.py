@@ -109,7 +109,7 @@ def test_wrong_bodies_are_bad_requests(body: object, signature: Signature, messa
         parsed(body, signature)
 
 
-def test_one_output_has_no_name_and_several_have() -> None:
+def test_only_several_outputs_are_named() -> None:
     one, two = [np.float32([[1], [2]])], [np.float32([[1, 2]]), np.float32([3])]
     assert encode_predict(one, ONE, rows=True) == b'{"predictions":[[1.0],[2.0]]}'
     assert encode_predict(one, ONE, rows=False) == b'{"outputs":[[1.0],[2.0]]}'

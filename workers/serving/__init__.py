@@ -1,5 +1,5 @@
 """The prediction server: a router without JAX in front of one child process per loaded model version.
 
-`protocols` knows what requests look like, `releases` what may be served, `versions` keeps the
-children and their queues, `child` is the only part that imports Keras and JAX.
+`protocols` parses requests and encodes responses, `releases` determines what is served, `versions` manages
+the children and their queues, and `child` is the only package that imports Keras and JAX.
 """

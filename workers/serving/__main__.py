@@ -1,4 +1,4 @@
-"""`python -m workers.serving`: the prediction server."""
+"""Command line of the prediction server: `python -m workers.serving`."""
 
 import logging
 import sys
@@ -10,10 +10,10 @@ from workers.serving.settings import parse
 
 
 def main() -> int:
-    """Run until told to end; return the exit status."""
+    """Run until a signal; return the exit status."""
     settings = parse(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for every poll helps nobody
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs one line for every poll
     try:
         uvloop.run(serve(settings))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The ASGI application: which path is answered by whom, and how refusals look."""
+"""The ASGI application: routes requests to handlers and turns errors into responses."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_paths, tfs_predict, tfs_views
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
-from workers.serving.releases.endpoint import Picked
+from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
 
 logger = logging.getLogger("trainyard.serving")
@@ -22,35 +22,42 @@ METRICS_PATH = "/monitoring/prometheus/metrics"
 _OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")  # a load balancer has no token
 
 
-class Gate(Protocol):
-    """Decides who may ask."""
+class Authenticator(Protocol):
+    """Checks whether a request may be answered."""
 
     async def check(self, request: Request) -> None:
-        """Raise unless the request may pass."""
+        """Raise a `ServingError` unless the request is authorized."""
 
 
 class ServingApp:
-    """TensorFlow Serving's REST API, the Open Inference Protocol and the metrics, over one catalog."""
+    """Serves TensorFlow Serving's REST API, the Open Inference Protocol and the metrics of one catalog."""
 
-    def __init__(self, catalog: Catalog, metrics: Metrics, limits: Limits, gate: Gate | None) -> None:
-        self._catalog, self._metrics, self._limits, self._gate = catalog, metrics, limits, gate
+    def __init__(
+        self, catalog: Catalog, metrics: Metrics, limits: Limits, authenticator: Authenticator | None
+    ) -> None:
+        self._catalog, self._metrics, self._limits, self._authenticator = (
+            catalog,
+            metrics,
+            limits,
+            authenticator,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request (ASGI's entry)."""
+        """Answer one HTTP request (the ASGI entry point)."""
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
         except ServingError as error:
-            response = refusal(error)
+            response = error_response(error)
         except Exception:
             logger.exception("%s %s", request.method, request.path)
-            response = refusal(ServingError("Internal error"))
+            response = error_response(ServingError("Internal error"))
         await response.send(send)
 
     async def _answer(self, request: Request) -> Response:
         path = request.path
-        if self._gate is not None and path not in _OPEN_PATHS:
-            await self._gate.check(request)
+        if self._authenticator is not None and path not in _OPEN_PATHS:
+            await self._authenticator.check(request)
         if path[:4].lower() == "/v1/":
             return await self._tensorflow(request)
         if path == "/v2" or path.startswith("/v2/"):
@@ -63,7 +70,7 @@ class ServingApp:
         verb, target = tfs_paths.route(request.method, request.path)
         match verb:
             case "predict":
-                return await self._counted(request, target, "predict", self._predict(request, target))
+                return await self._with_metrics(request, target, "predict", self._predict(request, target))
             case "status":
                 return Response(tfs_views.encode_status(self._statuses(target)))
             case "metadata":
@@ -86,10 +93,11 @@ class ServingApp:
         call = tfs_predict.parse_predict(body, signature)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         return Response(
-            tfs_predict.encode_predict(outputs, signature, rows=call.rows), headers=_told(picked, JSON)
+            tfs_predict.encode_predict(outputs, signature, rows=call.rows),
+            headers=_with_version_headers(picked, JSON),
         )
 
-    async def _counted(
+    async def _with_metrics(
         self, request: Request, target: Target, api: str, answer: Awaitable[Response]
     ) -> Response:
         status = 200
@@ -99,7 +107,7 @@ class ServingApp:
             status = error.status
             raise
         finally:
-            if target.model in self._catalog.endpoints:  # others would let strangers grow our memory
+            if target.model in self._catalog.endpoints:  # unknown names would create unlimited label sets
                 self._metrics.request_done(target.model, api, status, time.monotonic() - request.arrived)
 
     def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
@@ -135,7 +143,9 @@ class ServingApp:
             raise NotFound(f"Not found: {request.method} {request.path}")
         match route.verb:
             case "infer":
-                return await self._counted(request, route.target, "infer", self._infer(request, route.target))
+                return await self._with_metrics(
+                    request, route.target, "infer", self._infer(request, route.target)
+                )
             case "ready":
                 picked = self._catalog.pick(route.target)
                 if picked.version.state != "AVAILABLE":
@@ -153,13 +163,13 @@ class ServingApp:
         outputs = await version.predict(call.arrays, request, deadline)
         answer = oip.encode_infer(call, outputs, target.model, version.approved.number, signature)
         if answer.header_length is None:
-            return Response(answer.body, headers=_told(picked, JSON))
+            return Response(answer.body, headers=_with_version_headers(picked, JSON))
         length = (b"inference-header-content-length", str(answer.header_length).encode())
-        return Response(answer.body, headers=[*_told(picked, BINARY), length])
+        return Response(answer.body, headers=[*_with_version_headers(picked, BINARY), length])
 
     def _inference_metadata(self, target: Target) -> Response:
         version = self._catalog.pick(target).version
-        numbers = [one.approved.number for one in self._catalog.endpoint(target).available()]
+        numbers = [version.approved.number for version in self._catalog.endpoint(target).available()]
         return Response(oip.encode_metadata(target.model, numbers, version.signature_now()))
 
     def _index(self) -> list[dict[str, str]]:
@@ -175,19 +185,19 @@ class ServingApp:
         ]
 
 
-def refusal(error: ServingError) -> Response:
-    """Return the answer to a refused request: `{"error": …}` and the status of its kind."""
+def error_response(error: ServingError) -> Response:
+    """Return the response for an error: `{"error": …}` with the status of its class."""
     headers = [*JSON]
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, BodyTooLarge):
-        headers.append((b"connection", b"close"))  # the rest of the body is not worth reading
-    return Response(_dumped({"error": str(error)}), error.status, headers)
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
+    return Response(orjson.dumps({"error": str(error)}), error.status, headers)
 
 
-def _told(picked: Picked, headers: Headers) -> Headers:
+def _with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:
     return [
         *headers,
         *picked.version.headers,
@@ -196,8 +206,4 @@ def _told(picked: Picked, headers: Headers) -> Headers:
 
 
 def _json(value: object) -> Response:
-    return Response(_dumped(value))
-
-
-def _dumped(value: object) -> bytes:
-    return orjson.dumps(value)
+    return Response(orjson.dumps(value))

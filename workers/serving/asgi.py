@@ -1,4 +1,4 @@
-"""The little of ASGI we need: a request that knows its limits, a response that sends itself."""
+"""Minimal ASGI request and response objects with limits on body size and time."""
 
 import asyncio
 import time
@@ -20,34 +20,34 @@ TEXT: Headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
 
 @dataclass(slots=True)
 class Response:
-    """One whole answer."""
+    """One complete response."""
 
     body: bytes
     status: int = 200
     headers: Headers | None = None
 
     async def send(self, send: Send) -> None:
-        """Write status, headers and body."""
+        """Send status, headers and body."""
         headers = [*(self.headers or JSON), (b"content-length", str(len(self.body)).encode())]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
 
 class Request:
-    """One HTTP request; times are of the monotonic clock, in seconds."""
+    """One HTTP request. Times are in seconds of the monotonic clock."""
 
     __slots__ = ("_headers", "_receive", "arrived", "method", "path")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
         self.method: str = scope["method"]
-        # undecoded: a %2F or %3A inside a model's name must not look like our own / and :
+        # undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self._headers: Headers = scope["headers"]
         self._receive = receive
 
     def header(self, name: bytes) -> str | None:
-        """Return the first header of this (lower case) name."""
+        """Return the first header of this lower-case name."""
         for key, value in self._headers:
             if key == name:
                 return value.decode("latin-1")
@@ -57,15 +57,15 @@ class Request:
         """Read the whole body.
 
         Raises:
-            BodyTooLarge: it has, or announces, more than `limit` bytes.
-            ClientGone: the client left before the end.
+            BodyTooLarge: its length, or its Content-Length, exceeds `limit` bytes.
+            ClientGone: the client disconnected before the end.
         """
         announced = self.header(b"content-length") or "0"
         if announced.isdecimal() and int(announced) > limit:
             raise BodyTooLarge(f"The body has {announced} bytes; the limit is {limit}")
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
-            return _within(limit, bytes(message.get("body", b"")))
+            return _check_size(limit, bytes(message.get("body", b"")))
         return await self._rest(message, limit)
 
     async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes:
@@ -78,28 +78,28 @@ class Request:
                 return bytes(collected)
             message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone("the client left while sending")
-        return _within(limit, bytes(collected))
+            raise ClientGone("the client disconnected while sending")
+        return _check_size(limit, bytes(collected))
 
     def deadline(self, default: float) -> float:
-        """Return the moment by which the caller wants its answer (`X-Request-Timeout-Ms`).
+        """Return the time by which the request must be answered (`X-Request-Timeout-Ms`).
 
         Raises:
             BadRequest: the header is not a positive number.
         """
-        asked = self.header(b"x-request-timeout-ms")
-        if asked is None:
+        value = self.header(b"x-request-timeout-ms")
+        if value is None:
             return self.arrived + default
         try:
-            milliseconds = float(asked)
+            milliseconds = float(value)
         except ValueError:
             milliseconds = 0.0
         if not 0 < milliseconds < float("inf"):
-            raise BadRequest(f"X-Request-Timeout-Ms is {asked!r}; give a positive number of milliseconds")
+            raise BadRequest(f"X-Request-Timeout-Ms is {value!r}; give a positive number of milliseconds")
         return self.arrived + min(milliseconds / 1000, default)
 
-    async def gone(self, until: float) -> bool:
-        """Wait for the client to leave, at most until the moment `until`; tell whether it did."""
+    async def disconnected(self, until: float) -> bool:
+        """Wait until the client disconnects, at most until `until`; return whether it did."""
         try:
             async with asyncio.timeout(until - time.monotonic()):
                 while (await self._receive())["type"] != "http.disconnect":
@@ -109,7 +109,7 @@ class Request:
         return True
 
 
-def _within(limit: int, body: bytes) -> bytes:
+def _check_size(limit: int, body: bytes) -> bytes:
     if len(body) > limit:
         raise BodyTooLarge(f"The body is larger than the limit of {limit} bytes")
     return body

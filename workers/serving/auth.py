@@ -1,4 +1,4 @@
-"""Who may ask for predictions: nobody needs a token on loopback, everybody elsewhere."""
+"""Authenticates callers by token. On a loopback address no token is needed."""
 
 import hashlib
 import time
@@ -8,39 +8,39 @@ from typing import NamedTuple, Protocol
 from workers.serving.asgi import Request
 from workers.serving.errors import Forbidden, Unauthenticated, Unavailable
 
-_FRESH_SECONDS = 60.0
-_MOST_REMEMBERED = 10_000
+_CACHE_SECONDS = 60.0
+_MAX_CACHED = 10_000
 
 
-class Scopes(Protocol):
-    """Knows tokens."""
+class ScopeLookup(Protocol):
+    """Looks up the scopes of tokens."""
 
     async def scopes_of(self, token: str) -> frozenset[str] | None:
-        """Return a token's scopes; None if nobody knows it."""
+        """Return the scopes of a token; None if it is uncached."""
 
 
-class _Known(NamedTuple):
+class _CachedScopes(NamedTuple):
     scopes: frozenset[str] | None
-    asked: float
+    checked_at: float
 
 
-class TokenGate:
-    """Asks the dashboard about each token, remembers its answers by the token's digest.
+class TokenAuthenticator:
+    """Checks tokens at the dashboard and caches the answers by the token's digest.
 
-    An answer holds for a minute; while the dashboard is away the last one holds.
+    An answer is valid for a minute; while the dashboard is unavailable, the last one is used.
     """
 
-    def __init__(self, scopes: Scopes) -> None:
-        self._scopes = scopes
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+    def __init__(self, lookup: ScopeLookup) -> None:
+        self._lookup = lookup
+        self._cache: OrderedDict[bytes, _CachedScopes] = OrderedDict()
 
     async def check(self, request: Request) -> None:
-        """Let the request pass.
+        """Check the token of a request.
 
         Raises:
-            Unauthenticated: no Bearer token, or one that nobody knows.
+            Unauthenticated: there is no Bearer token, or it is uncached.
             Forbidden: its scopes lack `serve`.
-            Unavailable: nobody can say now, and it was never seen before.
+            Unavailable: the dashboard cannot be reached, and the token is not cached.
         """
         scheme, _, token = (request.header(b"authorization") or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
@@ -53,17 +53,17 @@ class TokenGate:
 
     async def _scopes_of(self, token: str) -> frozenset[str] | None:
         key = hashlib.sha256(token.encode()).digest()
-        known = self._known.get(key)
-        if known is not None and time.monotonic() - known.asked < _FRESH_SECONDS:
-            return known.scopes
+        cached = self._cache.get(key)
+        if cached is not None and time.monotonic() - cached.checked_at < _CACHE_SECONDS:
+            return cached.scopes
         try:
-            scopes = await self._scopes.scopes_of(token)
+            scopes = await self._lookup.scopes_of(token)
         except OSError:
-            if known is None:
+            if cached is None:
                 raise Unavailable("The token cannot be checked now", retry_after=5) from None
-            return known.scopes
-        self._known[key] = _Known(scopes, time.monotonic())
-        self._known.move_to_end(key)
-        while len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
+            return cached.scopes
+        self._cache[key] = _CachedScopes(scopes, time.monotonic())
+        self._cache.move_to_end(key)
+        while len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
         return scopes

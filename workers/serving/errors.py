@@ -1,8 +1,8 @@
-"""Refusals of a request, each with the HTTP status that TensorFlow Serving's code map gives it."""
+"""Errors of requests, with the HTTP statuses that TensorFlow Serving maps their codes to."""
 
 
 class ServingError(Exception):
-    """A request that is answered with an error; the message is for the caller."""
+    """An error response. The message is shown to the caller."""
 
     status = 500
 
@@ -12,19 +12,19 @@ class ServingError(Exception):
 
 
 class BadRequest(ServingError):
-    """INVALID_ARGUMENT: the request cannot be understood or does not fit the signature."""
+    """INVALID_ARGUMENT: the request is malformed or does not fit the signature."""
 
     status = 400
 
 
 class Unauthenticated(ServingError):
-    """UNAUTHENTICATED: no token, or one nobody knows."""
+    """UNAUTHENTICATED: the token is missing or unknown."""
 
     status = 401
 
 
 class Forbidden(ServingError):
-    """PERMISSION_DENIED: the token lacks the scope, or the dashboard owns this."""
+    """PERMISSION_DENIED: the token lacks the scope, or only the dashboard may do this."""
 
     status = 403
 
@@ -36,30 +36,30 @@ class NotFound(ServingError):
 
 
 class BodyTooLarge(ServingError):
-    """More bytes or rows than one request may have."""
+    """The request exceeds the limit of bytes or rows."""
 
     status = 413
 
 
 class Saturated(ServingError):
-    """RESOURCE_EXHAUSTED: the queue is full; come back after `retry_after` seconds."""
+    """RESOURCE_EXHAUSTED: the queue is full; retry after `retry_after` seconds."""
 
     status = 429
 
 
 class ClientGone(ServingError):
-    """CANCELLED: the client closed its connection; nobody reads this."""
+    """CANCELLED: the client closed its connection and does not read the response."""
 
     status = 499
 
 
 class Unavailable(ServingError):
-    """UNAVAILABLE: approved, but not ready to answer right now."""
+    """UNAVAILABLE: the version is approved, but not ready."""
 
     status = 503
 
 
 class DeadlineExceeded(ServingError):
-    """DEADLINE_EXCEEDED: the caller's or our own time limit ran out."""
+    """DEADLINE_EXCEEDED: the time limit of the caller or the server has passed."""
 
     status = 504

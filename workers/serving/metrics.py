@@ -1,4 +1,4 @@
-"""Counters and histograms in Prometheus' text format, under TensorFlow Serving's names where it has them."""
+"""Counters and histograms in Prometheus' text format, named as in TensorFlow Serving where possible."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -11,17 +11,17 @@ _SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 _ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
-def _braces(labels: Labels, *more: tuple[str, str]) -> str:
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in (*labels, *more))
+def _format_labels(labels: Labels, *more: tuple[str, str]) -> str:
+    inside = ",".join(f'{name}="{_escape(value)}"' for name, value in (*labels, *more))
     return f"{{{inside}}}" if inside else ""
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 class Counter:
-    """A number that only grows, per set of labels."""
+    """A monotonic counter per set of labels."""
 
     kind = "counter"
 
@@ -30,17 +30,15 @@ class Counter:
         self._values: defaultdict[Labels, float] = defaultdict(float)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        """Grow by `amount`."""
         self._values[tuple(labels.items())] += amount
 
     def lines(self) -> Iterator[str]:
-        """Yield the samples."""
         for labels, value in self._values.items():
-            yield f"{self.name}{_braces(labels)} {value:.15g}"
+            yield f"{self.name}{_format_labels(labels)} {value:.15g}"
 
 
 class Gauge:
-    """A number read when somebody asks."""
+    """A value that is read at each scrape."""
 
     kind = "gauge"
 
@@ -48,9 +46,8 @@ class Gauge:
         self.name, self.help, self._read = name, help_, read
 
     def lines(self) -> Iterator[str]:
-        """Yield the samples."""
         for labels, value in self._read():
-            yield f"{self.name}{_braces(labels)} {value:.15g}"
+            yield f"{self.name}{_format_labels(labels)} {value:.15g}"
 
 
 class Histogram:
@@ -64,7 +61,6 @@ class Histogram:
         self._sums: defaultdict[Labels, float] = defaultdict(float)
 
     def observe(self, value: float, **labels: str) -> None:
-        """Count one observation."""
         key = tuple(labels.items())
         counts = self._counts.get(key)
         if counts is None:
@@ -73,19 +69,19 @@ class Histogram:
         self._sums[key] += value
 
     def lines(self) -> Iterator[str]:
-        """Yield the samples, counts cumulated as the format wants."""
+        """Yield the samples, with cumulative counts as the format requires."""
         for labels, counts in self._counts.items():
             total = 0
             for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
                 total += count
                 shown = "+Inf" if bound == float("inf") else f"{bound:g}"
-                yield f"{self.name}_bucket{_braces(labels, ('le', shown))} {total}"
-            yield f"{self.name}_sum{_braces(labels)} {self._sums[labels]:g}"
-            yield f"{self.name}_count{_braces(labels)} {total}"
+                yield f"{self.name}_bucket{_format_labels(labels, ('le', shown))} {total}"
+            yield f"{self.name}_sum{_format_labels(labels)} {self._sums[labels]:g}"
+            yield f"{self.name}_count{_format_labels(labels)} {total}"
 
 
 class Metrics:
-    """Everything this server counts."""
+    """All metrics of the prediction server."""
 
     def __init__(self) -> None:
         prefix = ":tensorflow:serving:"
@@ -110,7 +106,7 @@ class Metrics:
         ]
 
     def add_gauge(self, name: str, help_: str, read: Callable[[], Sequence[tuple[Labels, float]]]) -> None:
-        """Show a number that `read` returns per set of labels."""
+        """Add a gauge; `read` returns its value per set of labels."""
         self._families.append(Gauge(name, help_, read))
 
     def request_done(self, model: str, api: str, status: int, seconds: float) -> None:
@@ -129,7 +125,7 @@ class Metrics:
         return observe
 
     def text(self) -> bytes:
-        """Return the exposition."""
+        """Return all metrics in the text exposition format."""
         lines: list[str] = []
         for family in self._families:
             lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]

@@ -1,4 +1,4 @@
-"""Puts the parts of one prediction server together."""
+"""Assembles the prediction server from its parts and runs it under uvicorn."""
 
 import asyncio
 import contextlib
@@ -14,19 +14,19 @@ import uvicorn
 
 from jobs.contracts.release import ReleasedVersion
 from workers.serving.app import ServingApp
-from workers.serving.auth import TokenGate
+from workers.serving.auth import TokenAuthenticator
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.artifacts import Artifacts
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard
 from workers.serving.releases.endpoint import Endpoint
-from workers.serving.releases.follow import Reporter, follow
+from workers.serving.releases.polling import Reporter, poll_releases
 from workers.serving.releases.state import StateFile
-from workers.serving.releases.trust import Trust
+from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
-from workers.serving.versions.link import ChildCommand
-from workers.serving.versions.spare_child import Nursery
-from workers.serving.versions.version import LoadedVersion, Means
+from workers.serving.versions.child_process import ChildCommand
+from workers.serving.versions.spare_child import SpareChild
+from workers.serving.versions.version import LoadedVersion, VersionContext
 
 _SHUTDOWN_SECONDS = 10
 
@@ -41,14 +41,16 @@ class Router:
         self._reporter = Reporter(self._dashboard, replica_name(home / "replica"))
         metrics = Metrics()
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
-        self._nursery = Nursery(ChildCommand(home / "compiled", limits.max_batch, limits.child_threads))
-        means = Means(artifacts, self._nursery, limits, metrics, self._reporter.changed)
+        self._spare_child = SpareChild(
+            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads)
+        )
+        context = VersionContext(artifacts, self._spare_child, limits, metrics, self._reporter.changed)
 
         def load(model: str, approved: ReleasedVersion) -> LoadedVersion:
-            return LoadedVersion(model, approved, means)
+            return LoadedVersion(model, approved, context)
 
         self._catalog = Catalog(
-            trust=Trust.from_text(settings.public_key_file.read_bytes()),
+            verifier=ReleaseVerifier.from_text(settings.public_key_file.read_bytes()),
             state_file=StateFile(home / "state.json"),
             artifacts=artifacts,
             new_endpoint=lambda model, changed: Endpoint(
@@ -59,26 +61,26 @@ class Router:
         metrics.add_gauge("trainyard_serving_queue_rows", "Rows that wait.", self._queue_rows)
         metrics.add_gauge("trainyard_serving_child_pid", "Process that answers for a version.", self._pids)
         metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
-        gate = TokenGate(self._dashboard) if settings.needs_token else None
-        self.app = ServingApp(self._catalog, metrics, limits, gate)
+        authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
+        self.app = ServingApp(self._catalog, metrics, limits, authenticator)
         self._loops: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Take up the state file's releases, then follow the dashboard's."""
+        """Apply the saved releases, and start to poll the dashboard."""
         self._catalog.resume()
-        self._nursery.grow()
+        self._spare_child.prepare()
         self._loops = [
-            asyncio.create_task(follow(self._dashboard, self._catalog)),
+            asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
             asyncio.create_task(self._reporter.run(self._catalog)),
         ]
 
     async def stop(self) -> None:
-        """End the loops and every child."""
+        """End the loops and all children."""
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
-        await self._nursery.close()
+        await self._spare_child.close()
         await self._dashboard.close()
 
     def _queue_rows(self) -> list[tuple[Labels, float]]:
@@ -103,7 +105,7 @@ class Router:
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does, and leaves time to end the children after a signal."""
+    """Writes its address once it listens, and ends the children before the process after a signal."""
 
     def __init__(self, config: uvicorn.Config, address_file: Path | None) -> None:
         super().__init__(config)
@@ -117,7 +119,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal again at its end: we would be gone before our children
+        # uvicorn's own handler raises the signal again, which would end this process before its children
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -125,13 +127,13 @@ class _Server(uvicorn.Server):
 
 
 async def serve(settings: Settings) -> None:
-    """Run one prediction server until it is told to end (SIGTERM or SIGINT).
+    """Run one prediction server until SIGTERM or SIGINT.
 
     Raises:
-        OSError: the port is taken, or a file we need is not there.
-        ValueError: the public key is none.
+        OSError: the port is in use, or a required file is missing.
+        ValueError: the public key is invalid.
     """
-    listening = _listen(settings.host, settings.port)
+    listener = _listen(settings.host, settings.port)
     router = Router(settings)
     config = uvicorn.Config(
         router.app,
@@ -147,31 +149,31 @@ async def serve(settings: Settings) -> None:
     )
     router.start()
     try:
-        await _Server(config, settings.address_file).serve(sockets=[listening])
+        await _Server(config, settings.address_file).serve(sockets=[listener])
     finally:
         await router.stop()
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((host, port))
-    listening.set_inheritable(False)
-    return listening
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.set_inheritable(False)
+    return listener
 
 
 def write_address(path: Path, host: str, port: int) -> None:
-    """Write where we listen; a reader sees the whole file or none."""
+    """Write the address file atomically."""
     shown = f"[{host}]" if ":" in host else host
     content: dict[str, Any] = {"host": host, "port": port, "url": f"http://{shown}:{port}"}
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps(content))
-    fresh.replace(path)
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.write_text(json.dumps(content))
+    temporary.replace(path)
 
 
 def replica_name(path: Path) -> str:
-    """Return this server's name, made once and kept in its home: a restart is no new replica."""
+    """Return the name of this replica. It is created once and saved, so it survives a restart."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:

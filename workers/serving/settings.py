@@ -1,4 +1,4 @@
-"""How one prediction server is set up: command line first, environment second."""
+"""Reads the settings of a prediction server from the command line, then from the environment."""
 
 import argparse
 import ipaddress
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds that keep one bad client or model from taking the server down."""
+    """Limits that protect the server from a single client or model."""
 
     max_batch: int = 64
     queue_rows: int = 4096
@@ -24,8 +24,6 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the router needs to know at start."""
-
     host: str
     port: int
     dashboard: str
@@ -34,17 +32,17 @@ class Settings:
     home: Path
     artifacts: Path | None = None
     address_file: Path | None = None
-    open_to_all: bool = False
+    allow_anonymous: bool = False
     limits: Limits = field(default_factory=Limits)
 
     @property
     def needs_token(self) -> bool:
-        """Callers must show a token: we listen beyond this machine and nobody waived it."""
-        return not (self.open_to_all or is_loopback(self.host))
+        """Whether callers need a token: not on a loopback address, nor where anonymous access is allowed."""
+        return not (self.allow_anonymous or is_loopback(self.host))
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`; an unknown name counts as reachable."""
+    """Return whether only this machine can reach `host`. An unknown name counts as reachable from outside."""
     if host == "localhost":
         return True
     try:
@@ -54,7 +52,7 @@ def is_loopback(host: str) -> bool:
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
-    """Read the command line; `TRAINYARD_SERVING_*` gives what it leaves out."""
+    """Parse the command line; `TRAINYARD_SERVING_*` variables set the defaults."""
     given = _parser(environment).parse_args(arguments)
     limits = Limits(
         max_batch=given.max_batch,
@@ -72,7 +70,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         home=given.home.absolute(),
         artifacts=given.artifacts,
         address_file=given.address_file,
-        open_to_all=environment.get("TRAINYARD_SERVING_OPEN") == "1",
+        allow_anonymous=environment.get("TRAINYARD_SERVING_OPEN") == "1",
         limits=limits,
     )
 
@@ -90,16 +88,16 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         )
 
     add("host", str, "address to listen on", "127.0.0.1")
-    add("port", int, "port to listen on; 0 picks a free one", 8501)
-    add("address-file", Path, "JSON file that gets the address once the server listens")
+    add("port", int, "port to listen on; 0 chooses a free one", 8501)
+    add("address-file", Path, "JSON file to write the address to once the server listens")
     add("dashboard", str, "(required) URL of the dashboard")
-    add("token-file", Path, "(required) file with a token of scope serve")
+    add("token-file", Path, "(required) file with a token that has the scope serve")
     add("public-key-file", Path, "(required) Ed25519 key that signs releases, PEM or base64")
-    add("home", Path, "(required) folder of our own state and cached artifacts")
-    add("artifacts", Path, "the dashboard's artifact folder, where it is on this machine")
-    add("max-batch", int, "most rows in one call of a model, a power of two", defaults.max_batch)
-    add("queue-rows", int, "most rows waiting for one version", defaults.queue_rows)
-    add("request-seconds", float, "most seconds that a request may take", defaults.request_seconds)
-    add("body-limit", int, "most bytes in one request", defaults.body_bytes)
+    add("home", Path, "(required) folder of the server's state and cached artifacts")
+    add("artifacts", Path, "the dashboard's artifact folder, if it is on this machine")
+    add("max-batch", int, "maximum rows in one call of a model, a power of two", defaults.max_batch)
+    add("queue-rows", int, "maximum rows waiting for one version", defaults.queue_rows)
+    add("request-seconds", float, "maximum seconds of a request", defaults.request_seconds)
+    add("body-limit", int, "maximum bytes in one request", defaults.body_bytes)
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     return parser

@@ -1,1 +1,1 @@
-"""The model child, the only user of JAX here: loads a verified `.keras` file, compiles it, answers frames."""
+"""The model child process: loads a verified `.keras` file, compiles it and answers prediction requests."""

@@ -1,4 +1,4 @@
-"""A `.keras` file as a pure function of weights and inputs, with the signature it serves."""
+"""Loads a `.keras` file as a pure function of weights and inputs, with its signature."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class PureModel:
     """A model whose weights are arguments, never constants, of its function.
 
     Attributes:
-        weights: trainable and non-trainable values, as `apply` wants them.
+        weights: trainable and non-trainable values, as `apply` takes them.
         signature: names, served dtypes and shapes without the batch dimension.
     """
 
@@ -47,7 +47,7 @@ def load(path: Path) -> PureModel:
     """Load a model in safe mode, uncompiled, with no custom objects.
 
     Raises:
-        ValueError: it does not load, was never built, or has tensors that no protocol carries.
+        ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
     """
     model = keras.saving.load_model(path, compile=False, safe_mode=True)
     functional = getattr(model, "_functional", None) or model  # a Sequential keeps its graph inside
@@ -74,5 +74,8 @@ def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ..
 
 
 def _canonical(dtype: str) -> str:
-    """JAX without x64 knows no 64-bit types: say what really goes in, so that ranges are checked for it."""
+    """Return the type JAX computes in.
+
+    Without x64 it is never a 64-bit type, and ranges are checked for it.
+    """
     return served_dtype(jax.dtypes.canonicalize_dtype(dtype).name)

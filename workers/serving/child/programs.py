@@ -1,4 +1,4 @@
-"""Compiled programs of one model, one per power-of-two batch bucket."""
+"""Compiles a model for batch sizes of powers of two (buckets) and runs it."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from workers.serving.child.model import PureModel
 
 Array = npt.NDArray[Any]
-_MOST_PROGRAMS = 64
+_MAX_PROGRAMS = 64
 
 
 def buckets(largest: int) -> list[int]:
@@ -22,8 +22,8 @@ def buckets(largest: int) -> list[int]:
 class Programs:
     """Runs a model on any number of rows up to the largest bucket.
 
-    Programs are compiled ahead of time where all sizes but the batch are known, else on first use; of
-    the latter only the most recently used are kept.
+    Programs are compiled ahead of time if all dimensions but the batch are known, else on first use; then
+    only the most recently used ones are kept.
     """
 
     def __init__(self, model: PureModel, max_batch: int) -> None:
@@ -36,7 +36,7 @@ class Programs:
         """Compile and run every bucket once.
 
         Raises:
-            ValueError: an output does not keep the batch dimension, so rows could not be told apart.
+            ValueError: an output lacks the batch dimension, so its rows could not be separated.
         """
         inputs = self.model.signature.inputs
         if any(None in spec.shape for spec in inputs):
@@ -65,7 +65,7 @@ class Programs:
         if program is None:
             shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in inputs]
             program = self._compiled[key] = self._jitted.lower(self.model.weights, shapes).compile()
-            if len(self._compiled) > _MOST_PROGRAMS:
+            if len(self._compiled) > _MAX_PROGRAMS:
                 self._compiled.popitem(last=False)
         else:
             self._compiled.move_to_end(key)

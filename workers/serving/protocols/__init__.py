@@ -1,1 +1,1 @@
-"""TensorFlow Serving's REST API and the Open Inference Protocol, as plain functions over bytes and arrays."""
+"""TensorFlow Serving's REST API and the Open Inference Protocol, as pure functions of bytes and arrays."""

@@ -1,6 +1,6 @@
-"""The element types we serve and what each protocol calls them.
+"""The supported element types and their names in each protocol.
 
-float16 and bfloat16 models are served as float32: no client's JSON or NumPy knows more of them.
+float16 and bfloat16 models are served as float32, because JSON and NumPy clients lack these types.
 """
 
 from typing import NamedTuple
@@ -36,10 +36,10 @@ _SERVED_AS = {"float16": "float32", "bfloat16": "float32"}
 
 
 def served_dtype(name: str) -> str:
-    """Return the dtype in which a tensor of dtype `name` travels.
+    """Return the dtype in which a tensor of dtype `name` is transferred.
 
     Raises:
-        ValueError: no protocol of ours carries it.
+        ValueError: the dtype is not supported.
     """
     served = _SERVED_AS.get(name, name)
     if served not in TYPES:

@@ -1,9 +1,9 @@
-"""JSON values to arrays and back, by TensorFlow Serving's number rules.
+"""Converts JSON values to arrays and back, by TensorFlow Serving's number rules.
 
-Floats take any JSON number (beyond float32 they become infinite), integers only integer literals in
-range, booleans only true and false. NaN, Infinity and -Infinity are taken and written though strict
-JSON has no such words. Unlike TensorFlow Serving, the last of duplicate keys wins and bytes after the
-first value are an error.
+Floats accept any JSON number (values beyond float32 become infinite), integers only integer literals in
+range, booleans only true and false. NaN, Infinity and -Infinity are read and written although strict JSON
+lacks them. Unlike in TensorFlow Serving, the last of duplicate keys wins, and bytes after the first value are
+an error.
 """
 
 import json
@@ -32,7 +32,7 @@ def parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        pass  # NaN, Infinity and 1e400 are ours to accept: the standard library reads them
+        pass  # the standard library also reads NaN, Infinity and 1e400
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -40,8 +40,8 @@ def parse(body: bytes) -> Any:
 
 
 def has_booleans(body: bytes) -> bool:
-    """Tell whether a body may hold true or false: NumPy would quietly turn them into numbers."""
-    # one letter is looked for many times as fast as a word, and most bodies are digits
+    """Return whether a body may contain true or false, which NumPy would silently convert to numbers."""
+    # searching one letter is many times faster than a word, and most bodies contain only digits
     return (b"r" in body and b"true" in body) or (b"l" in body and b"false" in body)
 
 
@@ -50,11 +50,11 @@ def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
 
     Args:
         value: nested lists, as parsed.
-        spec: the input that it is for.
-        strict: look at every single element, because booleans may hide among numbers.
+        spec: the input.
+        strict: check every element, because the body may contain booleans.
 
     Raises:
-        BadRequest: ragged, of the wrong type, out of range or of another shape.
+        BadRequest: it is ragged, out of range, or has the wrong type or shape.
     """
     target = TYPES[spec.dtype].numpy
     if strict:
@@ -80,7 +80,7 @@ def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
             return found.astype(target)
     if wanted in "iu" and kind in "iu":
         return _in_range(found, target)
-    # mixed, boolean, text, or whole numbers too long for 64 bits: name the culprit, or convert with care
+    # mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
     _check_leaves(value, target)
     if wanted == "f":
         with np.errstate(over="ignore"):
@@ -149,7 +149,7 @@ def _check_shape(array: Array, spec: TensorSpec) -> None:
 def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
     """Return `value`, whose leaves may be `arrays` or their rows, as JSON.
 
-    Floats get the shortest form that reads back as the same float32; whole ones keep their `.0`.
+    Floats are written in the shortest form that reads back as the same float32; whole ones keep `.0`.
     """
     if all(array.dtype.kind != "f" or np.isfinite(array).all() for array in arrays):
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -158,7 +158,7 @@ def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
 
 def _plain(array: object) -> object:
     if not isinstance(array, np.ndarray):
-        assert isinstance(array, np.generic)  # noqa: S101  a row of a rank 1 output
-        # the shortest digits of this precision, not those of float64
+        assert isinstance(array, np.generic)  # noqa: S101  a row of a rank-1 output
+        # the shortest form at this precision, not that of float64
         return float(str(array)) if array.dtype.kind == "f" else array.item()
     return [_plain(row) for row in array]

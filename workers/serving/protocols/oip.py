@@ -1,8 +1,8 @@
-"""The Open Inference Protocol v2 over REST, with Triton's binary tensor extension.
+"""Implements the Open Inference Protocol v2 over REST, with Triton's binary tensor extension.
 
-A binary request has `Inference-Header-Content-Length: N`: N bytes of JSON, then the raw little-endian
-bytes of each input whose parameters give a `binary_data_size`, in order. Outputs come back the same
-way where the request asks for it.
+A binary request has `Inference-Header-Content-Length: N`: N bytes of JSON, then the raw little-endian bytes
+of each input whose parameters contain `binary_data_size`, in order. Outputs are returned the same way if
+requested.
 """
 
 import math
@@ -29,14 +29,14 @@ _MODEL = re.compile(
 
 
 class Route(NamedTuple):
-    """What to do (`""` is model metadata), with which model."""
+    """The operation (`""` is model metadata) and the model."""
 
     verb: str
     target: Target
 
 
 def model_route(path: str) -> Route | None:
-    """Read a path below /v2/models; None if there is no such path."""
+    """Parse a path below /v2/models; None if it is unknown."""
     match = _MODEL.fullmatch(path)
     if match is None:
         return None
@@ -44,35 +44,35 @@ def model_route(path: str) -> Route | None:
     return Route(match["verb"] or "", Target(unquote(match["model"]), version))
 
 
-class WantedOutput(NamedTuple):
-    """One output (by its place in the signature) to send back, and whether as raw bytes."""
+class RequestedOutput(NamedTuple):
+    """One output, by its index in the signature, and whether to send it as raw bytes."""
 
-    place: int
+    index: int
     binary: bool
 
 
 class InferCall(NamedTuple):
-    """Input arrays in the signature's order, and what the answer shall hold."""
+    """Input arrays in the signature's order, and the requested outputs."""
 
     arrays: list[Array]
-    outputs: list[WantedOutput]
+    outputs: list[RequestedOutput]
     id: str | None
 
 
 def parse_infer(body: bytes, header_length: str | None, signature: Signature) -> InferCall:
-    """Read an infer body.
+    """Parse the body of an infer request.
 
     Args:
         body: the whole request body.
         header_length: `Inference-Header-Content-Length`, if it was sent.
-        signature: of the version that will answer.
+        signature: the signature of the version that answers.
 
     Raises:
         BadRequest: it does not fit the protocol or the signature.
     """
     head, raw = _split(body, header_length)
     request = parse(head)
-    if not isinstance(request, dict) or not _objects(request.get("inputs")):
+    if not isinstance(request, dict) or not _is_object_list(request.get("inputs")):
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
     given: dict[str, Array] = {}
     strict = has_booleans(head)
@@ -86,7 +86,7 @@ def parse_infer(body: bytes, header_length: str | None, signature: Signature) ->
     arrays = [given[spec.name] for spec in signature.inputs]
     if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
         raise BadRequest("all inputs need the same first dimension, of at least 1")
-    return InferCall(arrays, _wanted(request, signature), _id(request))
+    return InferCall(arrays, _requested_outputs(request, signature), _id(request))
 
 
 def _split(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
@@ -99,7 +99,7 @@ def _split(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
     return body[: int(header_length)], memoryview(body)[int(header_length) :]
 
 
-def _objects(value: object) -> bool:
+def _is_object_list(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
@@ -155,19 +155,19 @@ def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool
     return array.reshape(shape)
 
 
-def _wanted(request: dict[str, Any], signature: Signature) -> list[WantedOutput]:
+def _requested_outputs(request: dict[str, Any], signature: Signature) -> list[RequestedOutput]:
     default = _parameters(request).get("binary_data_output") is True
-    asked = request.get("outputs")
-    if not asked:
-        return [WantedOutput(place, default) for place in range(len(signature.outputs))]
-    if not _objects(asked):
+    outputs = request.get("outputs")
+    if not outputs:
+        return [RequestedOutput(index, default) for index in range(len(signature.outputs))]
+    if not _is_object_list(outputs):
         raise BadRequest("'outputs' must be a list of objects with a name")
-    wanted = []
-    for output in asked:
+    requested = []
+    for output in outputs:
         spec = _spec_named(output.get("name"), signature.outputs, "output")
         binary = _parameters(output).get("binary_data", default)
-        wanted.append(WantedOutput(signature.outputs.index(spec), binary is True))
-    return wanted
+        requested.append(RequestedOutput(signature.outputs.index(spec), binary is True))
+    return requested
 
 
 def _id(request: dict[str, Any]) -> str | None:
@@ -178,7 +178,7 @@ def _id(request: dict[str, Any]) -> str | None:
 
 
 class Encoded(NamedTuple):
-    """A body, and the length of its JSON part where raw tensors follow it."""
+    """A body, and the length of its JSON part if raw tensors follow."""
 
     body: bytes
     header_length: int | None
@@ -187,12 +187,12 @@ class Encoded(NamedTuple):
 def encode_infer(
     call: InferCall, outputs: list[Array], model: str, version: int, signature: Signature
 ) -> Encoded:
-    """Return the answer: the wanted outputs, each as flat JSON or as raw bytes."""
+    """Return the response: the requested outputs, each as flat JSON or as raw bytes."""
     tensors: list[dict[str, object]] = []
     plain: list[Array] = []
     raw: list[bytes] = []
-    for place, binary in call.outputs:
-        spec, array = signature.outputs[place], outputs[place]
+    for index, binary in call.outputs:
+        spec, array = signature.outputs[index], outputs[index]
         tensor: dict[str, object] = {
             "name": spec.name,
             "datatype": TYPES[spec.dtype].inference,
@@ -213,7 +213,7 @@ def encode_infer(
 
 
 def encode_metadata(model: str, versions: list[int], signature: Signature) -> bytes:
-    """Return the model metadata; -1 is any size."""
+    """Return the model metadata; -1 means any size."""
     return orjson.dumps(
         {
             "name": model,

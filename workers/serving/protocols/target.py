@@ -1,10 +1,10 @@
-"""Which model, and which of its versions, a request means."""
+"""Names the model and version that a request addresses."""
 
 from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    """A model's name with at most one of a version's number and a label."""
+    """A model name, with at most one of a version number and a label."""
 
     model: str
     version: int | None = None

@@ -1,4 +1,4 @@
-"""Paths of TensorFlow Serving's REST API."""
+"""Parses the paths of TensorFlow Serving's REST API."""
 
 import re
 from typing import Literal, NamedTuple
@@ -16,17 +16,17 @@ _MAX_VERSION = 2**63 - 1
 
 
 class Route(NamedTuple):
-    """What to do, with which model."""
+    """The operation and the model."""
 
     verb: Verb
     target: Target
 
 
 def route(method: str, path: str) -> Route:
-    """Read a path below /v1 (not percent-decoded); keywords are of any case.
+    """Parse a path below /v1, not percent-decoded. Keywords are case-insensitive.
 
     Raises:
-        BadRequest: no such path, or not with this method.
+        BadRequest: the path is unknown, or has another method.
     """
     pattern = {"POST": _INFER, "GET": _READ}.get(method)
     match = pattern.fullmatch(path) if pattern else None

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
+"""Parses and encodes TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
 
 from typing import Any, NamedTuple
 
@@ -13,14 +13,14 @@ SIGNATURE_NAME = "serving_default"
 
 
 class PredictCall(NamedTuple):
-    """Input arrays in the signature's order, and whether the answer goes row by row."""
+    """Input arrays in the signature's order, and whether the response is in row format."""
 
     arrays: list[Array]
     rows: bool
 
 
 def parse_predict(body: bytes, signature: Signature) -> PredictCall:
-    """Read a predict body.
+    """Parse a predict body.
 
     Raises:
         BadRequest: it does not fit the format or the signature.
@@ -98,12 +98,12 @@ def _check_same_length(arrays: list[Array], signature: Signature) -> None:
 
 
 def encode_predict(outputs: list[Array], signature: Signature, *, rows: bool) -> bytes:
-    """Return the answer's body: `predictions` for rows, `outputs` for columns.
+    """Return the response body: `predictions` for rows, `outputs` for columns.
 
     Args:
         outputs: arrays in the signature's order, batch dimension first.
-        signature: gives the outputs their names where there are several.
-        rows: answer in the format of the request.
+        signature: names the outputs if there are several.
+        rows: whether to answer in row format, as requested.
     """
     answer: object
     if len(outputs) == 1:

@@ -1,4 +1,4 @@
-"""Status and metadata in TensorFlow Serving's words."""
+"""Encodes status and metadata in TensorFlow Serving's format."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -13,7 +13,7 @@ State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
 
 
 class VersionStatus(NamedTuple):
-    """One version's state, and why it ended if it did not end well."""
+    """The state of one version, and its error if it failed."""
 
     number: int
     state: State
@@ -33,7 +33,7 @@ def _status(status: VersionStatus) -> dict[str, object]:
 
 
 def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
-    """Return the metadata body; sizes are strings there, -1 is any size."""
+    """Return the metadata body. Sizes are strings; -1 means any size."""
     definition = {
         "inputs": {spec.name: _tensor(spec) for spec in signature.inputs},
         "outputs": {spec.name: _tensor(spec) for spec in signature.outputs},

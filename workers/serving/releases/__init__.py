@@ -1,1 +1,1 @@
-"""What may be served: signed releases, the bytes they name, and what we report back."""
+"""Signed releases: polls and verifies them, fetches their files, serves them and reports back."""

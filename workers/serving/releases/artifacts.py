@@ -1,4 +1,7 @@
-"""Model files, copied into our own folder while their digest is computed: what was verified is what loads."""
+"""Caches model files.
+
+A file is copied and hashed at once, so the verified bytes are the ones that are loaded.
+"""
 
 import asyncio
 import hashlib
@@ -15,35 +18,35 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class ArtifactRefused(Exception):
-    """The bytes are missing or not those that were approved."""
+    """The file is missing, or its bytes are not the approved ones."""
 
 
-class Source(Protocol):
-    """Another place to get bytes from."""
+class RemoteStore(Protocol):
+    """Delivers artifacts over the network."""
 
     def artifact(self, digest: str) -> AsyncIterator[bytes]:
-        """Yield the bytes of an artifact."""
+        """Yield the bytes of an artifact in chunks."""
 
 
 class Artifacts:
-    """The cache of model files, filled from a local folder or from the dashboard."""
+    """A cache of model files that is filled from a local folder or from the dashboard."""
 
-    def __init__(self, folder: Path, local: Path | None, remote: Source) -> None:
+    def __init__(self, folder: Path, local: Path | None, remote: RemoteStore) -> None:
         self._folder, self._local, self._remote = folder, local, remote
         folder.mkdir(parents=True, exist_ok=True)
-        for left_over in folder.glob(f"{_PART}*"):  # of a server that was killed while fetching
-            left_over.unlink(missing_ok=True)
+        for partial in folder.glob(f"{_PART}*"):  # left by a server that was killed while fetching
+            partial.unlink(missing_ok=True)
 
     async def obtain(self, digest: str, size: int) -> Path:
-        """Return a file of ours with this digest, verified again each time.
+        """Return the path of a cached file with this digest. The digest is verified on every call.
 
         Raises:
-            ArtifactRefused: no source has these very bytes.
-            OSError: a source or the disk failed; later may be better.
+            ArtifactRefused: no source has exactly these bytes.
+            OSError: a source or the disk failed; the call may be retried.
         """
         if not _DIGEST.fullmatch(digest):
             raise ArtifactRefused(f"{digest[:80]!r} is not a sha256")
-        path = self._folder / f"{digest}.keras"  # Keras goes by the ending
+        path = self._folder / f"{digest}.keras"  # Keras detects the format by the suffix
         if path.exists():
             if await asyncio.to_thread(_digest_of, path) == digest:
                 return path
@@ -52,7 +55,7 @@ class Artifacts:
         return path
 
     def keep_only(self, digests: Collection[str]) -> None:
-        """Delete files that no release needs any more."""
+        """Delete the files of other digests."""
         for path in self._folder.glob("*.keras"):
             if path.stem not in digests:
                 path.unlink(missing_ok=True)
@@ -62,40 +65,40 @@ class Artifacts:
         part = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                found = await self._copy(digest, _Intake(file, size))
+                found = await self._copy(digest, _HashingWriter(file, size))
             if found != digest:
                 raise ArtifactRefused(f"the bytes have digest {found}, approved was {digest}")
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
 
-    async def _copy(self, digest: str, intake: "_Intake") -> str:
+    async def _copy(self, digest: str, writer: "_HashingWriter") -> str:
         local = self._local / digest[:2] / digest if self._local else None
         if local is not None and local.is_file():
-            await asyncio.to_thread(intake.take_all, local)
+            await asyncio.to_thread(writer.write_file, local)
         else:
             async for chunk in self._remote.artifact(digest):
-                intake.take(chunk)
-        return intake.digest()
+                writer.write(chunk)
+        return writer.digest()
 
 
-class _Intake:
-    """Writes chunks to a file, hashes them, and stops at more than were announced."""
+class _HashingWriter:
+    """Writes chunks to a file, hashes them, and raises if they exceed the approved size."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._room, self._size = file, size, size
+        self._file, self._remaining, self._size = file, size, size
         self._hasher = hashlib.sha256()
 
-    def take(self, chunk: bytes) -> None:
-        self._room -= len(chunk)
-        if self._room < 0:
+    def write(self, chunk: bytes) -> None:
+        self._remaining -= len(chunk)
+        if self._remaining < 0:
             raise ArtifactRefused(f"the file is longer than the approved {self._size} bytes")
         self._hasher.update(chunk)
         self._file.write(chunk)
 
-    def take_all(self, path: Path) -> None:
+    def write_file(self, path: Path) -> None:
         for chunk in _chunks(path):
-            self.take(chunk)
+            self.write(chunk)
 
     def digest(self) -> str:
         self._file.flush()

@@ -1,4 +1,4 @@
-"""All endpoints of this server, and the state file that mirrors them."""
+"""Holds all endpoints of this server and saves them to the state file."""
 
 import asyncio
 import logging
@@ -10,69 +10,69 @@ from jobs.contracts.release import SignedRelease
 from workers.serving.errors import NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.releases.artifacts import Artifacts
-from workers.serving.releases.endpoint import Endpoint, Picked, not_found
+from workers.serving.releases.endpoint import Endpoint, PickedVersion, not_found
 from workers.serving.releases.state import EndpointState, State, StateFile
-from workers.serving.releases.trust import ReleaseRefused, Trust
+from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
 
 logger = logging.getLogger("trainyard.serving")
 
 
 class Catalog:
-    """Takes releases in, keeps one endpoint per model, answers who serves what."""
+    """Accepts releases, keeps one endpoint per model, and selects the version that answers a request."""
 
     def __init__(
         self,
         *,
-        trust: Trust,
+        verifier: ReleaseVerifier,
         state_file: StateFile,
         artifacts: Artifacts,
         new_endpoint: Callable[[str, Callable[[], None]], Endpoint],
         changed: Callable[[], None],
     ) -> None:
         self.endpoints: dict[str, Endpoint] = {}
-        self._trust, self._state_file, self._artifacts = trust, state_file, artifacts
-        self._new_endpoint, self._tell = new_endpoint, changed
+        self._verifier, self._state_file, self._artifacts = verifier, state_file, artifacts
+        self._new_endpoint, self._notify = new_endpoint, changed
         self._written = State()
 
     def resume(self) -> None:
-        """Take up the releases of the state file; signatures are checked as if they had just come."""
+        """Apply the releases of the state file. Their signatures are verified again."""
         self._written = self._state_file.read()
         for model, state in self._written.endpoints.items():
             try:
                 for signed in (state.serving, state.newest):
                     if signed is not None:
-                        self._trust.verify(signed)
-            except ReleaseRefused as refusal:
-                logger.error("the state file's release of %s is refused: %s", model, refusal)
+                        self._verifier.verify(signed)
+            except ReleaseRefused as error:
+                logger.error("the release of %s in the state file was refused: %s", model, error)
                 continue
             self._endpoint(model).resume(state)
 
-    def take(self, body: object) -> None:
-        """Verify one release as the dashboard sent it and bring it into effect; a refusal is reported."""
+    def accept(self, body: object) -> None:
+        """Verify a release from the dashboard and apply it. A refusal is logged and reported."""
         try:
             signed = SignedRelease.model_validate(body)
         except ValidationError as error:
-            logger.error("a release cannot be read: %s", error)
+            logger.error("an invalid release was received: %s", error)
             return
         endpoint = self.endpoints.get(signed.release.model)
         try:
-            release = self._trust.verify(signed)
-            self._endpoint(release.model).adopt(signed)
-        except ReleaseRefused as refusal:
-            logger.error("a release of %s is refused: %s", signed.release.model, refusal)
+            release = self._verifier.verify(signed)
+            self._endpoint(release.model).apply(signed)
+        except ReleaseRefused as error:
+            logger.error("a release of %s was refused: %s", signed.release.model, error)
             if endpoint is not None:
-                endpoint.error = str(refusal)
-                self._tell()
+                endpoint.error = str(error)
+                self._notify()
 
-    def pick(self, target: Target) -> Picked:
-        """Return the version that answers a request; see `Endpoint.pick`."""
+    def pick(self, target: Target) -> PickedVersion:
+        """Return the version that answers a request. Raises like `Endpoint.pick`."""
         return self.endpoint(target).pick(target)
 
     def endpoint(self, target: Target) -> Endpoint:
         """Return the endpoint of a model.
 
         Raises:
-            NotFound: there is none.
+            NotFound: the model has none.
         """
         endpoint = self.endpoints.get(target.model)
         if endpoint is None:
@@ -81,13 +81,13 @@ class Catalog:
 
     @property
     def is_ready(self) -> bool:
-        """Every endpoint answers or was told to be down."""
+        """Whether every endpoint serves, or has no production version."""
         return all(endpoint.is_ready for endpoint in self.endpoints.values())
 
     def check_ready(self) -> None:
         """Raise Unavailable unless ready."""
         if not self.is_ready:
-            raise Unavailable("not every endpoint is warm yet", retry_after=1)
+            raise Unavailable("not all endpoints are loaded yet", retry_after=1)
 
     def _endpoint(self, model: str) -> Endpoint:
         if model not in self.endpoints:
@@ -95,18 +95,20 @@ class Catalog:
         return self.endpoints[model]
 
     def changed(self) -> None:
-        """Bring the state file and the cached files in line, and tell whoever reports."""
-        # an endpoint whose stored release was refused keeps its entry: the dashboard will overrule it
-        kept: dict[str, EndpointState] = dict(self._written.endpoints)
-        kept |= {model: state for model, one in self.endpoints.items() if (state := one.state())}
-        now = State(endpoints=kept)
+        """Save the state file, delete unused artifacts, and notify the reporter."""
+        # an endpoint whose saved release was refused keeps its entry until a newer release arrives
+        endpoints: dict[str, EndpointState] = dict(self._written.endpoints)
+        endpoints |= {
+            model: state for model, endpoint in self.endpoints.items() if (state := endpoint.state())
+        }
+        now = State(endpoints=endpoints)
         if now != self._written:
             self._state_file.write(now)
             self._written = now
             self._artifacts.keep_only(
                 {digest for endpoint in self.endpoints.values() for digest in endpoint.needed_digests()}
             )
-        self._tell()
+        self._notify()
 
     async def close(self) -> None:
         """End all children."""

@@ -1,4 +1,4 @@
-"""The calls we make to the dashboard, all with our own `serve` token unless a caller's is in question."""
+"""HTTP client of the dashboard. It uses the server's own token, except to check the token of a caller."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,32 +12,32 @@ from workers.serving.releases.artifacts import ArtifactRefused
 _POLL_SECONDS = 25
 
 
-class DashboardAway(OSError):
-    """The dashboard did not answer, or not as it should."""
+class DashboardUnavailable(OSError):
+    """The dashboard did not answer, or its answer was invalid."""
 
 
 class Poll(NamedTuple):
-    """What one long poll brought: unverified releases, as parsed JSON."""
+    """The result of one long poll: unverified releases as parsed JSON."""
 
     sequence: int
     releases: list[Any]
 
 
 class Dashboard:
-    """An HTTP client of the dashboard. Reads the token file anew for each call: tokens get replaced."""
+    """Calls the dashboard's API. The token file is read for each call, because tokens get replaced."""
 
     def __init__(self, url: str, token_file: Path) -> None:
         self._token_file = token_file
-        # no proxy from the environment: the dashboard is ours, and mostly on this very machine
-        # We stand behind the TLS proxy, beside the dashboard: without the header it would send us outside.
+        # No proxy from the environment: the dashboard is internal, and usually on the same machine.
+        # Both run behind the TLS proxy: without this header the dashboard would redirect to HTTPS.
         headers = {"X-Forwarded-Proto": "https"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
 
     async def poll(self, after: int | None) -> Poll:
-        """Wait for releases newer than sequence `after`; without it, ask for all at once.
+        """Wait for releases newer than sequence `after`; with None, return all at once.
 
         Raises:
-            DashboardAway: no proper answer.
+            DashboardUnavailable: there was no valid answer.
         """
         params: dict[str, int] = {"wait": _POLL_SECONDS}
         if after is not None:
@@ -47,13 +47,13 @@ class Dashboard:
             body = answer.json()
             return Poll(int(body["sequence"]), list(body["releases"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise DashboardAway(f"the dashboard's releases make no sense: {error!r}") from error
+            raise DashboardUnavailable(f"the dashboard's answer to a poll is invalid: {error!r}") from error
 
     async def report(self, report: ReplicaReport) -> None:
-        """Say what we serve of one endpoint.
+        """Report what is served of one endpoint.
 
         Raises:
-            DashboardAway: nobody heard.
+            DashboardUnavailable: the report was not received.
         """
         try:
             answer = await self._http.post(
@@ -62,50 +62,53 @@ class Dashboard:
                 headers={**self._authorization(), "content-type": "application/json"},
             )
         except httpx.HTTPError as error:
-            raise DashboardAway(f"{type(error).__name__}: {error}") from error
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         if answer.is_error:
-            raise DashboardAway(f"the report was answered with {answer.status_code}: {answer.text[:200]}")
+            raise DashboardUnavailable(
+                f"the report was answered with {answer.status_code}: {answer.text[:200]}"
+            )
 
     async def artifact(self, digest: str) -> AsyncIterator[bytes]:
-        """Yield the bytes of an artifact.
+        """Yield the bytes of an artifact in chunks.
 
         Raises:
-            ArtifactRefused: the dashboard has no such artifact for us.
-            DashboardAway: it broke off.
+            ArtifactRefused: the artifact does not exist or is not accessible.
+            DashboardUnavailable: the download failed.
         """
         path = f"/api/v1/artifacts/{digest}"
         try:
             async with self._http.stream("GET", path, headers=self._authorization()) as answer:
                 if answer.status_code in (403, 404):
                     raise ArtifactRefused(
-                        f"the dashboard gives us no artifact {digest}: {answer.status_code}"
+                        f"the dashboard did not deliver artifact {digest}: {answer.status_code}"
                     )
                 answer.raise_for_status()
                 async for chunk in answer.aiter_bytes():
                     yield chunk
         except httpx.HTTPError as error:
-            raise DashboardAway(f"{type(error).__name__}: {error}") from error
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
     async def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a caller's token; None if the dashboard does not know it.
 
         Raises:
-            DashboardAway: it cannot say now.
+            DashboardUnavailable: it cannot be reached.
         """
         headers = {"authorization": f"Bearer {token}"}
         try:
             answer = await self._http.get("/api/v1/me", headers=headers)
         except httpx.HTTPError as error:
-            raise DashboardAway(f"{type(error).__name__}: {error}") from error
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         if answer.status_code in (401, 403):
             return None
         try:
             return frozenset(answer.raise_for_status().json()["scopes"])
         except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
-            raise DashboardAway(f"/me makes no sense: {error!r}") from error
+            raise DashboardUnavailable(
+                f"the dashboard's answer about a token is invalid: {error!r}"
+            ) from error
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.aclose()
 
     async def _get(self, path: str, *, params: dict[str, int], timeout: float) -> httpx.Response:
@@ -113,7 +116,7 @@ class Dashboard:
             answer = await self._http.get(path, params=params, headers=self._authorization(), timeout=timeout)
             return answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise DashboardAway(f"{type(error).__name__}: {error}") from error
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
     def _authorization(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._token_file.read_text().strip()}"}

@@ -1,4 +1,4 @@
-"""One endpoint: brings what runs in line with the newest release, and keeps the incumbent until then."""
+"""Runs one endpoint: converges to the newest release while the current production version keeps serving."""
 
 import asyncio
 import logging
@@ -10,14 +10,14 @@ from workers.serving.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_views import VersionStatus
 from workers.serving.releases.state import EndpointState
-from workers.serving.releases.trust import ReleaseRefused
+from workers.serving.releases.verification import ReleaseRefused
 from workers.serving.versions.version import LoadedVersion
 
 logger = logging.getLogger("trainyard.serving")
 
 
-class Picked(NamedTuple):
-    """The version that answers a request, and as what."""
+class PickedVersion(NamedTuple):
+    """The version that answers a request, and its variant name."""
 
     version: LoadedVersion
     variant: str
@@ -26,8 +26,8 @@ class Picked(NamedTuple):
 class Endpoint:
     """The versions of one model.
 
-    The availability-preserving order: a new production version is loaded and warm before one reference
-    flips to it; then the old one answers what it was asked and, if no longer named, ends.
+    A rollout never interrupts serving: a new production version is loaded and warmed up before one reference
+    is switched to it. Then the old one is drained and, unless the release names it, unloaded.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Endpoint:
         self.error: str | None = None
         self._load, self._changed, self._drain_seconds = load, changed, drain_seconds
         self._versions: dict[tuple[int, str], LoadedVersion] = {}
-        self._retiring: dict[LoadedVersion, asyncio.Task[None]] = {}
+        self._unloading: dict[LoadedVersion, asyncio.Task[None]] = {}
         self._converging: asyncio.Task[None] | None = None
 
-    def adopt(self, signed: SignedRelease) -> None:
-        """Start to bring a verified release into effect; a newer one may come before that is done.
+    def apply(self, signed: SignedRelease) -> None:
+        """Start the rollout of a verified release. A newer one may replace it before it is complete.
 
         Raises:
-            ReleaseRefused: its generation is older than one we have, or the same with other content.
+            ReleaseRefused: its generation is older than the newest one, or equal with different content.
         """
         if self.newest is not None and signed.release.generation <= self.newest.release.generation:
             if signed.release == self.newest.release:
@@ -63,24 +63,24 @@ class Endpoint:
         self._restart(signed)
 
     def resume(self, state: EndpointState) -> None:
-        """Take up what a state file held: what answered first, then what was on its way."""
+        """Apply a saved state: first the release that was serving, then the newest one."""
         if state.serving is not None:
-            self.adopt(state.serving)
+            self.apply(state.serving)
         if state.newest.release.generation > (self.generation_known or -1):
             self.newest = state.newest
             self._restart(*(signed for signed in (state.serving, state.newest) if signed))
 
     @property
     def generation_known(self) -> int | None:
-        """The newest verified generation, served or not."""
+        """The newest verified generation, whether it serves yet or not."""
         return self.newest.release.generation if self.newest else None
 
     def state(self) -> EndpointState | None:
-        """Return what the state file shall hold."""
+        """Return the state to save."""
         return EndpointState(serving=self.serving, newest=self.newest) if self.newest else None
 
     def report(self, replica: str) -> ReplicaReport:
-        """Return what the dashboard shall know."""
+        """Return the report for the dashboard."""
         serving = self.serving.release.generation if self.serving else 0
         loading = self.generation_known if self.generation_known != serving else None
         failed = next((version.error for version in self._versions.values() if version.error), None)
@@ -95,34 +95,34 @@ class Endpoint:
 
     @property
     def is_ready(self) -> bool:
-        """It answers, or was told to be down."""
+        """Whether it serves, or has no production version."""
         if self.newest is None or self.newest.release.production is None:
             return True
         return self.serving is not None
 
     def needed_digests(self) -> set[str]:
-        """Digests that the served and the newest release name."""
+        """Return the digests named by the serving and the newest release."""
         signed = (self.serving, self.newest)
-        return {version.digest for one in signed if one for version in one.release.versions}
+        return {version.digest for each in signed if each for version in each.release.versions}
 
     def statuses(self) -> list[VersionStatus]:
-        """Return the state of each version we hold, retiring ones too."""
-        return [version.status for version in (*self._versions.values(), *self._retiring)]
+        """Return the state of each loaded version, including those that are being unloaded."""
+        return [version.status for version in (*self._versions.values(), *self._unloading)]
 
     def available(self) -> list[LoadedVersion]:
-        """Return the versions that the served release names and that have been warm."""
+        """Return the versions of the serving release that have been warmed up."""
         if self.serving is None:
             return []
         named = (self._versions.get(_key(version)) for version in self.serving.release.versions)
         return [version for version in named if version is not None and version.warm.is_set()]
 
-    def pick(self, target: Target) -> Picked:
+    def pick(self, target: Target) -> PickedVersion:
         """Return the version that answers a request for `target`.
 
         Raises:
-            NotFound: no such version, or none that is approved: the answers are the same.
-            BadRequest: no such label.
-            Unavailable: approved, but not ready yet.
+            NotFound: the version does not exist or is not approved; the message is the same.
+            BadRequest: the label does not exist.
+            Unavailable: it is approved, but not ready yet.
         """
         release = self._release()
         if release is None:
@@ -134,7 +134,7 @@ class Endpoint:
         version = self._versions.get(_key(approved))
         if version is None or not version.warm.is_set() or self.serving is None:
             raise Unavailable(f"Version {number} of model {self.model} is loading", retry_after=1)
-        return Picked(version, variant)
+        return PickedVersion(version, variant)
 
     def _release(self) -> Release | None:
         current = self.serving or self.newest
@@ -142,30 +142,28 @@ class Endpoint:
 
     def _restart(self, *steps: SignedRelease) -> None:
         if self._converging is not None:
-            self._converging.cancel()  # its children load on: only the waiting for them ends
+            self._converging.cancel()  # only stops waiting: its children continue to load
         self._converging = asyncio.create_task(self._converge(steps))
         self._changed()
 
     async def _converge(self, steps: tuple[SignedRelease, ...]) -> None:
         for signed in steps:
             if await self._production_warm(signed.release, patient=signed is steps[-1]):
-                self._flip(signed)
-            for (
-                approved
-            ) in signed.release.versions:  # one after the other: loads shall not starve the answers
-                await self._ensure(approved).tried.wait()
+                self._switch_to(signed)
+            for approved in signed.release.versions:  # one at a time, so that loads leave CPU for requests
+                await self._get_or_load(approved).load_attempted.wait()
 
     async def _production_warm(self, release: Release, *, patient: bool) -> bool:
-        """Wait for the production version; only for one try if there is a newer release behind it."""
+        """Wait for the production version; for one load attempt only, unless `patient`."""
         if release.production is None:
             return True
         approved = next(version for version in release.versions if version.number == release.production)
-        version = self._ensure(approved)
-        await (version.warm if patient else version.tried).wait()
+        version = self._get_or_load(approved)
+        await (version.warm if patient else version.load_attempted).wait()
         return version.warm.is_set()
 
-    def _flip(self, signed: SignedRelease) -> None:
-        """Let the release answer. Nothing awaits in here: no request sees half of it."""
+    def _switch_to(self, signed: SignedRelease) -> None:
+        """Serve the release from now on. No await in here, so no request sees an intermediate state."""
         self.serving = signed
         logger.info("%s serves generation %d, version %s",
                     self.model, signed.release.generation, signed.release.production)  # fmt: skip
@@ -173,40 +171,40 @@ class Endpoint:
         if self.newest is not None:
             needed |= {_key(version) for version in self.newest.release.versions}
         for key in self._versions.keys() - needed:
-            self._retire(self._versions.pop(key))
+            self._unload(self._versions.pop(key))
         self._changed()
 
-    def _ensure(self, approved: ReleasedVersion) -> LoadedVersion:
+    def _get_or_load(self, approved: ReleasedVersion) -> LoadedVersion:
         version = self._versions.get(_key(approved))
         if version is None:
             version = self._versions[_key(approved)] = self._load(self.model, approved)
         return version
 
-    def _retire(self, version: LoadedVersion) -> None:
+    def _unload(self, version: LoadedVersion) -> None:
         async def unload() -> None:
             await version.unload(self._drain_seconds)
-            del self._retiring[version]
+            del self._unloading[version]
 
-        self._retiring[version] = asyncio.create_task(unload())
+        self._unloading[version] = asyncio.create_task(unload())
 
     async def close(self) -> None:
-        """End all children, after what they were asked."""
+        """End all children after their pending requests."""
         if self._converging is not None:
             self._converging.cancel()
         for key in list(self._versions):
-            self._retire(self._versions.pop(key))
-        await asyncio.gather(*self._retiring.values())
+            self._unload(self._versions.pop(key))
+        await asyncio.gather(*self._unloading.values())
 
 
 def not_found(target: Target) -> str:
-    """Return TensorFlow Serving's words for a model or version that does not exist."""
+    """Return TensorFlow Serving's message for a model or version that does not exist."""
     if target.version is None:
         return f"Servable not found for request: Latest({target.model})"
     return f"Servable not found for request: Specific({target.model}, {target.version})"
 
 
 def _number(release: Release, target: Target) -> tuple[int | None, str]:
-    """Return the version's number a target means, and the variant's name."""
+    """Return the version number that a target addresses, and the variant name."""
     if target.version is not None:
         role = "standby" if target.version in release.standby else "version"
         return target.version, "production" if target.version == release.production else role

@@ -1,4 +1,4 @@
-"""What we served last, on disk: enough to start and answer while the dashboard is down."""
+"""Saves the releases to disk, so that the server can restart and serve without the dashboard."""
 
 import os
 from pathlib import Path
@@ -10,29 +10,29 @@ from jobs.contracts.release import SignedRelease
 
 
 class EndpointState(Frozen):
-    """The release that answers, and the newest one if that is still on its way (or never got there)."""
+    """The release that serves, and the newest one, which may still be loading or have failed."""
 
     serving: SignedRelease | None = None
     newest: SignedRelease
 
 
 class State(Frozen):
-    """All endpoints by model. Signatures are checked again when it is read back."""
+    """All endpoints by model. Signatures are verified again when the state is loaded."""
 
     version: int = 1
     endpoints: dict[str, EndpointState] = Field(default_factory=dict)
 
 
 class StateFile:
-    """The file, written atomically after every change."""
+    """The state file, written atomically after every change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> State:
-        """Return what was written last; an empty state if there is none or it is not whole.
+        """Return the saved state; an empty one if the file is missing or invalid.
 
-        Whatever is lost here the dashboard tells us again.
+        The dashboard sends everything again that is lost here.
         """
         try:
             return State.model_validate_json(self._path.read_bytes())
@@ -40,10 +40,10 @@ class StateFile:
             return State()
 
     def write(self, state: State) -> None:
-        """Replace the file, so that a reader after a crash sees the old or the new one whole."""
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
+        """Replace the file atomically: after a crash, either the old or the new one is complete."""
+        temporary = self._path.with_suffix(".new")
+        with temporary.open("wb") as file:
             file.write(state.model_dump_json(indent=1).encode())
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(self._path)
+        temporary.replace(self._path)

@@ -1,1 +1,1 @@
-"""Loaded versions: their child processes and the queues in front of them."""
+"""Loaded versions: their child processes and request queues."""

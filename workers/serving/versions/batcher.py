@@ -1,4 +1,4 @@
-"""The queue in front of one version: dispatch at once when its child is idle, collect while it is busy."""
+"""Batches the requests of one version: dispatches at once to an idle child, collects while it is busy."""
 
 import asyncio
 import math
@@ -10,27 +10,27 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from workers.serving.errors import BadRequest, BodyTooLarge, Saturated, ServingError, Unavailable
-from workers.serving.versions.link import ChildFailed, ChildGone, concatenated
-from workers.serving.wire import Frame
+from workers.serving.frames import Frame
+from workers.serving.versions.child_process import ChildExited, ChildFailed, concatenated
 
 Array = npt.NDArray[Any]
 Outputs = list[Array]
 
-_TRIES = 2  # a request whose child dies is tried once more: it may have been that child's bad luck
+_MAX_TRIES = 2  # a request whose child dies is retried once: it may not be the cause
 
 
-class Link(Protocol):
-    """What the batcher needs of a child."""
+class Child(Protocol):
+    """The interface of a model child that the batcher uses."""
 
     def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
-        """Send one batch."""
+        """Send one batch; the future gets its outputs."""
 
     def kill(self) -> None:
-        """End the child at once."""
+        """Kill the child."""
 
 
-class Work:
-    """At most one batch of rows of one request, and the future of their outputs."""
+class WorkItem:
+    """Rows of one request, at most one batch, and the future of their outputs."""
 
     __slots__ = ("arrays", "future", "queued_at", "rows", "shapes", "tries")
 
@@ -44,7 +44,7 @@ class Work:
 
 
 class Batcher:
-    """Gathers requests into batches for one child; survives the child's restarts."""
+    """Queues requests and sends them to one child in batches. The queue survives restarts of the child."""
 
     def __init__(
         self,
@@ -54,36 +54,36 @@ class Batcher:
         batch_seconds: float,
         observe: Callable[[int, float, float], None] = lambda rows, queued, ran: None,  # noqa: ARG005
     ) -> None:
-        """Set the bounds.
+        """Create an empty queue.
 
         Args:
-            max_batch: most rows in one call of the model.
-            queue_rows: most rows waiting; more are refused.
-            batch_seconds: a child that is silent for longer is killed.
-            observe: told of each batch: rows, seconds that its oldest work queued, seconds it ran.
+            max_batch: maximum rows in one call of the model.
+            queue_rows: maximum rows waiting; further requests are refused.
+            batch_seconds: a child that takes longer for a batch is killed.
+            observe: called for each batch: rows, seconds its oldest item waited, seconds it ran.
         """
         self._max_batch, self._queue_rows, self._batch_seconds = max_batch, queue_rows, batch_seconds
         self._observe = observe
-        self._queue: deque[Work] = deque()
-        self._link: Link | None = None
-        self._running: list[Work] = []
-        self._pump_due = False
+        self._queue: deque[WorkItem] = deque()
+        self._child: Child | None = None
+        self._running: list[WorkItem] = []
+        self._dispatch_due = False
         self._refusal: str | None = None
         self._seconds_per_row = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
         self.waiting_rows = 0
 
-    def submit(self, arrays: Sequence[Array]) -> list[Work]:
-        """Queue a request, cut into batches where it is longer than one.
+    def submit(self, arrays: Sequence[Array]) -> list[WorkItem]:
+        """Queue a request, split into several items if it exceeds one batch.
 
         Args:
             arrays: inputs [rows, …] in the signature's order.
 
         Raises:
-            BodyTooLarge: it could never fit the queue.
-            Saturated: it does not fit now.
-            Unavailable: this version takes no requests.
+            BodyTooLarge: it exceeds the queue's capacity.
+            Saturated: the queue is too full for it now.
+            Unavailable: the version accepts no requests.
         """
         rows = len(arrays[0])
         if self._refusal is not None:
@@ -94,43 +94,45 @@ class Batcher:
             wait = math.ceil(self.waiting_rows * self._seconds_per_row)
             raise Saturated(f"The queue is full: {self.waiting_rows} rows wait", retry_after=max(1, wait))
         if rows <= self._max_batch:
-            works = [Work(arrays)]
+            items = [WorkItem(arrays)]
         else:
             starts = range(0, rows, self._max_batch)
-            works = [Work([array[start : start + self._max_batch] for array in arrays]) for start in starts]
-        self._queue.extend(works)
+            items = [
+                WorkItem([array[start : start + self._max_batch] for array in arrays]) for start in starts
+            ]
+        self._queue.extend(items)
         self.waiting_rows += rows
         self._idle.clear()
-        self._pump_soon()
-        return works
+        self._dispatch_soon()
+        return items
 
-    def abandon(self, works: Sequence[Work], error: ServingError) -> None:
-        """Take works out of the queue (or forget their running batch) and fail them with `error`."""
-        for work in works:
-            if work.future.done():
+    def cancel(self, items: Sequence[WorkItem], error: ServingError) -> None:
+        """Fail items with `error` and remove them from the queue. A running batch is not interrupted."""
+        for item in items:
+            if item.future.done():
                 continue
-            _fail(work, error)
-            if work not in self._running:
-                self._queue.remove(work)
-                self.waiting_rows -= work.rows
-        self._note_idle()
+            _fail(item, error)
+            if item not in self._running:
+                self._queue.remove(item)
+                self.waiting_rows -= item.rows
+        self._update_idle()
 
-    def attach(self, link: Link) -> None:
-        """Take requests again and send them to `link`."""
-        self._link, self._refusal = link, None
-        self._pump_soon()
+    def attach(self, child: Child) -> None:
+        """Accept requests and send them to `child`."""
+        self._child, self._refusal = child, None
+        self._dispatch_soon()
 
     def detach(self) -> None:
-        """Hold requests until the next child is attached."""
-        self._link = None
+        """Keep requests queued until the next child is attached."""
+        self._child = None
 
     def refuse(self, reason: str) -> None:
-        """Fail what waits and every new request, until a child is attached again."""
-        self._link, self._refusal = None, reason
-        self.abandon(list(self._queue), Unavailable(reason, retry_after=1))
+        """Fail all queued and new requests until a child is attached."""
+        self._child, self._refusal = None, reason
+        self.cancel(list(self._queue), Unavailable(reason, retry_after=1))
 
     async def drained(self, seconds: float) -> bool:
-        """Wait until nothing waits or runs, at most `seconds`; tell whether that came."""
+        """Wait until all requests are answered, at most `seconds`; return whether they are."""
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -138,79 +140,79 @@ class Batcher:
             return False
         return True
 
-    def _pump_soon(self) -> None:
-        # not at once: requests that arrived in the same turn of the loop shall share the batch
-        if not self._pump_due:
-            self._pump_due = True
-            asyncio.get_running_loop().call_soon(self._pump)
+    def _dispatch_soon(self) -> None:
+        # deferred, so that requests of the same turn of the event loop share a batch
+        if not self._dispatch_due:
+            self._dispatch_due = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
 
-    def _pump(self) -> None:
-        self._pump_due = False
-        if self._running or self._link is None or not self._queue:
+    def _dispatch(self) -> None:
+        self._dispatch_due = False
+        if self._running or self._child is None or not self._queue:
             return
-        self._running = works = self._collect()
-        link, began = self._link, time.monotonic()
-        watchdog = asyncio.get_running_loop().call_later(self._batch_seconds, link.kill)
-        answer = link.predict(concatenated([work.arrays for work in works]))
+        self._running = items = self._collect()
+        child, began = self._child, time.monotonic()
+        watchdog = asyncio.get_running_loop().call_later(self._batch_seconds, child.kill)
+        answer = child.predict(concatenated([item.arrays for item in items]))
 
         def done(answer: asyncio.Future[Frame]) -> None:
             watchdog.cancel()
-            self._finish(works, answer, began)
+            self._finish(items, answer, began)
 
         answer.add_done_callback(done)
 
-    def _collect(self) -> list[Work]:
+    def _collect(self) -> list[WorkItem]:
         first = self._queue.popleft()
-        works, rows = [first], first.rows
+        items, rows = [first], first.rows
         while self._queue:
             following = self._queue[0]
             if rows + following.rows > self._max_batch or following.shapes != first.shapes:
                 break
-            works.append(self._queue.popleft())
+            items.append(self._queue.popleft())
             rows += following.rows
         self.waiting_rows -= rows
-        return works
+        return items
 
-    def _finish(self, works: list[Work], answer: asyncio.Future[Frame], began: float) -> None:
+    def _finish(self, items: list[WorkItem], answer: asyncio.Future[Frame], began: float) -> None:
         self._running = []
         error = answer.exception()
         if error is None:
-            self._deliver(works, answer.result().tensors, began)
-        elif isinstance(error, ChildGone):
-            self._try_again(works)
+            self._deliver(items, answer.result().tensors, began)
+        elif isinstance(error, ChildExited):
+            self._retry(items)
         else:
             text = str(error) if isinstance(error, ChildFailed) else f"{type(error).__name__}: {error}"
-            for work in works:
-                _fail(work, BadRequest(text))
-        self._note_idle()
-        self._pump()
+            for item in items:
+                _fail(item, BadRequest(text))
+        self._update_idle()
+        self._dispatch()
 
-    def _deliver(self, works: list[Work], outputs: Outputs, began: float) -> None:
+    def _deliver(self, items: list[WorkItem], outputs: Outputs, began: float) -> None:
         start = 0
-        for work in works:
-            if not work.future.done():
-                work.future.set_result([output[start : start + work.rows] for output in outputs])
-            start += work.rows
+        for item in items:
+            if not item.future.done():
+                item.future.set_result([output[start : start + item.rows] for output in outputs])
+            start += item.rows
         ran = time.monotonic() - began
         self._seconds_per_row = 0.8 * self._seconds_per_row + 0.2 * ran / start
-        self._observe(start, began - works[0].queued_at, ran)
+        self._observe(start, began - items[0].queued_at, ran)
 
-    def _try_again(self, works: list[Work]) -> None:
-        self._link = None  # whoever restarts the child attaches the next one
-        for work in reversed(works):
-            work.tries += 1
-            if work.tries >= _TRIES or self._refusal is not None:
-                _fail(work, Unavailable("The model's process ended while it answered", retry_after=1))
-            elif not work.future.done():
-                self._queue.appendleft(work)
-                self.waiting_rows += work.rows
+    def _retry(self, items: list[WorkItem]) -> None:
+        self._child = None  # the version attaches the next child
+        for item in reversed(items):
+            item.tries += 1
+            if item.tries >= _MAX_TRIES or self._refusal is not None:
+                _fail(item, Unavailable("The model's process ended while it answered", retry_after=1))
+            elif not item.future.done():
+                self._queue.appendleft(item)
+                self.waiting_rows += item.rows
 
-    def _note_idle(self) -> None:
+    def _update_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
 
 
-def _fail(work: Work, error: ServingError) -> None:
-    if not work.future.done():
-        work.future.set_exception(error)
-        work.future.exception()  # of a request cut in several, only the first failure is awaited
+def _fail(item: WorkItem, error: ServingError) -> None:
+    if not item.future.done():
+        item.future.set_exception(error)
+        item.future.exception()  # marks it as retrieved: only the first failure of a split request is awaited

@@ -1,51 +1,53 @@
-"""Keeps one spare child with its imports done, so that a load or a restart skips the slowest part."""
+"""Keeps one spare child whose imports are done, which saves the slowest part of a load or restart."""
 
 import asyncio
 import logging
 
-from workers.serving.versions.link import ChildCommand, ChildLink
+from workers.serving.versions.child_process import ChildCommand, ChildProcess
 
 logger = logging.getLogger("trainyard.serving")
 
 
-class Nursery:
-    """Hands out children; grows the next spare only once the last one is loaded, to leave it the CPU."""
+class SpareChild:
+    """Provides children.
+
+    The next spare is started only after the previous one has loaded, to leave it the CPU.
+    """
 
     def __init__(self, command: ChildCommand) -> None:
         self._command = command
-        self._spare: ChildLink | None = None
-        self._growing: asyncio.Task[None] | None = None
+        self._spare: ChildProcess | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def take(self) -> ChildLink:
-        """Return a child without a model: the spare if it lives, else a new one."""
-        if self._growing is not None:
-            await asyncio.shield(self._growing)
+    async def take(self) -> ChildProcess:
+        """Return a child without a model: the spare if it is alive, else a new one."""
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
         spare, self._spare = self._spare, None
-        if spare is not None and not spare.gone.done():
+        if spare is not None and not spare.ended.done():
             return spare
-        return await ChildLink.spawn(self._command)
+        return await ChildProcess.spawn(self._command)
 
-    def grow(self) -> None:
-        """Start the next spare if there is none."""
-        lives = self._spare is not None and not self._spare.gone.done()
-        if lives or self._closed or self._growing is not None:
+    def prepare(self) -> None:
+        """Start the next spare in the background if there is none."""
+        alive = self._spare is not None and not self._spare.ended.done()
+        if alive or self._closed or self._starting is not None:
             return
-        self._growing = asyncio.create_task(self._grow())
+        self._starting = asyncio.create_task(self._start())
 
-    async def _grow(self) -> None:
+    async def _start(self) -> None:
         try:
-            self._spare = await ChildLink.spawn(self._command)
+            self._spare = await ChildProcess.spawn(self._command)
         except OSError as error:
-            logger.warning("no spare child: %s", error)
+            logger.warning("a spare child could not be started: %s", error)
         finally:
-            self._growing = None
+            self._starting = None
 
     async def close(self) -> None:
-        """End the spare."""
         self._closed = True
-        if self._growing is not None:
-            await self._growing
+        if self._starting is not None:
+            await self._starting
         if self._spare is not None:
-            self._spare.kill()  # deep in its imports it would hear of a closed connection only seconds later
+            self._spare.kill()  # during its imports it would notice the closed connection only after seconds
             await self._spare.stop()

@@ -1,4 +1,4 @@
-"""One approved version: its verified file, its child (restarted when it dies) and its queue."""
+"""Runs one approved version: its verified file, its child, which is restarted when it dies, and its queue."""
 
 import asyncio
 import logging
@@ -20,89 +20,87 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
-from workers.serving.versions.agreement import SignatureDiffers, agreed
-from workers.serving.versions.batcher import Batcher, Outputs, Work
-from workers.serving.versions.link import ChildFailed, ChildGone, ChildLink, concatenated
-from workers.serving.versions.spare_child import Nursery
+from workers.serving.versions.batcher import Batcher, Outputs, WorkItem
+from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, concatenated
+from workers.serving.versions.signature_check import SignatureMismatch, check_signature
+from workers.serving.versions.spare_child import SpareChild
 
 logger = logging.getLogger("trainyard.serving")
-_WATCH_AFTER = 0.05  # seconds; most answers are out before, and need nobody to watch their client
-_LONGEST_PAUSE = 30.0
-_HELD_TRIES = 4  # of a restart: a child may be killed while it loads, too
+_WATCH_DELAY = 0.05  # seconds; most requests end before, and their clients need no watching
+_MAX_PAUSE = 30.0
+_MAX_RESTARTS_WITH_QUEUE = 4  # failed restarts before the queued requests are refused
 
 
-class Files(Protocol):
-    """Where verified model files come from."""
+class ArtifactCache(Protocol):
+    """Provides verified model files."""
 
     async def obtain(self, digest: str, size: int) -> Path:
-        """Return the local path of a file whose digest was verified just now."""
+        """Return the local path of a file whose digest has just been verified."""
 
 
 @dataclass(frozen=True)
-class Means:
-    """What every version of this server shares."""
+class VersionContext:
+    """What all versions of this server share."""
 
-    files: Files
-    nursery: Nursery
+    artifacts: ArtifactCache
+    spare_child: SpareChild
     limits: Limits
     metrics: Metrics
     changed: Callable[[], None]
 
 
 class LoadedVersion:
-    """A version from its first load to its end.
+    """A version from its first load until it is unloaded.
 
     Attributes:
-        state: in TensorFlow Serving's words.
-        error: why the last try to load failed.
-        signature: known from the first successful load on.
+        state: as named by TensorFlow Serving.
+        error: why the last load failed.
+        signature: set by the first successful load.
         warm: set once it can answer; stays set while a dead child is replaced.
-        tried: set once the first load ended, well or not.
+        load_attempted: set once the first load has succeeded or failed.
     """
 
-    def __init__(self, model: str, approved: ReleasedVersion, means: Means) -> None:
+    def __init__(self, model: str, approved: ReleasedVersion, context: VersionContext) -> None:
         self.model, self.approved = model, approved
         self.state: State = "START"
         self.error: str | None = None
         self.signature: Signature | None = None
         self.warm = asyncio.Event()
-        self.tried = asyncio.Event()
+        self.load_attempted = asyncio.Event()
         self.headers: Headers = [
             (b"x-trainyard-model-version", str(approved.number).encode()),
             (b"x-trainyard-digest", approved.digest.encode()),
         ]
-        self._means = means
-        self._link: ChildLink | None = None
+        self._context = context
+        self._child: ChildProcess | None = None
         self._failures = 0
-        observe = means.metrics.batch_observer(model)
+        observe = context.metrics.batch_observer(model)
         self._batcher = Batcher(
-            max_batch=means.limits.max_batch,
-            queue_rows=means.limits.queue_rows,
-            batch_seconds=means.limits.batch_seconds,
+            max_batch=context.limits.max_batch,
+            queue_rows=context.limits.queue_rows,
+            batch_seconds=context.limits.batch_seconds,
             observe=observe,
         )
-        self._life = asyncio.create_task(self._live())
+        self._task = asyncio.create_task(self._run())
 
     @property
     def status(self) -> VersionStatus:
-        """State for the status page and the reports."""
         return VersionStatus(self.approved.number, self.state, self.error)
 
     @property
     def child_pid(self) -> int | None:
-        """Process id of the child that answers; None while there is none."""
-        return self._link.pid if self._link else None
+        """The pid of the child; None while there is none."""
+        return self._child.pid if self._child else None
 
     @property
     def waiting_rows(self) -> int:
-        """Rows in the queue."""
         return self._batcher.waiting_rows
 
     def signature_now(self) -> Signature:
         """Return the signature.
 
         Raises:
-            Unavailable: it never was loaded yet.
+            Unavailable: the version has not been loaded yet.
         """
         if self.signature is None:
             raise Unavailable(
@@ -115,117 +113,123 @@ class LoadedVersion:
 
         Args:
             arrays: inputs [rows, …] in the signature's order.
-            request: watched for its client's leaving.
-            deadline: moment of the monotonic clock.
+            request: watched for the disconnection of its client.
+            deadline: time of the monotonic clock.
 
         Raises:
-            ServingError: refused, too late, or failed.
+            ServingError: the request was refused, timed out or failed.
         """
-        works = self._batcher.submit(arrays)
-        watch = _Watch(self._batcher, works, request, deadline)
+        items = self._batcher.submit(arrays)
+        watch = _RequestWatch(self._batcher, items, request, deadline)
         try:
-            if len(works) == 1:
-                return await works[0].future
-            parts = [await work.future for work in works]
+            if len(items) == 1:
+                return await items[0].future
+            parts = [await item.future for item in items]
         except ServingError as error:
-            self._batcher.abandon(works, error)
+            self._batcher.cancel(items, error)
             raise
         finally:
             watch.end()
         return concatenated(parts)
 
     async def unload(self, drain_seconds: float) -> None:
-        """Answer what waits, then end the child."""
+        """Answer the queued requests, then end the child."""
         self.state = "UNLOADING"
-        self._means.changed()
+        self._context.changed()
         if self.warm.is_set() and not await self._batcher.drained(drain_seconds):
             logger.warning(
                 "%s/%d still had requests after %.0f s", self.model, self.approved.number, drain_seconds
             )
         self._batcher.refuse("This version is being unloaded")
-        self._life.cancel()
-        await asyncio.gather(self._life, return_exceptions=True)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
         self.state = "END"
-        self._means.changed()
+        self._context.changed()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
                 await self._serve_once()
             finally:
                 await self._end_child()
-            if self._failures and not self._holds:
-                pause = min(2.0 ** (self._failures - 1), _LONGEST_PAUSE)
+            if self._failures and not self._keeps_queue:
+                pause = min(2.0 ** (self._failures - 1), _MAX_PAUSE)
                 await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311
 
     @property
-    def _holds(self) -> bool:
-        """It answered before and may soon again: what waits in the queue is worth keeping."""
-        return self.warm.is_set() and self._failures < _HELD_TRIES
+    def _keeps_queue(self) -> bool:
+        """Whether queued requests are kept during a restart: it has answered before, and may again soon."""
+        return self.warm.is_set() and self._failures < _MAX_RESTARTS_WITH_QUEUE
 
     async def _serve_once(self) -> None:
         """Load and serve until the child dies."""
         self._set("LOADING")
         try:
-            link = await self._load()
-        except (ArtifactRefused, ChildFailed, ChildGone, SignatureDiffers, OSError, ValidationError) as error:
+            child = await self._load()
+        except (
+            ArtifactRefused,
+            ChildFailed,
+            ChildExited,
+            SignatureMismatch,
+            OSError,
+            ValidationError,
+        ) as error:
             self._load_failed(error)
             return
         self._failures = 0
-        self._batcher.attach(link)
+        self._batcher.attach(child)
         self._set("AVAILABLE")
         self.warm.set()
-        self.tried.set()
-        await link.gone
-        logger.warning("%s/%d lost its child %d: restarting it", self.model, self.approved.number, link.pid)
-        self._means.metrics.child_restarts.add(model_name=self.model)
+        self.load_attempted.set()
+        await child.ended
+        logger.warning("%s/%d: child %d ended; restarting it", self.model, self.approved.number, child.pid)
+        self._context.metrics.child_restarts.add(model_name=self.model)
         self._batcher.detach()
 
     def _load_failed(self, error: Exception) -> None:
-        logger.warning("%s/%d does not load: %s", self.model, self.approved.number, error)
+        logger.warning("%s/%d could not be loaded: %s", self.model, self.approved.number, error)
         self._failures += 1
-        if not self._holds:
-            self._batcher.refuse(f"Version {self.approved.number} of model {self.model} does not load")
+        if not self._keeps_queue:
+            self._batcher.refuse(f"Version {self.approved.number} of model {self.model} could not be loaded")
             self._set("END", str(error))
-            self.tried.set()
+            self.load_attempted.set()
 
-    async def _load(self) -> ChildLink:
-        path = await self._means.files.obtain(self.approved.digest, self.approved.bytes)
+    async def _load(self) -> ChildProcess:
+        path = await self._context.artifacts.obtain(self.approved.digest, self.approved.bytes)
         began = time.monotonic()
-        self._link = link = await self._means.nursery.take()
+        self._child = child = await self._context.spare_child.take()
         try:
-            found = await link.load(path, self._means.limits.load_seconds)
+            found = await child.load(path, self._context.limits.load_seconds)
         finally:
-            self._means.nursery.grow()
-        self.signature = agreed(self.approved.signature, found)
-        self._means.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
-        return link
+            self._context.spare_child.prepare()
+        self.signature = check_signature(self.approved.signature, found)
+        self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
+        return child
 
     async def _end_child(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            await asyncio.shield(link.stop())
+        child, self._child = self._child, None
+        if child is not None:
+            await asyncio.shield(child.stop())
 
     def _set(self, state: State, error: str | None = None) -> None:
         if self.state != "UNLOADING":
             self.state, self.error = state, error
-            self._means.changed()
+            self._context.changed()
 
 
-class _Watch:
-    """Gives a request's works up when its deadline passes or its client leaves.
+class _RequestWatch:
+    """Cancels a request's items when its deadline passes or its client disconnects.
 
-    Most requests end before the watch begins: they cost one timer, no task.
+    Most requests end before the watch begins, so they cost a timer but no task.
     """
 
-    def __init__(self, batcher: Batcher, works: list[Work], request: Request, deadline: float) -> None:
-        self._batcher, self._works, self._request, self._deadline = batcher, works, request, deadline
+    def __init__(self, batcher: Batcher, items: list[WorkItem], request: Request, deadline: float) -> None:
+        self._batcher, self._items, self._request, self._deadline = batcher, items, request, deadline
         self._task: asyncio.Task[None] | None = None
-        after = min(_WATCH_AFTER, max(0.0, deadline - time.monotonic()))
+        after = min(_WATCH_DELAY, max(0.0, deadline - time.monotonic()))
         self._timer = asyncio.get_running_loop().call_later(after, self._begin)
 
     def end(self) -> None:
-        """Stop watching."""
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
@@ -235,8 +239,8 @@ class _Watch:
 
     async def _watch(self) -> None:
         error: ServingError
-        if await self._request.gone(until=self._deadline):
-            error = ClientGone("the client left")
+        if await self._request.disconnected(until=self._deadline):
+            error = ClientGone("the client disconnected")
         else:
             error = DeadlineExceeded("Deadline exceeded")
-        self._batcher.abandon(self._works, error)
+        self._batcher.cancel(self._items, error)

@@ -1,7 +1,7 @@
-"""Frames between router and model child: a JSON header, then raw little-endian tensors.
+"""Encodes and decodes frames between router and model child: a JSON header, then raw little-endian tensors.
 
 A frame is `<I header bytes> <Q body bytes> <header> <body>`. The header's `tensors` lists dtype and
-shape of each tensor in the body, in order; everything else in it belongs to the operation.
+shape of each tensor in the body, in order. The other fields depend on the operation.
 """
 
 import math
@@ -22,18 +22,18 @@ Array = npt.NDArray[Any]
 
 
 class Frame(NamedTuple):
-    """One message and its tensors (read-only views into the received bytes)."""
+    """One message and its tensors (read-only views of the received bytes)."""
 
     header: dict[str, Any]
     tensors: list[Array]
 
 
-class BrokenFrame(Exception):
-    """The peer sent what is not a frame; the connection cannot go on."""
+class InvalidFrame(Exception):
+    """The peer sent invalid data; the connection cannot be used any more."""
 
 
 def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes | memoryview]:
-    """Return the pieces of one frame, ready for a gathered write.
+    """Return one frame as a list of buffers.
 
     Args:
         header: the operation and its fields; must be JSON.
@@ -51,16 +51,16 @@ def lengths(prefix: bytes | bytearray | memoryview) -> tuple[int, int]:
     """Return the header's and the body's length.
 
     Raises:
-        BrokenFrame: a length is beyond every frame we send.
+        InvalidFrame: a length exceeds the maximum of a frame.
     """
     head, body = PREFIX.unpack(prefix)
     if head > MAX_HEADER or body > MAX_BODY:
-        raise BrokenFrame(f"a frame of {head} + {body} bytes")
+        raise InvalidFrame(f"a frame of {head} + {body} bytes")
     return head, body
 
 
 def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Frame:
-    """Return the frame of these bytes, its tensors as views into `body`."""
+    """Decode a frame; its tensors are views of `body`."""
     header = orjson.loads(head)
     tensors, offset = [], 0
     for spec in header.pop("tensors"):
@@ -80,7 +80,7 @@ class Decoder:
         """Yield every frame that `chunk` completes.
 
         Raises:
-            BrokenFrame: the stream is not frames.
+            InvalidFrame: the stream contains invalid data.
         """
         self._pending += chunk
         while len(self._pending) >= PREFIX.size:
@@ -95,11 +95,11 @@ class Decoder:
 
 
 def read_frame(connection: socket.socket) -> Frame | None:
-    """Block for the next frame; None when the peer has closed between two frames.
+    """Wait for the next frame; return None if the peer has closed the connection.
 
     Raises:
         ConnectionError: the peer closed inside a frame.
-        BrokenFrame: the stream is not frames.
+        InvalidFrame: the stream contains invalid data.
     """
     prefix = bytearray(PREFIX.size)
     first = connection.recv_into(prefix)
@@ -113,7 +113,7 @@ def read_frame(connection: socket.socket) -> Frame | None:
 
 
 def write_frame(connection: socket.socket, header: dict[str, Any], tensors: Sequence[Array] = ()) -> None:
-    """Send one frame, blocking until the kernel has all of it."""
+    """Send one frame; blocks until it is in the kernel's buffer."""
     connection.sendall(b"".join(encode(header, tensors)))
 
 

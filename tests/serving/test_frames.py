@@ -1,4 +1,4 @@
-"""Frames survive any cutting of the stream."""
+"""Frames are decoded from chunks of any size."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.serving.wire import PREFIX, BrokenFrame, Decoder, encode, read_frame, write_frame
+from workers.serving.frames import PREFIX, Decoder, InvalidFrame, encode, read_frame, write_frame
 
 TENSORS = [
     np.float32([[1, 2], [3, 4]]),
@@ -25,7 +25,7 @@ def stream() -> bytes:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, len(stream())), max_size=6))
-def test_a_stream_cut_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
+def test_a_stream_split_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
     whole, decoder = stream(), Decoder()
     edges = [0, *sorted(cuts), len(whole)]
     chunks = [whole[a:b] for a, b in pairwise(edges)]
@@ -36,17 +36,17 @@ def test_a_stream_cut_anywhere_gives_the_same_frames(cuts: list[int]) -> None:
         np.testing.assert_array_equal(received, sent)
 
 
-def test_big_endian_arrays_arrive_right() -> None:
+def test_big_endian_arrays_are_converted() -> None:
     (frame,) = Decoder().feed(b"".join(encode({}, [np.array([1, 2], ">i4")])))
     np.testing.assert_array_equal(frame.tensors[0], [1, 2])
 
 
-def test_a_length_beyond_reason_is_refused() -> None:
-    with pytest.raises(BrokenFrame):
+def test_a_length_beyond_the_maximum_is_refused() -> None:
+    with pytest.raises(InvalidFrame):
         list(Decoder().feed(PREFIX.pack(1, 1 << 40)))
 
 
-def test_blocking_ends_meet() -> None:
+def test_a_frame_is_sent_and_received_over_blocking_sockets() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         writer = threading.Thread(target=write_frame, args=(theirs, {"id": 1}, [np.zeros(1_000_000)]))

@@ -1,4 +1,4 @@
-"""Who may tell us what to serve: the holder of one Ed25519 key."""
+"""Verifies the Ed25519 signatures of releases."""
 
 import base64
 import binascii
@@ -12,10 +12,10 @@ from jobs.contracts.release import Release, SignedRelease
 
 
 class ReleaseRefused(Exception):
-    """A release we must not act on; the incumbent stays."""
+    """The release must not be applied; the current one stays in effect."""
 
 
-class Trust:
+class ReleaseVerifier:
     """Verifies signed releases against one public key."""
 
     def __init__(self, key: Ed25519PublicKey) -> None:
@@ -24,11 +24,11 @@ class Trust:
         self.key_id = hashlib.sha256(raw).hexdigest()[:16]
 
     @classmethod
-    def from_text(cls, text: bytes) -> "Trust":
+    def from_text(cls, text: bytes) -> "ReleaseVerifier":
         """Read a public key, PEM or base64 of its 32 bytes.
 
         Raises:
-            ValueError: it is neither, or not of the Ed25519 kind.
+            ValueError: it is neither, or not an Ed25519 key.
         """
         if text.lstrip().startswith(b"-----"):
             key = load_pem_public_key(text)
@@ -41,7 +41,7 @@ class Trust:
             raise ValueError("the public key is neither PEM nor base64 of 32 bytes") from None
 
     def verify(self, signed: SignedRelease) -> Release:
-        """Return the release if its signature holds and it names every version it uses.
+        """Return the release if its signature is valid and it describes every version it names.
 
         Raises:
             ReleaseRefused: it does not.
@@ -51,13 +51,13 @@ class Trust:
             self._key.verify(signature, signed.release.signed_bytes())
         except (InvalidSignature, binascii.Error, ValueError):
             raise ReleaseRefused(
-                f"the signature of generation {signed.release.generation} does not hold "
-                f"(signed with key {signed.key}, we trust {self.key_id})"
+                f"the signature of generation {signed.release.generation} is not valid "
+                f"(signed with key {signed.key}, the trusted key is {self.key_id})"
             ) from None
-        return _complete(signed.release)
+        return _check_complete(signed.release)
 
 
-def _complete(release: Release) -> Release:
+def _check_complete(release: Release) -> Release:
     described = {version.number for version in release.versions}
     used = {release.production, *release.standby, *release.labels.values()} - {None}
     if missing := used - described:
