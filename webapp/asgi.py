@@ -1,4 +1,4 @@
-"""The ASGI entry: HTTP to Django, WebSockets to the consumers of `webapp.live`."""
+"""The ASGI application: routes HTTP to Django and WebSockets to the consumers of `webapp.live`."""
 
 import os
 from typing import Any
@@ -11,16 +11,18 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from django.urls import re_path
 
-django.setup(set_prefix=False)  # loads the apps; what uses them may be imported only after it
+django.setup(set_prefix=False)  # loads the apps, so modules that use them are imported below
 
 from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.live import routing  # noqa: E402
-from webapp.live.refuse import refuse  # noqa: E402
+from webapp.live.unknown_socket import close_unknown_socket  # noqa: E402
 
-_nothing: Any = refuse  # Django's stubs know no ASGI application as the target of a path
+_nothing: Any = (
+    close_unknown_socket  # Django's stubs do not allow an ASGI application as the target of a path
+)
 
-# A browser sends the cookie of its own accord, so the cookie's road checks the origin. A script sends a
-# token of its own will and no Origin at all: its road takes no cookie.
+# A browser sends its cookie automatically, so cookie authentication checks the origin. A script sends a token
+# explicitly and no Origin header, so token authentication accepts no cookie.
 _pages = AllowedHostsOriginValidator(
     AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", _nothing)]))
 )

@@ -16,7 +16,7 @@ from django.db import connection
 from jobs.models import Job, Membership, Project, Role, Trial
 from tests.ops.conftest import ROOT, wait_for
 from tests.people import make_person
-from webapp.ops.child import dying_with_parent
+from webapp.ops.parent_death import argv_dying_with_parent
 
 HERE = Path(__file__).parent
 SECONDS = 60.0
@@ -35,7 +35,7 @@ class ChiefProcess:
         self.log = folder / f"chief-{len(list(folder.glob('chief-*')))}.log"
         command = [sys.executable, "manage.py", "chief", "--project", "yard", "--name", "parabola"]
         self.process = subprocess.Popen(
-            dying_with_parent([*command, "--by", "ada", "--grace", "0.5", *options]),
+            argv_dying_with_parent([*command, "--by", "ada", "--grace", "0.5", *options]),
             cwd=ROOT,
             env=os.environ
             | {
@@ -69,7 +69,7 @@ class Scripts:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         self.parent = subprocess.Popen(
-            dying_with_parent([sys.executable, str(HERE / "forked.py"), str(folder)]),
+            argv_dying_with_parent([sys.executable, str(HERE / "forked.py"), str(folder)]),
             env=os.environ
             | {
                 "KERAS_BACKEND": "jax",

@@ -2,14 +2,14 @@
 
 from jobs.actions import people
 from jobs.models import User
-from webapp.demo.people import APPROVER, TRAINER, meet
+from webapp.demo.people import APPROVER, TRAINER, create_demo_person
 
 OPERATOR = "root"
 
 
 def tokens() -> dict[str, str]:
     """Return the tokens of the two demo people, made if absent."""
-    return {name: meet(name).token for name in (TRAINER, APPROVER)}
+    return {name: create_demo_person(name).token for name in (TRAINER, APPROVER)}
 
 
 def logins() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""HTTP at the ASGI end: who leaves is not served on, and requests share a process, not what they say."""
+"""The ASGI handler: disconnected clients free their resources, and requests do not share log context."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from tests.jobs.yard import Yard
 from webapp.asgi import application
 from webapp.live import hub
 
-AT_ONCE = 5.0
+IMMEDIATELY = 5.0
 """Seconds: far below what a long poll or a heartbeat would take, far above what a busy machine does."""
 
 
@@ -49,7 +49,7 @@ class Visit(ApplicationCommunicator):
         await self.end()
 
     async def end(self) -> None:
-        async with asyncio.timeout(AT_ONCE):  # `wait` takes the end of its time for one of the request
+        async with asyncio.timeout(IMMEDIATELY):  # `wait` takes the end of its time for one of the request
             await self.future
 
     async def body(self) -> bytes:
@@ -77,7 +77,7 @@ async def nothing_left() -> AsyncIterator[Callable[[], Awaitable[None]]]:
         return [*new_tasks, *(set(threading.enumerate()) - threads)]
 
     async def left() -> None:
-        ends = time.monotonic() + AT_ONCE
+        ends = time.monotonic() + IMMEDIATELY
         while more() and time.monotonic() < ends:
             await asyncio.sleep(0.01)
         assert not more()
@@ -86,7 +86,7 @@ async def nothing_left() -> AsyncIterator[Callable[[], Awaitable[None]]]:
 
 
 @pytest.mark.parametrize("when", ["it looks", "it waits"])
-async def test_whoever_leaves_a_long_poll_frees_it_at_once_and_nothing_is_said(
+async def test_a_client_that_leaves_a_long_poll_frees_it_at_once_without_a_log_line(
     when: str,
     bearer: str,
     nothing_left: Callable[[], Awaitable[None]],
@@ -113,7 +113,7 @@ async def test_whoever_leaves_a_long_poll_frees_it_at_once_and_nothing_is_said(
     assert not caplog.records
 
 
-async def test_events_end_when_their_reader_leaves(
+async def test_an_event_stream_ends_when_its_reader_disconnects(
     yard: Yard,
     bearer: str,
     nothing_left: Callable[[], Awaitable[None]],
@@ -129,7 +129,7 @@ async def test_events_end_when_their_reader_leaves(
     assert not caplog.records
 
 
-async def test_a_reader_who_leaves_takes_its_thread_along_though_others_read_on(
+async def test_the_thread_of_a_disconnected_reader_ends_though_others_continue(
     yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "POLL_SECONDS", 0.05)
@@ -166,7 +166,7 @@ urlpatterns = [path("binds", binds)]
 
 
 @pytest.mark.urls(__name__)
-async def test_what_a_request_binds_to_the_log_reaches_none_beside_it() -> None:
+async def test_log_context_of_a_request_does_not_reach_a_concurrent_one() -> None:
     visits = [Visit("/binds", f"name={name}&together") for name in "ab"]
     for visit in visits:
         await visit.begin()
@@ -175,7 +175,7 @@ async def test_what_a_request_binds_to_the_log_reaches_none_beside_it() -> None:
 
 
 @pytest.mark.urls(__name__)
-async def test_what_a_request_binds_to_the_log_reaches_none_after_it_on_its_connection() -> None:
+async def test_log_context_of_a_request_does_not_reach_the_next_one_on_its_connection() -> None:
     for name in "ab":
         visit = Visit("/binds", f"name={name}")
         await visit.input_queue.put({"type": "http.request"})
@@ -183,7 +183,7 @@ async def test_what_a_request_binds_to_the_log_reaches_none_after_it_on_its_conn
         assert json.loads(await visit.body()) == {"before": {}, "after": {"name": name}}
 
 
-async def test_a_request_changes_to_its_thread_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_switches_to_its_thread_once(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = []
 
     async def change(to: SyncToAsync[..., Any], *args: Any, **named: Any) -> Any:

@@ -1,7 +1,7 @@
-"""What a web process keeps in memory for the readers of a job."""
+"""The ring buffer of a watched job."""
 
 from jobs.queries.codec import Event
-from webapp.live.hub import RING_EVENTS, RING_POINTS, Watch
+from webapp.live.hub import RING_EVENTS, RING_POINTS, WatchedJob
 
 
 def metric(cursor: int, points: int) -> Event:
@@ -9,14 +9,14 @@ def metric(cursor: int, points: int) -> Event:
 
 
 def test_the_ring_holds_the_newest_events_within_its_bounds() -> None:
-    watch = Watch(start=0)
+    watch = WatchedJob(start=0)
     watch.add([{"type": "log", "cursor": cursor} for cursor in range(1, RING_EVENTS + 11)])
     assert (len(watch.ring), watch.start) == (RING_EVENTS, 10)
     assert watch.after(9, 5) is None, "the ring does not reach back that far"
 
 
 def test_large_metric_events_leave_the_ring_sooner() -> None:
-    watch = Watch(start=0)
+    watch = WatchedJob(start=0)
     watch.add([metric(cursor, RING_POINTS // 4) for cursor in range(1, 11)])
     assert [event["cursor"] for event in watch.ring] == [7, 8, 9, 10]
     assert (watch.start, watch.points, watch.head) == (6, RING_POINTS, 10)

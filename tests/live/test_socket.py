@@ -30,14 +30,14 @@ class Page(ApplicationCommunicator):
         await self.send_input({"type": "websocket.disconnect", "code": 1001})
         await self.wait(timeout=30)
 
-    async def say(self, text: str) -> None:
+    async def send(self, text: str) -> None:
         await self.send_input({"type": "websocket.receive", "text": text})
 
     async def frame(self) -> dict[str, Any]:
         return json.loads((await self.receive_output(timeout=30))["text"])
 
     async def subscribe(self, job: int, after: int | None = None) -> None:
-        await self.say(json.dumps({"op": "subscribe", "job": job, "after": after}))
+        await self.send(json.dumps({"op": "subscribe", "job": job, "after": after}))
 
     async def events(self, count: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ class Page(ApplicationCommunicator):
 
 
 @database_sync_to_async
-def say(job: Job, count: int) -> None:
+def send(job: Job, count: int) -> None:
     for n in range(count):
         events.append(job.pk, [events.event("log", job, level="info", source="runner", line=f"line {n}")])
 
@@ -59,8 +59,8 @@ async def job(yard: Yard) -> Job:
     return await database_sync_to_async(yard.submit)()
 
 
-async def test_a_page_opened_late_sees_everything(yard: Yard, job: Job) -> None:
-    await say(job, 5)
+async def test_a_page_opened_late_gets_all_events(yard: Yard, job: Job) -> None:
+    await send(job, 5)
     page = Page(yard.owner)
     await page.connect()
     await page.subscribe(job.pk)
@@ -68,8 +68,8 @@ async def test_a_page_opened_late_sees_everything(yard: Yard, job: Job) -> None:
     await page.disconnect()
 
 
-async def test_across_reconnects_each_event_comes_once_and_in_order(yard: Yard, job: Job) -> None:
-    speaking = asyncio.create_task(say(job, 60))
+async def test_across_reconnects_each_event_arrives_once_and_in_order(yard: Yard, job: Job) -> None:
+    sending = asyncio.create_task(send(job, 60))
     seen: list[int] = []
     while len(seen) < 61:
         page = Page(yard.owner)
@@ -77,11 +77,11 @@ async def test_across_reconnects_each_event_comes_once_and_in_order(yard: Yard, 
         await page.subscribe(job.pk, after=seen[-1] if seen else None)
         seen += [e["cursor"] for e in await page.events(1)]
         await page.disconnect()
-    await speaking
+    await sending
     assert seen == list(range(1, 62))
 
 
-async def test_a_stranger_learns_nothing_of_a_job(yard: Yard, job: Job) -> None:
+async def test_a_stranger_gets_no_events_of_a_job(yard: Yard, job: Job) -> None:
     stranger = await database_sync_to_async(User.objects.create)(username="stranger")
     page = Page(stranger)
     await page.connect()
@@ -97,7 +97,7 @@ def join(yard: Yard, name: str) -> User:
     return user
 
 
-async def heard_by_the_hub(broker: "redis.Redis") -> None:
+async def wait_for_subscription(broker: "redis.Redis") -> None:
     """Wait until this process listens: a hint before that is lost, and a minute's check repairs it."""
     channel = hints.channel("access")
     async with asyncio.timeout(5):
@@ -105,7 +105,7 @@ async def heard_by_the_hub(broker: "redis.Redis") -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_whoever_is_taken_out_of_a_project_hears_no_more_of_it_at_once(
+async def test_a_removed_member_gets_no_more_events_at_once(
     yard: Yard, job: Job, broker: "redis.Redis"
 ) -> None:
     viewer, gone = await join(yard, "vera"), await join(yard, "gus")
@@ -114,16 +114,16 @@ async def test_whoever_is_taken_out_of_a_project_hears_no_more_of_it_at_once(
         await page.connect()
         await page.subscribe(job.pk)
         await page.events(1)
-    await heard_by_the_hub(broker)
+    await wait_for_subscription(broker)
     await database_sync_to_async(people.remove_member)(yard.project, gone, by=yard.owner)
     assert await pages[1].frame() == {"type": "error", "code": "not_found", "job": job.pk}
-    await say(job, 1)
+    await send(job, 1)
     assert [e["line"] for e in await pages[0].events(1)] == ["line 0"]
     for page in pages:
         await page.disconnect()
 
 
-async def test_nobody_is_sent_away_with_a_code(yard: Yard) -> None:
+async def test_an_anonymous_user_is_closed_with_a_code(yard: Yard) -> None:
     page = Page(AnonymousUser())
     await page.connect()
     assert (await page.receive_output(timeout=30))["code"] == 4401
@@ -132,9 +132,9 @@ async def test_nobody_is_sent_away_with_a_code(yard: Yard) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"op": "subscribe"}', '{"op": "subscribe", "job": "1"}', "x" * 5000]
 )
-async def test_what_makes_no_sense_is_answered_and_harms_nothing(yard: Yard, text: str) -> None:
+async def test_a_malformed_message_is_answered_with_an_error(yard: Yard, text: str) -> None:
     page = Page(yard.owner)
     await page.connect()
-    await page.say(text)
+    await page.send(text)
     assert (await page.frame())["code"] == "malformed"
     await page.disconnect()

@@ -1,4 +1,4 @@
-"""A whole installation on a home of its own, started and stopped as an operator would."""
+"""Starts and stops a whole installation in its own home, as an operator would."""
 
 import json
 import os
@@ -19,32 +19,32 @@ import psycopg
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 240.0  # six Pythons start on two cores that others may share
+PATIENCE = 240.0  # six Python processes start on two possibly busy cores
 POSTGRES = os.environ.get("TRAINYARD_TEST_POSTGRES_URL", "")
 needs_postgres = pytest.mark.skipif(
     not POSTGRES, reason="TRAINYARD_TEST_POSTGRES_URL is not set: run through scripts/with-postgres"
 )
 NOTHING_TO_DO = {"TRAINYARD_MIN_FREE_BYTES": str(2**60)}
-"""No disk has that much room: the bundled data sets are not profiled, with which each new home begins."""
-FIRST_LOOK, LAST_LOOK = 0.02, 0.4  # seconds between looks: what takes long is looked at less often
+"""No disk has that much space, so workers do not start to profile the bundled data sets."""
+FIRST_INTERVAL, LAST_INTERVAL = 0.02, 0.4  # seconds between checks; the interval grows
 HTTP = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0))
-"""One for all looks: each new client reads the certificates of all authorities, which takes 40 ms."""
+"""Shared by all checks: each new client loads all CA certificates, which takes 40 ms."""
 
 
 def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """Return the first true value of `condition`."""
     deadline = time.monotonic() + seconds
-    pause = FIRST_LOOK
+    pause = FIRST_INTERVAL
     while time.monotonic() < deadline:
         if found := condition():
             return found
         time.sleep(pause)
-        pause = min(LAST_LOOK, pause * 1.3)
-    raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
+        pause = min(LAST_INTERVAL, pause * 1.3)
+    raise AssertionError(f"waited {seconds:.0f} s without success for {what}")
 
 
 def answers(url: str) -> bool:
-    """Tell whether a URL answers 200."""
+    """Return whether a URL answers with status 200."""
     try:
         return HTTP.get(url).is_success
     except httpx.HTTPError:
@@ -52,7 +52,7 @@ def answers(url: str) -> bool:
 
 
 class Yard:
-    """One home, and the `manage.py up` that runs on it."""
+    """A home, and the `manage.py up` that runs on it."""
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
@@ -60,7 +60,7 @@ class Yard:
             **{name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")},
             "TRAINYARD_HOME": str(home),
             "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
-            "TRAINYARD_STANDBY": "0",  # nobody here waits for a first step
+            "TRAINYARD_STANDBY": "0",  # no test waits for the first step of a training
             **environment,
         }
         self.output = home.parent / f"{home.name}.out"
@@ -80,7 +80,7 @@ class Yard:
         )
 
     def start(self, *arguments: str) -> None:
-        """Begin `up` on free ports."""
+        """Start `up` on free ports."""
         command = [sys.executable, "manage.py", "up", "--port", "0", "--serving-port", "0", "--slots", "1"]
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -93,29 +93,29 @@ class Yard:
             )
 
     def be_up(self) -> dict[str, Any]:
-        """Start it if it does not run; wait until everything is up and return the published addresses."""
+        """Start it if it does not run; wait until everything is up and return the published URLs."""
         if self.process is None or self.process.poll() is not None:
             self.start()
         return self.ready()
 
     def ready(self) -> dict[str, Any]:
-        """Wait until everything is up; return the published addresses."""
+        """Wait until everything is up; return the published URLs."""
 
         def published() -> dict[str, Any] | None:
             assert self.process is not None
             assert self.process.poll() is None, self.said()
             path = self.home / "run" / "urls.json"
             urls = json.loads(path.read_text()) if path.exists() else {}
-            return urls if urls.get("pid") == self.process.pid else None  # else of one that was killed
+            return urls if urls.get("pid") == self.process.pid else None  # else written by a killed run
 
         return wait_for(published, f"urls.json; it said:\n{self.said()}")
 
     def said(self) -> str:
-        """Return what it has printed since its start."""
+        """Return its output since the start."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def until_said(self, words: str) -> None:
-        """Wait for a line."""
+        """Wait until the output contains `words`."""
         wait_for(lambda: words in self.said(), f"{words!r}")
 
     def parts(self) -> dict[str, psutil.Process]:
@@ -130,17 +130,19 @@ class Yard:
 
     def _is_mine(self, process: psutil.Process) -> bool:
         environment = self._environment(process)
-        runs_below = environment.get("HOME", "").startswith(f"{self.home}/")  # a runner knows no more of us
+        runs_below = environment.get("HOME", "").startswith(
+            f"{self.home}/"
+        )  # a runner gets no other variable of its home
         return environment.get("TRAINYARD_HOME") == str(self.home) or runs_below
 
     def _part(self, process: psutil.Process) -> str | None:
-        environment = self._environment(process)  # read once: it may end or become another between two looks
+        environment = self._environment(process)  # read once: the process may end between two reads
         mine = environment.get("TRAINYARD_HOME") == str(self.home)
         return environment.get("TRAINYARD_PART") if mine else None
 
     @staticmethod
     def _environment(process: psutil.Process) -> dict[str, str]:
-        """Return a living process' environment; of one that has ended nothing is left."""
+        """Return a process' environment; empty if it has ended."""
         try:
             return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
         except psutil.Error:
@@ -153,12 +155,12 @@ class Yard:
         return self.process.wait(PATIENCE)
 
     def end(self) -> None:
-        """Leave nothing behind, whatever the test did."""
+        """Kill all processes of this home."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
         for process in self.everything():
-            with suppress(psutil.NoSuchProcess):  # it was dying already
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
                 process.kill()
 
 

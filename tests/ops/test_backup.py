@@ -1,4 +1,4 @@
-"""Backups: complete, verified, and never over someone's work."""
+"""Backup and restore: complete, verified, and never over existing data."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ from webapp.ops.lock import HomeLock
 from webapp.ops.restore import restore
 
 
-class Place:
+class Installation:
     """A home with a database and an artifact, and the arguments that name them."""
 
     def __init__(self, root: Path) -> None:
@@ -31,7 +31,7 @@ class Place:
             "NAME": str(root / "trainyard.sqlite3"),
         }
 
-    def fill(self) -> "Place":
+    def fill(self) -> "Installation":
         (self.home.root / "secret.key").write_text("secret")
         (self.artifacts / "ab").mkdir(parents=True)
         (self.artifacts / "ab" / "abcd").write_bytes(b"weights")
@@ -59,16 +59,16 @@ class Place:
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Place:
-    return Place(tmp_path / "full").fill()
+def full(tmp_path: Path) -> Installation:
+    return Installation(tmp_path / "full").fill()
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Place:
-    return Place(tmp_path / "empty")
+def empty(tmp_path: Path) -> Installation:
+    return Installation(tmp_path / "empty")
 
 
-def test_a_backup_brings_everything_back(full: Place, empty: Place, tmp_path: Path) -> None:
+def test_a_backup_restores_everything(full: Installation, empty: Installation, tmp_path: Path) -> None:
     empty.restore(full.back_up(tmp_path / "all.tar"))
     assert empty.points() == 1
     assert (empty.artifacts / "ab" / "abcd").read_bytes() == b"weights"
@@ -77,11 +77,13 @@ def test_a_backup_brings_everything_back(full: Place, empty: Place, tmp_path: Pa
     assert not list(empty.home.root.glob(".restore-*"))
 
 
-def test_a_backup_holds_secrets_and_is_private(full: Place, tmp_path: Path) -> None:
+def test_a_backup_is_readable_only_by_its_owner(full: Installation, tmp_path: Path) -> None:
     assert stat.S_IMODE(full.back_up(tmp_path / "all.tar").stat().st_mode) == 0o600
 
 
-def test_a_backup_made_while_others_write_is_whole(full: Place, empty: Place, tmp_path: Path) -> None:
+def test_a_backup_made_during_writes_is_consistent(
+    full: Installation, empty: Installation, tmp_path: Path
+) -> None:
     stop = threading.Event()
 
     def write() -> None:
@@ -101,7 +103,9 @@ def test_a_backup_made_while_others_write_is_whole(full: Place, empty: Place, tm
     assert empty.points() % 10 == 1  # whole transactions
 
 
-def test_a_damaged_backup_is_refused_and_changes_nothing(full: Place, empty: Place, tmp_path: Path) -> None:
+def test_a_damaged_backup_is_refused_and_changes_nothing(
+    full: Installation, empty: Installation, tmp_path: Path
+) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     saved.write_bytes(saved.read_bytes().replace(b"weights", b"weightz"))
     with pytest.raises(OpsError, match=r"is damaged: artifacts/ab/abcd"):
@@ -109,7 +113,7 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(full: Place, empty: Pla
     assert {path.name for path in empty.home.root.iterdir()} <= {"run", "log", "broker"}
 
 
-def test_a_cut_off_backup_is_refused(full: Place, empty: Place, tmp_path: Path) -> None:
+def test_a_truncated_backup_is_refused(full: Installation, empty: Installation, tmp_path: Path) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     os.truncate(saved, 4096)
     with pytest.raises(OpsError, match=r"cannot be read as a backup|has no manifest"):
@@ -117,16 +121,18 @@ def test_a_cut_off_backup_is_refused(full: Place, empty: Place, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped"])
-def test_a_member_that_leads_out_of_the_home_is_refused(empty: Place, tmp_path: Path, name: str) -> None:
+def test_a_member_that_leads_out_of_the_home_is_refused(
+    empty: Installation, tmp_path: Path, name: str
+) -> None:
     hostile = tmp_path / "hostile.tar"
     with tarfile.open(hostile, "w") as tar:
         tar.addfile(tarfile.TarInfo(name))
-    with pytest.raises(OpsError, match="no backup of ours"):
+    with pytest.raises(OpsError, match="not part of a Trainyard backup"):
         empty.restore(hostile)
     assert not (empty.home.root / "escaped").exists()
 
 
-def test_a_home_with_work_in_it_is_replaced_only_by_force(full: Place, tmp_path: Path) -> None:
+def test_a_home_that_is_not_empty_is_replaced_only_with_force(full: Installation, tmp_path: Path) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     with closing(full.connect()) as connection:
         connection.execute("INSERT INTO point VALUES (2)")
@@ -137,7 +143,7 @@ def test_a_home_with_work_in_it_is_replaced_only_by_force(full: Place, tmp_path:
     assert full.points() == 1
 
 
-def test_a_home_in_use_is_not_restored(full: Place, empty: Place, tmp_path: Path) -> None:
+def test_a_home_in_use_is_not_restored(full: Installation, empty: Installation, tmp_path: Path) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     lock = HomeLock(empty.home.lock_file)
     lock.acquire()
@@ -146,7 +152,7 @@ def test_a_home_in_use_is_not_restored(full: Place, empty: Place, tmp_path: Path
     lock.release()
 
 
-def test_a_failed_backup_leaves_the_older_one(full: Place, tmp_path: Path) -> None:
+def test_a_failed_backup_keeps_the_older_file(full: Installation, tmp_path: Path) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     before = saved.read_bytes()
     full.database["NAME"] = str(tmp_path / "nowhere" / "none.sqlite3")
@@ -156,14 +162,16 @@ def test_a_failed_backup_leaves_the_older_one(full: Place, tmp_path: Path) -> No
     assert not list(tmp_path.glob(".all*"))
 
 
-def test_postgres_without_its_tools_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_postgres_tools_are_reported_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OpsError, match="needs `pg_dump`"):
         dump_postgres({"NAME": "x"}, tmp_path / "dump")
 
 
 @needs_postgres
-def test_a_postgres_database_is_brought_back_too(full: Place, tmp_path: Path) -> None:
+def test_a_postgres_database_is_restored(full: Installation, tmp_path: Path) -> None:
     with new_database() as (_, connection):
         info = connection.info
         full.database = {

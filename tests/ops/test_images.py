@@ -1,4 +1,4 @@
-"""The containers without Docker: files parse, and every service's command runs and meets the others."""
+"""The container files without Docker: they parse, and the commands of all services run together."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_compose_names_every_part_and_declares_its_volumes() -> None:
     assert mounted <= set(COMPOSE["volumes"])
 
 
-def test_compose_has_no_password_of_its_own_and_listens_on_this_machine_alone() -> None:
+def test_compose_has_no_default_password_and_listens_only_on_this_machine() -> None:
     assert "TRAINYARD_DB_PASSWORD:?" in SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert all(port.startswith("127.0.0.1:") for port in published)
@@ -97,7 +97,7 @@ def command_of(name: str, place: dict[str, Any]) -> list[str]:
 
 @pytest.mark.flow
 @pytest.mark.timeout(1200)
-def test_the_commands_of_all_services_run_and_end_when_told(place: dict[str, Any], tmp_path: Path) -> None:
+def test_the_commands_of_all_services_run_and_end_on_sigterm(place: dict[str, Any], tmp_path: Path) -> None:
     running: dict[str, subprocess.Popen[bytes]] = {}
     web = f"http://127.0.0.1:{place['web']}"
     try:

@@ -1,4 +1,4 @@
-"""The goals that a newcomer types."""
+"""The make targets and scripts."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("goal", GOALS)
-def test_every_goal_of_the_contract_exists_and_help_tells_of_it(goal: str) -> None:
+def test_every_documented_goal_exists_and_is_listed_by_help(goal: str) -> None:
     assert run("make", "--dry-run", goal).returncode == 0
     assert f"make {goal}" in run("make", "help").stdout
 
@@ -57,7 +57,7 @@ def test_an_interpreter_is_found_by_running_it(tmp_path: Path) -> None:
     assert found != str(liar)
 
 
-def test_a_machine_without_a_fitting_python_is_told_what_to_do(tmp_path: Path) -> None:
+def test_a_machine_without_a_suitable_python_gets_an_explanation(tmp_path: Path) -> None:
     done = run("sh", "scripts/find-python", PYTHON="python2.7")
     assert done.returncode == 2
     assert "PYTHON=python2.7 is not a CPython 3.12 or newer" in done.stderr

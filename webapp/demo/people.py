@@ -1,4 +1,4 @@
-"""The demo's two people: one trains and asks, the other approves."""
+"""Creates the two demo users: one trains and requests promotions, the other approves them."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,21 +8,23 @@ from jobs.actions import people, tokens
 from jobs.queries.people import accounts
 
 TRAINER, APPROVER = "ada", "grace"
-LIFE = timedelta(days=7)
+TOKEN_LIFETIME = timedelta(days=7)
 SCOPES = {TRAINER: ["read", "write", "serve"], APPROVER: ["read", "write", "approve", "serve"]}
 
 
 @dataclass(frozen=True)
-class Person:
-    """Somebody with a token, and a link to log in with in a browser of their own."""
+class DemoPerson:
+    """A demo user with an API token and a login link."""
 
     name: str
     token: str
     login: str
 
 
-def meet(name: str) -> Person:
-    """Return a demo person, made if absent, with a fresh token and login link."""
+def create_demo_person(name: str) -> DemoPerson:
+    """Return a demo user with a new token and login link; create the user if needed."""
     user = accounts().filter(username=name).first() or people.add_person(name, by=None)
-    _, token = tokens.create(user, by=user, scopes=SCOPES[name], name="demo", expires=clock.now() + LIFE)
-    return Person(name, token, people.create_login_link(user, by=None))
+    _, token = tokens.create(
+        user, by=user, scopes=SCOPES[name], name="demo", expires=clock.now() + TOKEN_LIFETIME
+    )
+    return DemoPerson(name, token, people.create_login_link(user, by=None))

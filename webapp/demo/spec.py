@@ -1,11 +1,11 @@
-"""What the demo searches: a small network for scikit-learn's hand-written digits."""
+"""The demo's experiment: a small network for scikit-learn's handwritten digits."""
 
 from typing import Any
 
 MODEL = "digits"
 PROJECT = "demo"
 DATASET = "digits"
-LEAST_ACCURACY = 0.95
+MIN_ACCURACY = 0.95
 
 SPEC: dict[str, Any] = {
     "version": 1,

@@ -1,8 +1,8 @@
-"""Tells the readers in this process that a job has new events, or that what they may see has changed.
+"""Notifies the readers in this process of new events and of changed permissions.
 
-One hub a process: it follows the hints of the broker, and once a second asks the database for events,
-which repairs a lost hint. It keeps the newest events of each watched root in a small ring, read once for all
-its readers. Readers pull from their own cursors, so a slow one queues nothing.
+There is one hub per process. It subscribes to the broker's hints and polls the database once a second, in
+case a hint is lost. It keeps the newest events of each watched root job in a ring buffer, read once for all
+its readers. Readers pull from their own cursors, so a slow reader needs no queue.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 RING_EVENTS = 2000
 RING_POINTS = 50_000
-"""A metric event may hold thousands of points; so many take some 10 MB."""
+"""A metric event may have thousands of points; this many take about 10 MB."""
 READ_LIMIT = 1000
 
 
 @dataclass
-class Watch:
-    """A root job that somebody in this process reads: `ring` holds all events after `start`."""
+class WatchedJob:
+    """A root job with readers in this process. `ring` holds all events after the cursor `start`."""
 
     start: int
     readers: int = 0
@@ -45,11 +45,11 @@ class Watch:
 
     @property
     def head(self) -> int:
-        """Return the newest cursor in the ring."""
+        """The newest cursor in the ring."""
         return int(self.ring[-1]["cursor"]) if self.ring else self.start
 
     def add(self, items: list[Event]) -> None:
-        """Append fresh events; the oldest fall out."""
+        """Append new events and evict the oldest."""
         self.ring.extend(items)
         self.points += sum(map(weight, items))
         while len(self.ring) > RING_EVENTS or self.points > RING_POINTS:
@@ -58,75 +58,79 @@ class Watch:
             self.points -= weight(oldest)
 
     def after(self, cursor: int, limit: int) -> list[Event] | None:
-        """Return the events after `cursor`, None where the ring does not reach back that far."""
+        """Return the events after `cursor`; None if the ring no longer contains them all."""
         if cursor < self.start:
             return None
         return events.bounded((event for event in self.ring if event["cursor"] > cursor), limit)
 
 
 class Hub:
-    """The watches of one event loop, and the task that feeds them while there are any."""
+    """The watched jobs of one event loop, and the task that updates them."""
 
     def __init__(self) -> None:
-        self._watches: dict[int, Watch] = {}
+        self._watched: dict[int, WatchedJob] = {}
         self._task: asyncio.Task[None] | None = None
         self._hinted = asyncio.Event()
         self._access_changes: Counter[int] = Counter()
         self._subscriptions = 0
 
     @contextlib.asynccontextmanager
-    async def watching(self, root_id: int) -> AsyncIterator[Watch]:
-        """Feed a root's watch for as long as the block lasts."""
-        watch = self._watches.get(root_id)
-        if watch is None:
+    async def watch(self, root_id: int) -> AsyncIterator[WatchedJob]:
+        """Keep a root job's events up to date within the block."""
+        watched = self._watched.get(root_id)
+        if watched is None:
             head = (await _heads([root_id])).get(root_id, 0)
-            watch = self._watches.setdefault(root_id, Watch(start=head))
-        watch.readers += 1
+            watched = self._watched.setdefault(root_id, WatchedJob(start=head))
+        watched.readers += 1
         if self._task is None or self._task.done():
-            # In a context of its own: in that of the request which happens to be the first, its queries would
-            # begin a thread for that request again after its end. So they share the sockets' one.
-            self._task = asyncio.create_task(self._feed(), context=contextvars.Context())
+            # In an empty context: with the first request's context, the queries would start a thread for that
+            # request again after its end. With an empty one they share the thread of the sockets.
+            self._task = asyncio.create_task(self._update_loop(), context=contextvars.Context())
         try:
-            yield watch
+            yield watched
         finally:
-            watch.readers -= 1
-            if not watch.readers:
-                self._watches.pop(root_id, None)
-            if not self._watches and self._task is not None:
+            watched.readers -= 1
+            if not watched.readers:
+                self._watched.pop(root_id, None)
+            if not self._watched and self._task is not None:
                 self._task.cancel()
                 self._task = None
 
-    async def read(self, watch: Watch, root_id: int, cursor: int, limit: int = READ_LIMIT) -> events.Slice:
+    async def read(
+        self, watched: WatchedJob, root_id: int, cursor: int, limit: int = READ_LIMIT
+    ) -> events.Slice:
         """Return the events after `cursor`, from the ring or from the database."""
-        items = watch.after(cursor, limit)
+        items = watched.after(cursor, limit)
         if items is None:
             return await _read(root_id, cursor, limit)
         return events.Slice(items, items[-1]["cursor"] if items else cursor)
 
     def access_changes(self, user_id: int) -> int:
-        """Return how often the rights of a person changed, as far as this process knows.
+        """Return a count that grows with each change of the user's permissions that this process has seen.
 
-        It counts whenever it begins to listen too: what was said before that, nobody heard.
+        It also grows with each new subscription, because hints before that were missed.
         """
         return self._access_changes[user_id] + self._subscriptions
 
-    async def wait(self, watch: Watch, user_id: int, *, cursor: int, changes: int, seconds: float) -> None:
-        """Return when there is something for a reader to do, or after `seconds`.
+    async def wait(
+        self, watched: WatchedJob, user_id: int, *, cursor: int, changes: int, seconds: float
+    ) -> None:
+        """Wait until there is something for a reader to do, at most `seconds`.
 
         Args:
-            watch: what is read.
-            user_id: who reads.
-            cursor: return when the watch goes past it.
-            changes: return when `access_changes` is another number.
-            seconds: how long to wait at most.
+            watched: the job to read.
+            user_id: the reader.
+            cursor: return once the job has newer events.
+            changes: return once `access_changes` differs.
+            seconds: the timeout.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds), watch.changed:
-                await watch.changed.wait_for(
-                    lambda: watch.head > cursor or self.access_changes(user_id) != changes
+            async with asyncio.timeout(seconds), watched.changed:
+                await watched.changed.wait_for(
+                    lambda: watched.head > cursor or self.access_changes(user_id) != changes
                 )
 
-    async def _feed(self) -> None:
+    async def _update_loop(self) -> None:
         listener = asyncio.create_task(self._listen())
         try:
             while True:
@@ -136,20 +140,20 @@ class Hub:
                 try:
                     await self._refresh()
                 except DatabaseError as error:
-                    log.warning("events cannot be read now: %s", error)
+                    log.warning("events could not be read: %s", error)
         finally:
             listener.cancel()
 
     async def _refresh(self) -> None:
-        heads = await _heads(list(self._watches))
-        for root_id, watch in list(self._watches.items()):
-            while heads.get(root_id, 0) > watch.head:
-                fresh = await _read(root_id, watch.head, READ_LIMIT)
-                if not fresh.items:
+        heads = await _heads(list(self._watched))
+        for root_id, watched in list(self._watched.items()):
+            while heads.get(root_id, 0) > watched.head:
+                new = await _read(root_id, watched.head, READ_LIMIT)
+                if not new.items:
                     break
-                watch.add(fresh.items)
-                async with watch.changed:
-                    watch.changed.notify_all()
+                watched.add(new.items)
+                async with watched.changed:
+                    watched.changed.notify_all()
 
     async def _listen(self) -> None:
         while True:
@@ -158,30 +162,30 @@ class Hub:
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
                     await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
                     self._subscriptions += 1
-                    await self._wake_all()
+                    await self._notify_all()
                     async for message in pubsub.listen():
-                        await self._heard(message["channel"].decode(), message["data"])
+                        await self._on_hint(message["channel"].decode(), message["data"])
             except (RedisError, OSError) as error:
-                log.debug("no hints, polling: %s", error)
+                log.debug("the broker is unavailable, polling instead: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _heard(self, channel: str, data: bytes) -> None:
+    async def _on_hint(self, channel: str, data: bytes) -> None:
         try:
             hint = dict(json.loads(data))
         except (ValueError, TypeError):
-            log.warning("a hint that is none: %r", data[:80])
+            log.warning("an invalid hint was received: %r", data[:80])
             return
         if channel == hints.channel("events"):
-            if hint.get("root") in self._watches:
+            if hint.get("root") in self._watched:
                 self._hinted.set()
             return
         self._access_changes[hint.get("user", 0)] += 1
-        await self._wake_all()
+        await self._notify_all()
 
-    async def _wake_all(self) -> None:
-        for watch in list(self._watches.values()):
-            async with watch.changed:
-                watch.changed.notify_all()
+    async def _notify_all(self) -> None:
+        for watched in list(self._watched.values()):
+            async with watched.changed:
+                watched.changed.notify_all()
 
 
 def _read_now(root_id: int, after: int, limit: int) -> events.Slice:

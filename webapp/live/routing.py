@@ -1,4 +1,4 @@
-"""Addresses of the sockets: those for pages (session, same origin) and those for scripts (Bearer token)."""
+"""WebSocket routes: for pages (session, same origin) and for scripts (Bearer token)."""
 
 from typing import Any
 

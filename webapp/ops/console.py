@@ -1,4 +1,4 @@
-"""The supervisor's voice: every part's lines under its name, on the terminal and in a rotated file."""
+"""Writes the output of every part, prefixed with its name, to the terminal and to rotated log files."""
 
 import contextlib
 import logging
@@ -13,11 +13,11 @@ COLOURS = (36, 35, 33, 32, 34, 96, 95, 93)  # cyan, magenta, yellow, green, blue
 RED, BOLD = 31, 1
 NAME_WIDTH = 10
 BYTES_PER_FILE = 10 * 2**20
-FILES_KEPT = 5
+MAX_OLD_FILES = 5
 
 
 class Console:
-    """Writes prefixed lines. Losing the terminal or the disk never stops the supervisor."""
+    """Writes prefixed lines. A lost terminal or a full disk never stops the supervisor."""
 
     def __init__(self, folder: Path, stream: TextIO | None = None) -> None:
         self._folder = folder
@@ -27,24 +27,24 @@ class Console:
         self._colours: dict[str, int] = {}
 
     def line(self, name: str, text: str) -> None:
-        """Write one line of the part `name`."""
+        """Write one line of output of the part `name`."""
         self._file(name).write(text)
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
-        self._print(f"{clock} {self._paint(name.ljust(NAME_WIDTH), self._colour(name))} | {_harmless(text)}")
+        label = self._paint(name.ljust(NAME_WIDTH), self._colour(name))
+        self._print(f"{clock} {label} | {_escape_control_characters(text)}")
 
-    def say(self, text: str, *, trouble: bool = False) -> None:
-        """Write one line of the supervisor itself."""
+    def message(self, text: str, *, error: bool = False) -> None:
+        """Write a message of the supervisor."""
         self._file("up").write(text)
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
-        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), RED if trouble else BOLD)} | {text}")
+        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), RED if error else BOLD)} | {text}")
 
-    def show(self, text: str) -> None:
-        """Write one line to the terminal alone: a secret, such as a login link, belongs in no file."""
+    def terminal_message(self, text: str) -> None:
+        """Write a message to the terminal only: secrets such as login links must not be in log files."""
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
         self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), BOLD)} | {text}")
 
     def close(self) -> None:
-        """Close the log files."""
         for file in self._files.values():
             file.close()
 
@@ -60,19 +60,19 @@ class Console:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured else text
 
     def _print(self, text: str) -> None:
-        # The terminal may be gone and the pipe closed; the files still tell.
+        # The terminal may be closed; the log files still get the lines.
         with contextlib.suppress(OSError, ValueError):
             print(text, file=self._stream, flush=True)
 
 
 class _LogFile:
-    """A file that starts anew after 10 MiB and keeps the five before."""
+    """A log file that is rotated at 10 MiB, keeping five older files."""
 
     def __init__(self, path: Path) -> None:
         self._handler = _QuietHandler(
             path,
             maxBytes=BYTES_PER_FILE,
-            backupCount=FILES_KEPT,
+            backupCount=MAX_OLD_FILES,
             encoding="utf-8",
             errors="replace",
             delay=True,
@@ -87,10 +87,10 @@ class _LogFile:
 
 
 class _QuietHandler(RotatingFileHandler):
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Drop the line: on a full disk the parts go on, and the terminal still shows it."""
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - name defined by logging
+        """Drop the line: on a full disk the parts continue, and the terminal still shows it."""
 
 
-def _harmless(text: str) -> str:
-    """Show control characters instead of sending them to the operator's terminal."""
+def _escape_control_characters(text: str) -> str:
+    """Replace control characters, so that they do not reach the operator's terminal."""
     return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

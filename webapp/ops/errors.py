@@ -1,5 +1,5 @@
-"""What stops an operator's command, in words for the operator."""
+"""The error of operator commands."""
 
 
 class OpsError(Exception):
-    """The command cannot go on. The text says what is wrong and what would help."""
+    """The command failed. The message tells the operator what is wrong and what to do."""

@@ -1,4 +1,4 @@
-"""The home directory: where every file of one installation lies."""
+"""Defines the files and folders of an installation's home directory."""
 
 import contextlib
 import hashlib
@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# sun_path holds 108 bytes with its closing zero; a longer path fails in bind().
+# sun_path has 108 bytes including the terminating zero; bind() fails for a longer path.
 SOCKET_PATH_LIMIT = 107
 
 
@@ -20,37 +20,37 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> "Home":
-        """Return the home that the environment names (default `./.trainyard`)."""
+        """Return the home that is set in the environment; default: `./.trainyard`."""
         return cls(Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve())
 
     @property
     def run(self) -> Path:
-        """Files that mean something only while `up` runs, and secrets made for its parts."""
+        """Files that are valid only while `up` runs, and secrets created for its parts."""
         return self.root / "run"
 
     @property
     def log(self) -> Path:
-        """One rotated log file for each part."""
+        """A rotated log file for each part."""
         return self.root / "log"
 
     @property
     def backups(self) -> Path:
-        """Copies of the database, made before a migration."""
+        """Copies of the database from before migrations."""
         return self.root / "backups"
 
     @property
     def broker_data(self) -> Path:
-        """The append-only file of the broker that `up` owns."""
+        """The append-only file of the broker that `up` starts."""
         return self.root / "broker"
 
     @property
     def lock_file(self) -> Path:
-        """Locked, and holding the pid, while an `up` runs."""
+        """Contains the pid and is locked while `up` runs."""
         return self.run / "up.lock"
 
     @property
     def urls_file(self) -> Path:
-        """The addresses, written once everything is ready."""
+        """The URLs, written once everything is ready."""
         return self.run / "urls.json"
 
     @property
@@ -60,12 +60,12 @@ class Home:
 
     @property
     def release_key_file(self) -> Path:
-        """The public key that signs releases."""
+        """The public key of the releases' signatures."""
         return self.root / "release.pub"
 
     @property
     def broker_socket(self) -> Path:
-        """The broker's unix socket: below the home, or in a short place when that path is too long."""
+        """The broker's unix socket: below the home, or in the temporary folder if that path is too long."""
         inside = self.run / "valkey.sock"
         if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
             return inside
@@ -78,28 +78,27 @@ class Home:
         return f"unix://{self.broker_socket}?db=0"
 
     def create(self) -> None:
-        """Make the folders, private to their owner."""
+        """Create the folders, accessible only to their owner."""
         for folder in (self.root, self.run, self.log, self.broker_data, self.broker_socket.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write_urls(self, urls: dict[str, str | int]) -> None:
-        """Publish the addresses in one step, so that no reader sees half a file."""
+        """Write the URLs atomically."""
         write_private(self.urls_file, json.dumps(urls) + "\n")
 
-    def forget_urls(self) -> None:
-        """Take the addresses back: nothing answers there any more."""
+    def remove_urls(self) -> None:
         self.urls_file.unlink(missing_ok=True)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace `path` atomically by `text`, readable by its owner alone."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """Replace a file atomically; it is readable only by its owner."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
-        fresh.replace(path)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            fresh.unlink()
+            temporary.unlink()
         raise

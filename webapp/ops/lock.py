@@ -1,4 +1,4 @@
-"""One `up` for one home: a lock that the kernel gives back when its holder dies, however it dies."""
+"""Locks a home, so that only one `up` runs on it. The kernel releases the lock when the holder dies."""
 
 import fcntl
 import os
@@ -8,17 +8,17 @@ from webapp.ops.errors import OpsError
 
 
 class HomeLock:
-    """An exclusive lock on a file, holding the pid of its owner as text."""
+    """An exclusive lock on a file that contains the pid of the holder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock.
+        """Acquire the lock.
 
         Raises:
-            OpsError: another process holds it; the text names its pid.
+            OpsError: another process holds it; the message names its pid.
         """
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -31,10 +31,10 @@ class HomeLock:
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor  # not inheritable: no child can keep the lock alive
+        self._descriptor = descriptor  # not inheritable, so no child can keep the lock
 
     def release(self) -> None:
-        """Give the lock back; harmless when it is not held."""
+        """Release the lock if it is held."""
         if self._descriptor is not None:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)

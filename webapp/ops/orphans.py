@@ -1,4 +1,4 @@
-"""What parts have left behind: a part killed in mid-work may leave a process in a session of its own."""
+"""Kills orphaned processes of parts: a killed part may leave a process that runs in its own session."""
 
 import signal
 from contextlib import suppress
@@ -7,24 +7,25 @@ import psutil
 
 from webapp.ops.home import Home
 
-MARK = "TRAINYARD_PART"  # in the environment of every part, and of what it starts
+MARK = "TRAINYARD_PART"  # set in the environment of every part and its descendants
 
 
 def sweep(home: Home) -> int:
-    """Kill every part of this home that still runs; return how many.
+    """Kill all running processes of this home's parts; return their number.
 
-    The kernel ends our children with us (`child.py`); this catches what they had started. Call it only while
-    holding the home's lock and running no part: then whatever carries the mark and the home is left over.
+    The kernel kills the supervisor's children with it (see `parent_death`); this finds their descendants.
+    Call it only while holding the home's lock and running no part: then every process with the mark and this
+    home is orphaned.
     """
-    left = [process for process in psutil.process_iter() if _is_left(process, home)]
-    for process in left:
-        with suppress(psutil.NoSuchProcess):  # it was dying already
+    orphans = [process for process in psutil.process_iter() if _is_orphan(process, home)]
+    for process in orphans:
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
             process.send_signal(signal.SIGKILL)
-    psutil.wait_procs(left, timeout=5)
-    return len(left)
+    psutil.wait_procs(orphans, timeout=5)
+    return len(orphans)
 
 
-def _is_left(process: psutil.Process, home: Home) -> bool:
+def _is_orphan(process: psutil.Process, home: Home) -> bool:
     try:
         environment = process.environ()
     except (psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""The command line of every part. The other rooms are named, never imported."""
+"""Builds the command line of every part. Parts of other packages are named, never imported."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ from webapp.ops.home import Home
 from webapp.ops.service import Part
 
 ROOT = Path(__file__).resolve().parents[2]
-BROKER_FAILURES_BEFORE_FRESH_DATA = 3
+FAILURES_BEFORE_DATA_RESET = 3
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `manage.py up` was asked for."""
+    """The options of `manage.py up`."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -27,29 +27,28 @@ class Options:
 
 
 def web_argv(descriptor: int) -> tuple[str, ...]:
-    """Return the web server's command; it accepts on an already listening socket."""
-    return (sys.executable, "-m", "webapp.ops.web", "--fd", str(descriptor))
+    """Return the web server's command. It inherits the listening socket `descriptor`."""
+    return (sys.executable, "-m", "webapp.ops.web_server", "--fd", str(descriptor))
 
 
 def scheduler_argv() -> tuple[str, ...]:
-    """Return the scheduler's command."""
     return (sys.executable, str(ROOT / "manage.py"), "scheduler")
 
 
 def worker_argv(pool: str, slots: int | None) -> tuple[str, ...]:
-    """Return one worker's command; without `slots` it counts its own devices or cores."""
+    """Return a worker's command. Without `slots` it uses the number of its devices or cores."""
     sized = () if slots is None else ("--slots", str(slots))
     return (sys.executable, "-m", "workers.node", "--pool", pool, *sized)
 
 
 def chief_argv(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command of a chief for scripts of KerasTuner."""
+    """Return the command of a chief for KerasTuner scripts."""
     return (sys.executable, "-m", "workers.chief", *arguments)
 
 
 @dataclass(frozen=True)
-class Serving:
-    """Where one prediction server listens and whom it believes."""
+class ServingOptions:
+    """The options of a prediction server."""
 
     host: str
     port: int
@@ -59,39 +58,38 @@ class Serving:
     public_key_file: Path
 
 
-def serving_argv(home: Home, place: Serving) -> tuple[str, ...]:
-    """Return the prediction server's command."""
-    # Artifacts in object storage are fetched through the dashboard instead.
-    beside = () if "://" in place.artifacts else ("--artifacts", place.artifacts)
+def serving_argv(home: Home, options: ServingOptions) -> tuple[str, ...]:
+    # Artifacts in object storage are fetched from the dashboard instead.
+    artifacts = () if "://" in options.artifacts else ("--artifacts", options.artifacts)
     return (
         *(sys.executable, "-m", "workers.serving"),
-        *("--host", place.host),
-        *("--port", str(place.port)),
-        *("--dashboard", place.dashboard),
-        *("--token-file", str(place.token_file)),
-        *("--public-key-file", str(place.public_key_file)),
+        *("--host", options.host),
+        *("--port", str(options.port)),
+        *("--dashboard", options.dashboard),
+        *("--token-file", str(options.token_file)),
+        *("--public-key-file", str(options.public_key_file)),
         *("--home", str(home.root / "serving")),
         *("--address-file", str(home.run / "serving.json")),
-        *beside,
+        *artifacts,
     )
 
 
 def broker_part(broker: Broker, home: Home) -> Part:
-    """Return the part that runs our own broker."""
+    """Return the part that runs the broker."""
 
-    def set_broken_data_aside(failures: int) -> None:
-        """The broker holds hints only: when it cannot read its file, an empty one is as good."""
-        if failures and failures % BROKER_FAILURES_BEFORE_FRESH_DATA == 0 and any(home.broker_data.iterdir()):
+    def reset_broken_data(failures: int) -> None:
+        """Rename data that the broker cannot read: it contains only hints, so an empty file is as good."""
+        if failures and failures % FAILURES_BEFORE_DATA_RESET == 0 and any(home.broker_data.iterdir()):
             home.broker_data.rename(home.broker_data.with_name(f"broker-broken-{os.getpid()}-{failures}"))
         home.broker_data.mkdir(mode=0o700, exist_ok=True)
 
-    assert broker.argv is not None  # noqa: S101 - a given broker is not started
-    return Part("broker", broker.argv, grace=5, before_start=set_broken_data_aside)
+    assert broker.argv is not None  # noqa: S101 - a broker given by URL is not started
+    return Part("broker", broker.argv, grace=5, before_start=reset_broken_data)
 
 
-def become(argv: tuple[str, ...]) -> NoReturn:
-    """Replace this process by `argv`, run from the source folder so that its modules are found."""
+def exec_command(argv: tuple[str, ...]) -> NoReturn:
+    """Replace this process by `argv`, run in the source folder so that its modules are found."""
     os.chdir(ROOT)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(argv[0], argv)  # noqa: S606 - an argv list from our own code, no shell
+    os.execv(argv[0], argv)  # noqa: S606 - a list of arguments, no shell

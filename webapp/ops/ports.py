@@ -1,4 +1,4 @@
-"""Listening sockets: opened once by the supervisor, so that a port cannot be lost while a part restarts."""
+"""Opens listening sockets. The supervisor keeps them, so that a port is not lost while a part restarts."""
 
 import errno
 import socket
@@ -11,12 +11,12 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def listen(host: str, port: int, *, flag: str) -> socket.socket:
-    """Return a socket that listens on `host:port`; port 0 takes a free one.
+    """Return a socket that listens on `host:port`; port 0 chooses a free one.
 
     Raises:
-        OpsError: the address cannot be had; the text names `flag`, the option that changes it.
+        OpsError: the address cannot be bound; the message names `flag`, the option that changes it.
     """
-    if not 0 <= port <= HIGHEST_PORT:  # getaddrinfo would quietly wrap it round
+    if not 0 <= port <= HIGHEST_PORT:  # getaddrinfo would silently wrap it around
         raise OpsError(
             f"Cannot listen on {host}, port {port}: ports go from 0 to {HIGHEST_PORT}. Change {flag}."
         )
@@ -29,28 +29,27 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:
-        raise OpsError(_why(host, port, flag, error)) from error
+        raise OpsError(_error_message(host, port, flag, error)) from error
     return listener
 
 
 def free_port(host: str, port: int, *, flag: str) -> int:
-    """Return `port` if it is free, or any free port for 0; the owner-to-be binds it a moment later."""
+    """Return `port` if it is free, or a free port for 0. The caller binds it later."""
     with listen(host, port, flag=flag) as probe:
         return port_of(probe)
 
 
 def port_of(listener: socket.socket) -> int:
-    """Return the port a socket listens on."""
     return int(listener.getsockname()[1])
 
 
 def url(host: str, port: int) -> str:
-    """Return the address a person on this machine opens."""
+    """Return the URL to open on this machine."""
     name = WILDCARDS.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _why(host: str, port: int, flag: str, error: OSError) -> str:
+def _error_message(host: str, port: int, flag: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use. Choose another one with {flag} (0 picks a free one)."
+        return f"Port {port} on {host} is in use. Choose another one with {flag} (0 chooses a free one)."
     return f"Cannot listen on {host}, port {port}: {error}. Change it with --host or {flag}."

@@ -1,4 +1,4 @@
-"""Is everything up? Asked of the parts themselves."""
+"""Checks whether the web server, its dependencies and the prediction server are ready."""
 
 import asyncio
 import ssl
@@ -8,34 +8,33 @@ import httpx
 
 PAUSE = 0.5
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Our own parts speak plain http; reading the certificates of all authorities would take 40 ms a look."""
+"""The parts use plain HTTP; loading all CA certificates would take 40 ms per check."""
 
 
 class Readiness:
-    """Asks the web's `/readyz` and the prediction server's port."""
+    """Checks the web server's `/readyz` and the prediction server's port."""
 
     def __init__(self, *, web: str, serving: str) -> None:
         self._web = web
         self._serving = urlsplit(serving)
 
     async def missing(self) -> str | None:
-        """Return what is not ready, in words; None when everything is."""
-        return await self._web_misses() or await self._serving_misses()
+        """Return the names of parts that are not ready; None if all are."""
+        return await self._web_missing() or await self._serving_missing()
 
     async def wait(self) -> None:
-        """Wait until nothing is missing."""
         while await self.missing():
             await asyncio.sleep(PAUSE)
 
-    async def _web_misses(self) -> str | None:
+    async def _web_missing(self) -> str | None:
         try:
             async with httpx.AsyncClient(timeout=5, trust_env=False, verify=NO_AUTHORITIES) as client:
                 answer = await client.get(f"{self._web}/readyz")
         except httpx.HTTPError as error:
             return f"web ({type(error).__name__})"
-        return None if answer.status_code == httpx.codes.OK else _named(answer)
+        return None if answer.status_code == httpx.codes.OK else _missing_parts(answer)
 
-    async def _serving_misses(self) -> str | None:
+    async def _serving_missing(self) -> str | None:
         try:
             _, writer = await asyncio.open_connection(self._serving.hostname, self._serving.port)
         except OSError:
@@ -44,8 +43,8 @@ class Readiness:
         return None
 
 
-def _named(answer: httpx.Response) -> str:
+def _missing_parts(answer: httpx.Response) -> str:
     try:
         return ", ".join(answer.json()["missing"])
     except (ValueError, KeyError, TypeError):
-        return f"web (it answers {answer.status_code})"
+        return f"web (status {answer.status_code})"

@@ -1,4 +1,4 @@
-"""Bring a backup back into a home: everything is verified beside it before anything of the home changes."""
+"""Restores a backup into a home. The whole backup is verified before the home is changed."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 
-KEPT = {"run", "log"}  # in every home, and no part of its state
+IGNORED = {"run", "log"}  # present in every home, and not part of its state
 
 
 def restore(
@@ -28,18 +28,18 @@ def restore(
     Args:
         home: the installation; no `up` may run on it.
         database: Django's `DATABASES["default"]`.
-        artifacts: the local artifact folder; None when artifacts lie in object storage.
-        source: a tar made by `back_up`.
+        artifacts: the local artifact folder; None if artifacts are in object storage.
+        source: a tar file written by `back_up`.
         force: replace a home that is not empty.
 
     Raises:
-        OpsError: it runs, it is not empty, or the file is no complete and undamaged backup.
+        OpsError: the home is in use or not empty, or the backup is incomplete or damaged.
     """
     home.create()
     lock = HomeLock(home.lock_file)
     lock.acquire()
     try:
-        _refuse_what_would_be_lost(home, database, force=force)
+        _check_home_is_empty(home, database, force=force)
         # On the same disk as the home, so that the last step is a rename.
         with tempfile.TemporaryDirectory(dir=home.root, prefix=".restore-") as scratch:
             names = _unpack(source, Path(scratch))
@@ -50,9 +50,12 @@ def restore(
     return len(names)
 
 
-def _refuse_what_would_be_lost(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
-    """The settings make a secret key by themselves; anything beyond it is someone's work."""
-    found = {path.name for path in home.root.iterdir()} - KEPT - {"secret.key", "static", "broker"}
+def _check_home_is_empty(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
+    """Raise unless the home is empty.
+
+    The settings create a secret key by themselves, which does not count.
+    """
+    found = {path.name for path in home.root.iterdir()} - IGNORED - {"secret.key", "static", "broker"}
     if found and not force:
         raise OpsError(
             f"{home.root} is not empty ({', '.join(sorted(found)[:5])}). Restore into an empty "
@@ -63,7 +66,7 @@ def _refuse_what_would_be_lost(home: Home, database: Mapping[str, Any], *, force
 
 
 def _unpack(source: Path, scratch: Path) -> dict[str, str]:
-    """Copy every member below `scratch` and compare it with the manifest."""
+    """Extract every member below `scratch` and compare it with the manifest."""
     try:
         with tarfile.open(source) as tar:
             digests = {member.name: _copy(tar, member, scratch) for member in tar}
@@ -78,17 +81,20 @@ def _unpack(source: Path, scratch: Path) -> dict[str, str]:
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: Path) -> str:
-    """Write one regular file; a name never leads out of `scratch`."""
+    """Extract one regular file; names that lead out of `scratch` are refused."""
     name = PurePosixPath(member.name)
-    reading = tar.extractfile(member) if member.isreg() else None
-    if reading is None or name.is_absolute() or ".." in name.parts:
-        raise OpsError(f"The backup holds {member.name!r}, which no backup of ours does.")
+    member_file = tar.extractfile(member) if member.isreg() else None
+    if member_file is None or name.is_absolute() or ".." in name.parts:
+        raise OpsError(f"The backup contains {member.name!r}, which is not part of a Trainyard backup.")
     target = scratch / name
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with reading, os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as writing:
-        shutil.copyfileobj(reading, writing)
-        writing.seek(0)
-        return hashlib.file_digest(writing, "sha256").hexdigest()
+    with (
+        member_file,
+        os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as target_file,
+    ):
+        shutil.copyfileobj(member_file, target_file)
+        target_file.seek(0)
+        return hashlib.file_digest(target_file, "sha256").hexdigest()
 
 
 def _manifest(source: Path, scratch: Path) -> dict[str, str]:
@@ -96,9 +102,9 @@ def _manifest(source: Path, scratch: Path) -> dict[str, str]:
         manifest = json.loads((scratch / MANIFEST).read_text())
         files, version = dict(manifest["files"]), manifest["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OpsError(f"{source} has no manifest: the backup was not finished.") from error
+        raise OpsError(f"{source} has no manifest: the backup is incomplete.") from error
     if version != FORMAT:
-        raise OpsError(f"{source} has format {version}; this program reads {FORMAT}.")
+        raise OpsError(f"{source} has format {version}; this version reads format {FORMAT}.")
     (scratch / MANIFEST).unlink()
     return files
 
@@ -108,16 +114,16 @@ def _check_database(scratch: Path) -> None:
     if not path.exists():
         return
     with closing(sqlite3.connect(path)) as connection:
-        said = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    if said != "ok":
-        raise OpsError(f"The database in the backup is damaged: {said}")
+        result = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    if result != "ok":
+        raise OpsError(f"The database in the backup is damaged: {result}")
 
 
 def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
     _install_database(database, scratch)
     if (scratch / "artifacts").exists():
         if artifacts is None:
-            raise OpsError("The backup holds artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
+            raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
         shutil.copytree(scratch / "artifacts", artifacts, dirs_exist_ok=True)
     for path in scratch.glob("*.*"):
         if path.is_file():
@@ -125,11 +131,11 @@ def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, sc
 
 
 def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
-    lite, dump = scratch / SQLITE_MEMBER, scratch / POSTGRES_MEMBER
-    ours = lite if database["ENGINE"].endswith("sqlite3") else dump
-    if not ours.exists():
-        raise OpsError("The backup is of the other kind of database than TRAINYARD_DATABASE_URL names.")
-    if ours is dump:
+    sqlite_copy, dump = scratch / SQLITE_MEMBER, scratch / POSTGRES_MEMBER
+    copy = sqlite_copy if database["ENGINE"].endswith("sqlite3") else dump
+    if not copy.exists():
+        raise OpsError("The backup is of another kind of database than TRAINYARD_DATABASE_URL.")
+    if copy is dump:
         command = [
             "pg_restore",
             "--clean",
@@ -143,6 +149,6 @@ def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
         dump.unlink()
         return
     target = Path(database["NAME"])
-    for leftover in (f"{target}-wal", f"{target}-shm"):  # they belong to the database that goes
+    for leftover in (f"{target}-wal", f"{target}-shm"):  # they belong to the replaced database
         Path(leftover).unlink(missing_ok=True)
-    lite.replace(target)
+    sqlite_copy.replace(target)

@@ -1,4 +1,4 @@
-"""The supervisor: starts every part in order, keeps them alive, and ends them in the opposite order."""
+"""Runs `manage.py up`: starts all parts in order, restarts them when they die, and stops them in order."""
 
 import asyncio
 import itertools
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from webapp.ops import orphans, ports
-from webapp.ops.background import cancel, in_daemon
+from webapp.ops.async_tools import cancel, run_in_daemon_thread
 from webapp.ops.broker import Broker
 from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
@@ -17,7 +17,7 @@ from webapp.ops.home import Home
 from webapp.ops.parts import (
     ROOT,
     Options,
-    Serving,
+    ServingOptions,
     broker_part,
     scheduler_argv,
     serving_argv,
@@ -29,22 +29,22 @@ from webapp.ops.service import Part, Service
 
 BROKER_WAIT = 30.0
 DATABASE_WAIT = 60.0
-MISSING_EVERY = 15  # seconds between two lines on what is not ready yet
-HOPELESS = 6  # starts in a row after which a web server that never answered is given up
-WORKER_GRACE = 45.0  # a running step, its checkpoint and the hand-back fit in
+MISSING_INTERVAL = 15  # seconds between two messages about what is not ready yet
+MAX_WEB_START_FAILURES = 6  # consecutive failed starts of the web server after which `up` gives up
+WORKER_GRACE = 45.0  # enough for a running step, its checkpoint and its end
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
 class Supervisor:
-    """One run of `manage.py up`. `prepare(web_url)` migrates and returns lines to show when ready."""
+    """One run of `manage.py up`. `prepare(web_url)` migrates and returns messages to show once ready."""
 
     home: Home
     options: Options
     broker: Broker
     artifacts: str
     console: Console
-    database_trouble: Callable[[], str | None]
+    database_error: Callable[[], str | None]
     prepare: Callable[[str], list[str]]
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     _services: list[Service] = field(default_factory=list)
@@ -52,36 +52,36 @@ class Supervisor:
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> int:
-        """Run until a signal or a part without which nothing works; return the exit status."""
+        """Run until a signal or a fatal error; return the exit status."""
         listener = ports.listen(self.options.host, self.options.port, flag="--port")
         serving_port = ports.free_port(self.options.host, self.options.serving_port, flag="--serving-port")
         self._catch_signals()
-        life = asyncio.create_task(self._live(listener, serving_port))
+        running = asyncio.create_task(self._run_parts(listener, serving_port))
         stopped = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if life.done():
-                life.result()  # it only ends by failing
+            await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()  # it only ends with an error
             return 0
         finally:
-            await cancel(life, stopped)
-            self.home.forget_urls()
+            await cancel(running, stopped)
+            self.home.remove_urls()
             await self._stop_all()
             listener.close()
 
-    async def _live(self, listener: socket.socket, serving_port: int) -> None:
+    async def _run_parts(self, listener: socket.socket, serving_port: int) -> None:
         web = ports.url(self.options.host, ports.port_of(listener))
         serving = ports.url(self.options.host, serving_port)
         await self._start_broker()
         await self._wait_for_database()
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
-        await self._until_ready(Readiness(web=web, serving=serving))
+        await self._wait_until_ready(Readiness(web=web, serving=serving))
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
         predict = f"{serving}/v1/models/MODEL:predict"
-        self.console.say(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
+        self.console.message(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
         for line in lines:
-            self.console.show(line)
+            self.console.terminal_message(line)
         await asyncio.Event().wait()
 
     async def _start_broker(self) -> None:
@@ -92,12 +92,12 @@ class Supervisor:
             raise OpsError(f"The broker ({self.broker.origin}) does not answer; its log is {log}.")
 
     async def _wait_for_database(self) -> None:
-        """A database server may start later than we do."""
+        """Wait, because a database server may start later."""
         deadline = asyncio.get_running_loop().time() + DATABASE_WAIT
-        while trouble := await in_daemon(self.database_trouble):
+        while error := await run_in_daemon_thread(self.database_error):
             if asyncio.get_running_loop().time() > deadline:
-                raise OpsError(f"The database does not answer: {trouble}")
-            self.console.say(f"Waiting for the database: {trouble}")
+                raise OpsError(f"The database does not answer: {error}")
+            self.console.message(f"Waiting for the database: {error}")
             await asyncio.sleep(2)
 
     def _start_parts(self, listener: socket.socket, web: str, serving_port: int) -> None:
@@ -106,7 +106,7 @@ class Supervisor:
         for number in range(1, self.options.workers + 1):
             argv = worker_argv("default", self.options.slots)
             self._start(Part(f"worker-{number}", argv, grace=WORKER_GRACE))
-        place = Serving(
+        serving_options = ServingOptions(
             host=self.options.host,
             port=serving_port,
             dashboard=web,
@@ -114,7 +114,7 @@ class Supervisor:
             token_file=self.home.serving_token_file,
             public_key_file=self.home.release_key_file,
         )
-        self._start(Part("serving", serving_argv(self.home, place), grace=15))
+        self._start(Part("serving", serving_argv(self.home, serving_options), grace=15))
 
     def _start(self, part: Part) -> None:
         service = Service(part, self._environment(part.name), self.console, cwd=ROOT)
@@ -132,25 +132,25 @@ class Supervisor:
             "PYTHONUNBUFFERED": "1",
         }
 
-    async def _until_ready(self, readiness: Readiness) -> None:
+    async def _wait_until_ready(self, readiness: Readiness) -> None:
         ready = asyncio.create_task(readiness.wait())
         try:
             for second in itertools.count(1):
                 if (await asyncio.wait({ready}, timeout=1))[0]:
                     break
-                self._give_up_on_a_hopeless_web()
-                if second % MISSING_EVERY == 0:
-                    self.console.say(f"Not ready yet: {await readiness.missing() or 'almost'}.")
+                self._check_web_starts()
+                if second % MISSING_INTERVAL == 0:
+                    self.console.message(f"Not ready yet: {await readiness.missing() or 'almost'}.")
             ready.result()
         finally:
             await cancel(ready)
 
-    def _give_up_on_a_hopeless_web(self) -> None:
+    def _check_web_starts(self) -> None:
         for service in self._services:
-            if service.part.name == "web" and service.failing >= HOPELESS:
+            if service.part.name == "web" and service.failures >= MAX_WEB_START_FAILURES:
                 raise OpsError(
-                    f"The web server ended {service.failing} times at its start; "
-                    f"the reason is in {self.home.log / 'web.log'}."
+                    f"The web server failed to start {service.failures} times; "
+                    f"see the log {self.home.log / 'web.log'}."
                 )
 
     def _catch_signals(self) -> None:
@@ -161,18 +161,20 @@ class Supervisor:
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals == 1:
-            self.console.say("Stopping: running work is checkpointed first. Ctrl-C again kills at once.")
+            self.console.message(
+                "Stopping: running work is checkpointed first. Press Ctrl-C again to kill it at once."
+            )
             self._stopping.set()
             return
-        self.console.say("Killing everything.", trouble=True)
+        self.console.message("Killing everything.", error=True)
         for service in self._services:
             service.kill()
 
     async def _stop_all(self) -> None:
-        """End the parts so that none misses one it needs: the scheduler first, the broker last."""
+        """Stop the parts so that none loses one it depends on: the scheduler first, the broker last."""
         order = ("scheduler", "worker", "serving", "web", "broker")
         for name in order:
             stage = [service for service in self._services if service.part.name.split("-")[0] == name]
             await asyncio.gather(*(service.stop() for service in stage))
         orphans.sweep(self.home)
-        self.console.say("Stopped.")
+        self.console.message("Stopped.")

@@ -11,7 +11,7 @@ from webapp.ops.home import Home
 
 
 class Command(BaseCommand):
-    help = "Make a person, or a new way in for one who is there, and print a one-time login link."
+    help = "Create a user if there is none of that name, and print a one-time login link."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")
@@ -26,15 +26,15 @@ class Command(BaseCommand):
         self.stdout.write(f"{address()}{link}")
 
     def _existing(self, username: str) -> User | None:
-        """Find somebody who lost the way in: without e-mail the terminal is the last road."""
+        """Find an existing user. Without e-mail, a link from the terminal is the only way to log in again."""
         person = accounts().filter(username=username).first()
         if person is not None:
-            self.stderr.write(f"{username} is there already; this is a new way in.")
+            self.stderr.write(f"{username} exists already; this is a new login link.")
         return person
 
 
 def address() -> str:
-    """Return where the dashboard is: the public address, or what a running `up` has written down."""
+    """Return the dashboard's URL: the public one, or the one that a running `up` has written."""
     if settings.TRAINYARD_PUBLIC_URL:
         return str(settings.TRAINYARD_PUBLIC_URL)
     try:

@@ -7,7 +7,7 @@ from jobs.queries.audit import count
 
 
 class Command(BaseCommand):
-    help = "Verify the audit chain; ends with 1 and names the first broken row if it does not hold."
+    help = "Verify the audit log's hash chain; exits with status 1 and names the first invalid row."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("what", choices=["verify"])
@@ -17,4 +17,4 @@ class Command(BaseCommand):
         if broken is not None:
             self.stderr.write(f"The audit chain is broken at row {broken}.")
             sys.exit(1)
-        self.stdout.write(f"The audit chain holds: {count()} rows.")
+        self.stdout.write(f"The audit chain is valid: {count()} rows.")

@@ -10,7 +10,7 @@ from webapp.ops.home import Home
 
 
 class Command(BaseCommand):
-    help = "Writes database, keys and artifacts into one tar file, also while Trainyard runs."
+    help = "Writes database, keys and artifacts to a tar file. Trainyard may be running."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="the new tar file; an existing one is replaced")
@@ -25,4 +25,4 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         self.stdout.write(f"{file}: {size / 2**20:.1f} MiB")
         if artifacts is None:
-            self.stdout.write(f"Artifacts lie in {settings.TRAINYARD_ARTIFACTS} and are not in it.")
+            self.stdout.write(f"Artifacts are stored in {settings.TRAINYARD_ARTIFACTS} and are not included.")

@@ -13,21 +13,25 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.demo.client import Client, DemoError, wait_for
 from webapp.demo.flow import Flow
-from webapp.demo.people import APPROVER, TRAINER, Person, meet
+from webapp.demo.people import APPROVER, TRAINER, DemoPerson, create_demo_person
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0
 
 
 class Command(BaseCommand):
-    help = "Starts everything and shows the whole flow on real data with two demo people."
-    requires_system_checks: list[str] = []  # `up` checks
+    help = "Starts everything and runs the whole workflow on real data with two demo users."
+    requires_system_checks: list[str] = []  # `up` runs them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--exit", action="store_true", help="stop everything at the end; 0 if all held")
+        parser.add_argument(
+            "--exit",
+            action="store_true",
+            help="stop everything at the end; exit status 0 if all steps succeeded",
+        )
         parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=int, help="by default 8000, with --exit a free one")
-        parser.add_argument("--serving-port", type=int, help="by default 8501, with --exit a free one")
+        parser.add_argument("--port", type=int, help="default: 8000, with --exit a free port")
+        parser.add_argument("--serving-port", type=int, help="default: 8501, with --exit a free port")
 
     def handle(self, *, host: str, **given: Any) -> None:
         self._began = time.monotonic()
@@ -36,53 +40,53 @@ class Command(BaseCommand):
         serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
         urls_file = Path(settings.TRAINYARD_HOME) / "run" / "urls.json"
         up = _start(host, port, serving_port)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this ends all of it
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM stops everything, like Ctrl-C
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
             self._show(urls, ends=ends)
             if not ends:
                 up.wait()
         except DemoError as error:
-            raise CommandError(f"The demo did not hold: {error}") from error
+            raise CommandError(f"The demo failed: {error}") from error
         except KeyboardInterrupt:
             self.stdout.write("Stopping.")
         finally:
             _stop(up)
 
     def _show(self, urls: dict[str, Any], *, ends: bool) -> None:
-        people = [meet(TRAINER), meet(APPROVER)]
+        people = [create_demo_person(TRAINER), create_demo_person(APPROVER)]
         if not ends:
-            self._greet(urls["web"], people)
+            self._show_logins(urls["web"], people)
         trainer, approver = (Client(urls["web"], person.token, person.name) for person in people)
-        flow = Flow(trainer, approver, urls["serving"], self._say)
+        flow = Flow(trainer, approver, urls["serving"], self._report)
         flow.run()
         self._summary(flow)
         if not ends:
-            self._greet(urls["web"], [meet(TRAINER), meet(APPROVER)])
+            self._show_logins(urls["web"], [create_demo_person(TRAINER), create_demo_person(APPROVER)])
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         seconds = int(time.monotonic() - self._began)
         self.stdout.write(f"demo | {seconds // 60}:{seconds % 60:02} {text}")
         self.stdout.flush()
 
-    def _greet(self, url: str, people: list[Person]) -> None:
-        self._say(f"Dashboard: {url} — log in, each person in a browser profile of its own:")
+    def _show_logins(self, url: str, people: list[DemoPerson]) -> None:
+        self._report(f"Dashboard: {url} — log in as each user in a separate browser profile:")
         for person in people:
-            self._say(f"  {person.name:6} {url}{person.login}")
-        self._say("Ctrl-C stops everything.")
+            self._report(f"  {person.name:6} {url}{person.login}")
+        self._report("Ctrl-C stops everything.")
 
     def _summary(self, flow: Flow) -> None:
         seconds = time.monotonic() - self._began
-        self._say("Every step held:")
+        self._report("All steps succeeded:")
         for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
-            self._say(f"  {name:38} {value}")
+            self._report(f"  {name:38} {value}")
 
 
 def _start(host: str, port: int, serving_port: int) -> "subprocess.Popen[bytes]":
     arguments = ["up", "--host", host, "--port", str(port), "--serving-port", str(serving_port)]
     environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME)}
-    # A session of its own: Ctrl-C reaches this command alone, which then stops the rest in order.
-    return subprocess.Popen(  # noqa: S603  our own command with checked arguments
+    # In its own session, so that Ctrl-C reaches only this command, which then stops the rest in order.
+    return subprocess.Popen(  # noqa: S603  a fixed command with checked arguments
         [sys.executable, "manage.py", *arguments], env=environment, start_new_session=True
     )
 

@@ -11,12 +11,12 @@ from webapp.ops.restore import restore
 
 
 class Command(BaseCommand):
-    help = "Brings a backup back into an empty home, after verifying every file of it."
+    help = "Restores a backup into an empty home after verifying all its files."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="made by `manage.py backup`")
-        parser.add_argument("--force", action="store_true", help="replace what the home holds")
+        parser.add_argument("file", type=Path, help="a file written by `manage.py backup`")
+        parser.add_argument("--force", action="store_true", help="replace the contents of the home")
 
     def handle(self, *, file: Path, force: bool, **_: object) -> None:
         home = Home(settings.TRAINYARD_HOME)
@@ -25,4 +25,4 @@ class Command(BaseCommand):
             count = restore(home, settings.DATABASES["default"], artifacts, file, force=force)
         except OpsError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{count} files restored into {home.root}. `manage.py up` starts it.")
+        self.stdout.write(f"{count} files restored into {home.root}. Start it with `manage.py up`.")

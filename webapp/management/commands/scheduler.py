@@ -7,7 +7,7 @@ from jobs.scheduler import run
 
 
 class Command(BaseCommand):
-    help = "Places queued jobs on free slots and reaps lost ones. Any number may run; a lease elects one."
+    help = "Assigns queued jobs to free slots and reaps lost ones. Of several, a lease elects one."
     requires_system_checks: list[str] = []
 
     def handle(self, **_: object) -> None:

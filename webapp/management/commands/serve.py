@@ -6,29 +6,35 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from webapp.ops.home import Home
-from webapp.ops.parts import Serving, become, serving_argv
+from webapp.ops.parts import ServingOptions, exec_command, serving_argv
 
 
 class Command(BaseCommand):
-    help = "Becomes a prediction server: serves what the dashboard has released."
+    help = "Runs a prediction server, which serves the releases of the dashboard."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         home = Home.from_environment()
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-        parser.add_argument("--port", type=int, default=8501, help="port to listen on; 0 picks one")
+        parser.add_argument("--port", type=int, default=8501, help="port to listen on; 0 chooses a free one")
         parser.add_argument("--dashboard", default="http://127.0.0.1:8000", help="URL of the dashboard")
         parser.add_argument(
-            "--token-file", type=Path, default=home.serving_token_file, help="holds a token of scope serve"
+            "--token-file",
+            type=Path,
+            default=home.serving_token_file,
+            help="file with a token that has the scope serve",
         )
         parser.add_argument(
-            "--public-key-file", type=Path, default=home.release_key_file, help="the key that signs releases"
+            "--public-key-file",
+            type=Path,
+            default=home.release_key_file,
+            help="file with the public key of release signatures",
         )
 
     def handle(self, **given: Any) -> None:
         home = Home.from_environment()
         home.create()
-        place = Serving(
+        options = ServingOptions(
             host=given["host"],
             port=given["port"],
             dashboard=given["dashboard"],
@@ -36,4 +42,4 @@ class Command(BaseCommand):
             token_file=given["token_file"],
             public_key_file=given["public_key_file"],
         )
-        become(serving_argv(home, place))
+        exec_command(serving_argv(home, options))

@@ -11,27 +11,31 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 from webapp.ops.parts import Options
-from webapp.ops.prepare import database_trouble, prepare
+from webapp.ops.preparation import database_error, prepare
 from webapp.ops.supervisor import Supervisor
 
 
 class Command(BaseCommand):
     help = "Starts everything and keeps it running: broker, web, scheduler, workers, prediction server."
-    requires_system_checks: list[str] = []  # the parts check themselves; here they only cost time
+    requires_system_checks: list[str] = []  # each part runs them; here they would only cost time
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         defaults = Options()
         parser.add_argument("--host", default=defaults.host, help="address to listen on")
-        parser.add_argument("--port", type=int, default=defaults.port, help="the dashboard's; 0 picks one")
+        parser.add_argument(
+            "--port", type=int, default=defaults.port, help="port of the dashboard; 0 chooses a free one"
+        )
         parser.add_argument(
             "--serving-port",
             type=int,
             default=defaults.serving_port,
-            help="the prediction server's; 0 picks one",
+            help="port of the prediction server; 0 chooses a free one",
         )
         parser.add_argument("--workers", type=int, default=defaults.workers, help="worker processes")
         parser.add_argument(
-            "--slots", type=int, help="slots of each worker; by default its devices, else its cores"
+            "--slots",
+            type=int,
+            help="slots of each worker; default: the number of its devices, else of cores",
         )
 
     def handle(self, *, host: str, port: int, serving_port: int, workers: int, **given: object) -> None:
@@ -50,19 +54,19 @@ class Command(BaseCommand):
 
 
 def run(home: Home, options: Options) -> None:
-    """Run the supervisor until it is told to stop."""
+    """Run the supervisor until a signal."""
     console = Console(home.log)
-    home.forget_urls()
-    if left := orphans.sweep(home):
-        console.say(f"Ended {left} processes that an earlier run had left behind.")
+    home.remove_urls()
+    if killed := orphans.sweep(home):
+        console.message(f"Killed {killed} orphaned processes of an earlier run.")
     supervisor = Supervisor(
         home=home,
         options=options,
         broker=broker.choose(os.environ, home),
         artifacts=settings.TRAINYARD_ARTIFACTS,
         console=console,
-        database_trouble=database_trouble,
-        prepare=lambda web: prepare(home, web, console.say),
+        database_error=database_error,
+        prepare=lambda web: prepare(home, web, console.message),
     )
     try:
         asyncio.run(supervisor.run())

@@ -5,18 +5,18 @@ from django.core.management.base import BaseCommand, CommandError
 from webapp.ops import ports
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
-from webapp.ops.parts import become, web_argv
-from webapp.ops.prepare import prepare
+from webapp.ops.parts import exec_command, web_argv
+from webapp.ops.preparation import prepare
 
 
 class Command(BaseCommand):
-    help = "Becomes the dashboard's web server alone, for several machines; `up` runs everything on one."
+    help = "Runs only the web server, for installations on several machines; `up` runs everything on one."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", type=int, default=8000, help="port to listen on")
-        parser.add_argument("--migrate", action="store_true", help="bring the database up to date first")
+        parser.add_argument("--migrate", action="store_true", help="migrate the database first")
 
     def handle(self, *, host: str, port: int, migrate: bool, **_: object) -> None:
         try:
@@ -29,4 +29,4 @@ class Command(BaseCommand):
             for line in prepare(home, ports.url(host, port), self.stdout.write):
                 self.stdout.write(line)
         listener.set_inheritable(True)
-        become(web_argv(listener.fileno()))
+        exec_command(web_argv(listener.fileno()))

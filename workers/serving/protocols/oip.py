@@ -45,9 +45,9 @@ def model_route(path: str) -> Route | None:
 
 
 class RequestedOutput(NamedTuple):
-    """One output, by its index in the signature, and whether to send it as raw bytes."""
+    """One output, by its position in the signature, and whether to send it as raw bytes."""
 
-    index: int
+    position: int
     binary: bool
 
 
@@ -159,7 +159,7 @@ def _requested_outputs(request: dict[str, Any], signature: Signature) -> list[Re
     default = _parameters(request).get("binary_data_output") is True
     outputs = request.get("outputs")
     if not outputs:
-        return [RequestedOutput(index, default) for index in range(len(signature.outputs))]
+        return [RequestedOutput(position, default) for position in range(len(signature.outputs))]
     if not _is_object_list(outputs):
         raise BadRequest("'outputs' must be a list of objects with a name")
     requested = []
@@ -191,8 +191,8 @@ def encode_infer(
     tensors: list[dict[str, object]] = []
     plain: list[Array] = []
     raw: list[bytes] = []
-    for index, binary in call.outputs:
-        spec, array = signature.outputs[index], outputs[index]
+    for position, binary in call.outputs:
+        spec, array = signature.outputs[position], outputs[position]
         tensor: dict[str, object] = {
             "name": spec.name,
             "datatype": TYPES[spec.dtype].inference,

@@ -1,4 +1,4 @@
-"""Small helpers round asyncio tasks and threads."""
+"""Helpers for asyncio tasks and threads."""
 
 import asyncio
 import threading
@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 
-async def in_daemon[T](function: Callable[[], T]) -> T:
-    """Await a blocking function in a thread that nobody waits for at the end, unlike `to_thread`'s."""
+async def run_in_daemon_thread[T](function: Callable[[], T]) -> T:
+    """Run a blocking function in a daemon thread, which does not delay the exit of the process."""
     loop, future = asyncio.get_running_loop(), asyncio.Future[T]()
 
     def run() -> None:
         try:
             result = function()
-        except Exception as error:  # noqa: BLE001 - handed to whoever awaits
+        except Exception as error:  # noqa: BLE001 - raised in the awaiting task
             _settle(loop, future, partial(future.set_exception, error))
         else:
             _settle(loop, future, partial(future.set_result, result))
@@ -27,12 +27,12 @@ async def in_daemon[T](function: Callable[[], T]) -> T:
 def _settle[T](
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], settle: Callable[[], None]
 ) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody awaits any more
+    with suppress(RuntimeError):  # the event loop has closed
         loop.call_soon_threadsafe(lambda: None if future.done() else settle())
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait for their end, whatever it is."""
+    """Cancel tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

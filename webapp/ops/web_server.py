@@ -1,6 +1,6 @@
-"""The web server process: uvicorn on a socket that the supervisor opened and keeps while we restart.
+"""Runs the web server: uvicorn on an inherited socket, which the supervisor keeps open during a restart.
 
-`uvicorn --fd` would take the socket for a unix one and leave Nagle's algorithm on (40 ms an answer).
+`uvicorn --fd` would treat it as a unix socket and leave Nagle's algorithm on (40 ms per response).
 """
 
 import argparse
@@ -8,7 +8,7 @@ import socket
 
 import uvicorn
 
-CLOSING_SECONDS = 5  # how long an open WebSocket or a slow answer may take at the end
+CLOSING_SECONDS = 5  # time for open WebSockets and slow responses at shutdown
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     config = uvicorn.Config(
         "webapp.asgi:application",
         ws="websockets-sansio",
-        lifespan="off",  # Django's handler has none
+        lifespan="off",  # Django's handler does not support it
         timeout_graceful_shutdown=CLOSING_SECONDS,
         access_log=False,
         log_level="warning",

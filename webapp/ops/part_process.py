@@ -1,4 +1,4 @@
-"""One running part: a process in a session of its own, read line by line and ended without leftovers."""
+"""Runs one part as a process in its own session, reads its output by line and kills its descendants."""
 
 import asyncio
 import contextlib
@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from webapp.ops.child import dying_with_parent
+from webapp.ops.parent_death import argv_dying_with_parent
 
-LINE_LIMIT = 64 * 1024  # a part that never ends its line cannot fill our memory
-KILLED_WAIT = 5.0
+MAX_LINE_BYTES = 64 * 1024  # bounds the memory for a line that never ends
 
 
-class Process:
-    """A started program. Make one with `Process.start`."""
+class PartProcess:
+    """A running program. Create it with `start`."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, output: int, on_line: Callable[[str], None]
@@ -35,15 +34,15 @@ class Process:
         on_line: Callable[[str], None],
         cwd: Path | None = None,
         inherit: Sequence[int] = (),
-    ) -> "Process":
-        """Start `argv`, dying with us, leading its own session; `on_line` gets stdout and stderr."""
-        # A pipe of our own: asyncio's `wait` would not return while a grandchild holds its pipe open.
-        output, theirs = os.pipe()
+    ) -> "PartProcess":
+        """Start `argv` in its own session; it dies with this process. `on_line` gets its output."""
+        # Not asyncio's pipe: its `wait` would not return while a grandchild keeps the pipe open.
+        output, child_output = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *dying_with_parent(argv),
+                *argv_dying_with_parent(argv),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=theirs,
+                stdout=child_output,
                 stderr=asyncio.subprocess.STDOUT,
                 env=environment,
                 cwd=cwd,
@@ -54,35 +53,33 @@ class Process:
             os.close(output)
             raise
         finally:
-            os.close(theirs)
+            os.close(child_output)
         return cls(process, output, on_line)
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
         return self._process.returncode is None
 
     @property
     def age(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self.started
 
     async def wait(self) -> int:
-        """Wait for its end, sweep what it left in its session, and return the exit status."""
+        """Wait for its end, kill what it left in its process group, and return the exit status."""
         status = await self._process.wait()
         self.kill()
-        # A stranger that inherited the pipe may hold it open: what is written by now is enough.
+        # Another process may have inherited the pipe and keep it open: do not wait for its end.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._reading, timeout=1)
         return status
 
     def terminate(self) -> None:
-        """Ask it to end. Only the leader is asked: what it started is its own to end in order."""
+        """Send SIGTERM to the leader only: it ends its own children in order."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it and everything in its process group, now."""
+        """Kill it and its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -98,11 +95,11 @@ class Process:
 
     async def _split(self, reader: asyncio.StreamReader) -> None:
         rest = b""
-        while chunk := await reader.read(LINE_LIMIT):
+        while chunk := await reader.read(MAX_LINE_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 self._emit(line)
-            if len(rest) >= LINE_LIMIT:
+            if len(rest) >= MAX_LINE_BYTES:
                 self._emit(rest)
                 rest = b""
         if rest:
@@ -112,8 +109,8 @@ class Process:
         self._on_line(line.decode("utf-8", "replace").rstrip("\r"))
 
 
-def in_words(status: int) -> str:
-    """Say how a process ended."""
+def describe_exit(status: int) -> str:
+    """Return how a process ended, as part of a sentence."""
     if status >= 0:
         return f"ended with status {status}"
     try:

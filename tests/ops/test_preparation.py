@@ -1,4 +1,4 @@
-"""What `up` does with an older database before anything else starts."""
+"""`up` copies and migrates an older database before the parts start."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ django.setup()
 from django.conf import settings
 from django.core.management import call_command
 from webapp.ops.home import Home
-from webapp.ops.prepare import migrate
+from webapp.ops.preparation import migrate
 home = Home(settings.HOME)
 home.create()
 migrate(home, lambda line: print("new:", line))

@@ -1,4 +1,4 @@
-"""What `up` does with the database before the parts start: back up, migrate, make what they need."""
+"""Prepares an installation before the parts start: backs up and migrates the database, writes secrets."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,14 +18,14 @@ from webapp.ops.backup import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 
-BACKUPS_KEPT = 5
+MAX_BACKUPS = 5
 FIRST_ADMINISTRATOR = "admin"
 
 
-def database_trouble() -> str | None:
-    """Try the database once; return why it does not answer."""
+def database_error() -> str | None:
+    """Try to connect to the database; return the error, or None."""
     try:
-        if connection.vendor == "postgresql":  # past the pool, which waits half a minute and hides the reason
+        if connection.vendor == "postgresql":  # not through the pool, which waits 30 s and hides the reason
             given = {"connect_timeout": 5, **connection.get_connection_params()}
             with connection.wrap_database_errors:
                 psycopg.connect(**given).close()
@@ -38,38 +38,38 @@ def database_trouble() -> str | None:
     return None
 
 
-def prepare(home: Home, web_url: str, say: Callable[[str], None]) -> list[str]:
-    """Bring the database up to date and write the prediction server's secrets.
+def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str]:
+    """Migrate the database and write the prediction server's secrets.
 
     Returns:
-        Lines for the operator's terminal alone: the first administrator's link on a new home.
+        Lines for the operator's terminal only: the first administrator's login link on a new home.
     """
     try:
-        migrate(home, say)
+        migrate(home, report)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         if not settings.WHITENOISE_USE_FINDERS:  # production serves hashed, compressed copies
             call_command("collectstatic", verbosity=0, interactive=False)
         write_private(home.serving_token_file, service_token("serve") + "\n")
-        public_key_file()  # makes the pair that signs releases
-        return _welcome(web_url)
+        public_key_file()  # creates the key pair that signs releases
+        return _login_lines(web_url)
     finally:
         connection.close()
 
 
-def migrate(home: Home, say: Callable[[str], None]) -> None:
-    """Apply pending migrations, after a copy of an older database."""
+def migrate(home: Home, report: Callable[[str], None]) -> None:
+    """Apply pending migrations; an existing database is copied first."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return
     if executor.loader.applied_migrations:
-        say(f"The database is older than this program; {_back_up(home)}.")
-    say(f"Migrating the database ({len(plan)} to apply).")
+        report(f"The database is older than this program; {_back_up(home)}.")
+    report(f"Migrating the database ({len(plan)} to apply).")
     call_command("migrate", verbosity=0, interactive=False)
 
 
 def _back_up(home: Home) -> str:
-    """Copy the database and say where to. A server whose tools are not here has its backups elsewhere."""
+    """Copy the database and return a message. Without PostgreSQL's tools no copy is made."""
     home.backups.mkdir(mode=0o700, exist_ok=True)
     copy = home.backups / f"before-migration-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     if connection.vendor == "sqlite":
@@ -81,13 +81,13 @@ def _back_up(home: Home) -> str:
             dump_postgres(connection.settings_dict, copy)
         except OpsError as error:
             return f"no copy was made: {error}"
-    for old in sorted(home.backups.glob("before-migration-*"))[:-BACKUPS_KEPT]:
+    for old in sorted(home.backups.glob("before-migration-*"))[:-MAX_BACKUPS]:
         old.unlink()
     return f"its copy is {copy}"
 
 
-def _welcome(web_url: str) -> list[str]:
-    """Until somebody has come in, each start prints a way in: an unused link may be lost or too old."""
+def _login_lines(web_url: str) -> list[str]:
+    """Return a login link until the first login: an unused link may be lost or expired."""
     people = accounts().filter(is_active=True)
     if people.exclude(last_login=None).exists():
         return []
@@ -95,4 +95,4 @@ def _welcome(web_url: str) -> list[str]:
     person = first or add_person(FIRST_ADMINISTRATOR, by=None, admin=True)
     link = create_login_link(person, by=None)
     where = settings.TRAINYARD_PUBLIC_URL or web_url
-    return [f"Nobody has logged in yet. Open this once to become the administrator: {where}{link}"]
+    return [f"Nobody has logged in yet. Open this link once to become the administrator: {where}{link}"]
