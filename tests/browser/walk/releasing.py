@@ -78,7 +78,7 @@ def open_version(who: Visitor, version: int) -> None:
 
 def expect_served(who: Visitor, version: int, *, generation: int) -> None:
     who.go("Endpoints", MODEL)
-    expect(who.card("Replicas").locator(".card-header")).to_contain_text("all serve this generation")
+    expect(who.card("Replicas").locator(".card-header")).to_contain_text("all replicas are current")
     expect(who.page.locator(".ty-kpi", has_text="Production")).to_contain_text(f"v{version}")
     expect(who.page.locator(".ty-kpi", has_text="Generation")).to_contain_text(str(generation))
     who.see(f"endpoint-{generation}")
@@ -118,7 +118,7 @@ def roll_back(who: Visitor, target: int) -> None:
     history = who.card("History").locator("tbody tr").first
     expect(history).to_contain_text("rolled back")
     expect(history).to_contain_text("The gauges disagree.")
-    expect(who.card("Replicas").locator(".card-header")).to_contain_text("all serve this generation")
+    expect(who.card("Replicas").locator(".card-header")).to_contain_text("all replicas are current")
     expect(page.locator(".ty-kpi", has_text="Production")).to_contain_text(f"v{target}")
     who.see("endpoint-rolled-back")
 
