@@ -136,7 +136,7 @@ def create_project(slug: str, name: str, *, by: User, single_person: bool = Fals
         Conflict: another project has that slug.
     """
     if not by.is_active:
-        raise Forbidden("This account is switched off.")
+        raise Forbidden("This account is deactivated.")
     if not SLUG.fullmatch(slug):
         raise _bad("/slug", f"{slug!r} is no slug: small letters, digits and hyphens inside, at most 63")
     if not name.strip():
