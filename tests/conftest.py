@@ -9,7 +9,7 @@ from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
 
-SHARED = {"flow": "yard", "chaos": "yard", "browser": "browser", "serving": "serving"}
+SHARED = {"flow": "yard", "chaos": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
 """Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs a whole group."""
 LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left

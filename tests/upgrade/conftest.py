@@ -1,0 +1,65 @@
+"""A yard on a home that an older version has left, unfinished work and all."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+from typing import NamedTuple
+
+import pytest
+
+from tests.flow.yard import QUICK
+from tests.upgrade import scripts
+from tests.upgrade.answers import Body
+from tests.upgrade.interrupted_work import STEPS
+from tests.upgrade.make_home import ANSWERS
+from tests.upgrade.old_yard import OldYard
+from tests.upgrade.scripts import Chief
+from webapp.demo.client import Client
+
+HOME = Path(__file__).with_name("home-9f1c899.tar.xz")
+
+
+class Upgraded(NamedTuple):
+    """A yard that was started on an old home.
+
+    Attributes:
+        yard: it runs.
+        before: what the old version answered when its work was interrupted.
+        script: what runs the trials that are left of the search of outside scripts.
+    """
+
+    yard: OldYard
+    before: Body
+    script: "Popen[bytes]"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/upgrade/" in item.path.as_posix():
+            item.add_marker(pytest.mark.flow)
+
+
+@pytest.fixture(scope="package")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
+    """Unpack the home, start everything on it, and let a script go on with the interrupted search."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    with tarfile.open(HOME) as tar:
+        tar.extractall(folder / "home", filter="data")
+    before = json.loads((folder / "home" / ANSWERS).read_text())
+    yard = OldYard(folder / "home", **(QUICK | {"TRAINYARD_STANDBY": "0"}))
+    chief = None
+    try:
+        yard.start("--slots", "4")
+        yard.urls = yard.ready()
+        yard.tokens = before["tokens"]
+        yard.ada = Client(yard.urls["web"], yard.tokens["ada"], "ada")
+        chief = Chief(yard, folder, scripts.INTERRUPTED, "--port", scripts.free_port())
+        for step in STEPS:  # it waited in a pool without workers
+            yard.change("PATCH", f"/jobs/{before['searches'][step]}", {"pool": "default"})
+        yield Upgraded(yard, before, chief.start_script())
+    finally:
+        yard.end()  # the chief too, which carries the home in its environment
+        if chief is not None:
+            chief.process.wait()
