@@ -49,17 +49,20 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
         tar.extractall(folder / "home", filter="data")
     before = json.loads((folder / "home" / ANSWERS).read_text())
     yard = OldYard(folder / "home", **(QUICK | {"TRAINYARD_STANDBY": "0"}))
-    chief = None
+    processes: list[Popen[bytes]] = []
     try:
         yard.start("--slots", "4")
         yard.urls = yard.ready()
         yard.tokens = before["tokens"]
         yard.ada = Client(yard.urls["web"], yard.tokens["ada"], "ada")
         chief = Chief(yard, folder, scripts.INTERRUPTED, "--port", scripts.free_port())
+        processes.append(chief.process)
+        processes.append(chief.start_script())
         for step in STEPS:  # it waited in a pool without workers
             yard.change("PATCH", f"/jobs/{before['searches'][step]}", {"pool": "default"})
-        yield Upgraded(yard, before, chief.start_script())
+        yield Upgraded(yard, before, script=processes[-1])
     finally:
-        yard.end()  # the chief too, which carries the home in its environment
-        if chief is not None:
-            chief.process.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
+        yard.end()
