@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts.events import Metric
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from workers.runner import serve
 from workers.runner.__main__ import main
 from workers.runner.event_reporter import EventReporter

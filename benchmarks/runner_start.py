@@ -22,7 +22,9 @@ import psutil
 from jobs.contracts.control import Start
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search import Objective
-from jobs.contracts.task import DatasetFile, ProfileTask, TrainTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.profile.payload import ProfileTask
+from jobs.kinds.train.payload import TrainTask
 from workers.runner.environment import Environment
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerKey, RunnerPool

@@ -3,12 +3,13 @@
 import os
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.task import TrialTask
+from jobs.kinds import KINDS
+from jobs.kinds.search.payload import TrialTask
 from workers.engine.report import Report
-from workers.runner import registry
 from workers.runner.__main__ import main
 
 SECONDS = 0.02
@@ -50,5 +51,5 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    registry.ENGINE["trial"] = "benchmarks.untrained_runner"
+    KINDS["search"] = replace(KINDS["search"], engine="benchmarks.untrained_runner.run")
     main()

@@ -59,22 +59,6 @@ class Outcome(StrEnum):
     LOST = "lost"
 
 
-class JobKind(StrEnum):
-    """What a job does. `profile` describes a dataset version."""
-
-    SEARCH = "search"
-    TRAIN = "train"
-    ENSEMBLE = "ensemble"
-    QUANTIZE = "quantize"
-    EVALUATE = "evaluate"
-    REGISTER = "register"
-    GATE = "gate"
-    EXPORT = "export"
-    BATCH_PREDICTION = "batch_prediction"
-    CUSTOM = "custom"
-    PROFILE = "profile"
-
-
 J = JobState
 FINAL = frozenset({J.STOPPED, J.COMPLETED, J.FAILED})
 ACTIVE = frozenset({J.STARTING, J.RUNNING, J.STOPPING})

@@ -49,6 +49,15 @@ SEARCH: dict[str, Any] = {
     },
 }
 
+PAYLOADS: dict[str, dict[str, Any]] = {
+    "ensemble": {"members": [1, 2]},
+    "quantize": {"source": 1},
+    "register": {"version": 1},
+    "gate": {"promotion": 1},
+    "profile": {"dataset_version": 1},
+}
+"""What a job of these kinds holds at the least."""
+
 
 def make_project(slug: str = "", *, owner: User, name: str = "", **roles: list[User]) -> Project:
     """Make a project; `member=[…]`, `viewer=[…]` and so on name further people."""
@@ -126,6 +135,8 @@ def make_job(
     experiment: Experiment | None = None,
     kind: str = "search",
     state: str = JobState.QUEUED,
+    payload: dict[str, Any] | None = None,
+    results: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Job:
     """Make a job whose times fit its state; trials of a search are made by `make_trials`."""
@@ -140,6 +151,8 @@ def make_job(
         ordinal=fields.pop("ordinal", 1),
         title=fields.pop("title", experiment.name if experiment else f"{kind} {next(_numbers)}"),
         state=state,
+        payload_json=payload if payload is not None else PAYLOADS.get(kind, {}),
+        results_json=results or {},
         created_by=by,
         queued=now - timedelta(minutes=9),
         started=now - timedelta(minutes=8) if started else None,

@@ -11,7 +11,7 @@ from jobs.actions.isolation import each
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.states import AttemptState, Desired, JobKind, JobState, Outcome, TrialState
+from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
 COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
 
@@ -55,7 +55,7 @@ def finish(
         attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between our look and our move would leave the job in between.
         attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
-        if attempt.job.kind == JobKind.SEARCH:
+        if attempt.job.facts.has_trials:
             _end_trials(attempt, outcome, error)
         else:
             _end_job(attempt, attempt.job, outcome, error, result or {})
@@ -149,7 +149,7 @@ def _ended_while_stopping(
     job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
     """It was told to stop and ended by itself meanwhile: it is stopped, and what it reached counts."""
-    Job.objects.filter(pk=job.pk).update(results=result, error=error)
+    Job.objects.filter(pk=job.pk).update(results_json=result, error=error)
     move(job, JobState.STOPPED, fence=attempt.number)
     if outcome is Outcome.COMPLETED:
         results.take(job, result)
@@ -241,7 +241,7 @@ def _give_up(attempt: Attempt, cause: Exception) -> None:
             state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()
         )
         job = attempt.job
-        if job.kind == JobKind.SEARCH:
+        if job.facts.has_trials:
             _end_trials(attempt, Outcome.FAILED, error)
         elif job.state in (JobState.STARTING, JobState.RUNNING):
             move(job, JobState.FAILED, fence=attempt.number, error=error)

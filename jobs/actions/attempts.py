@@ -1,15 +1,15 @@
 """An attempt while it lives. Every write names its attempt, whose number is the fence."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
 
 from jobs import clock, store
 from jobs.actions import events, fence, runner_events
 from jobs.contracts.events import RunnerEvent
+from jobs.kinds import payload_of
+from jobs.kinds.base import Payload
 from jobs.models import Attempt
-from jobs.queries.outcomes import FAILING
 from jobs.states import AttemptState, Desired
 
 LEASE_SECONDS = 15.0
@@ -40,12 +40,13 @@ def renew(worker_id: int, attempt_ids: Sequence[int]) -> dict[int, Desired]:
     """
     mine = Attempt.objects.filter(pk__in=attempt_ids, worker_id=worker_id, state=AttemptState.RUNNING)
     mine.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
-    rows = mine.values_list("pk", "job__desired", "job__payload")
-    return {pk: _wanted(Desired(desired), payload) for pk, desired, payload in rows}
+    rows = mine.values_list("pk", "job__desired", "job__kind", "job__payload_json")
+    return {pk: _wanted(Desired(desired), payload_of(kind, payload)) for pk, desired, kind, payload in rows}
 
 
-def _wanted(of_job: Desired, payload: dict[str, Any]) -> Desired:
-    return Desired.STOPPED if of_job is Desired.RUNNING and FAILING in payload else of_job
+def _wanted(of_job: Desired, payload: Payload) -> Desired:
+    gives_up = of_job is Desired.RUNNING and payload.failing is not None
+    return Desired.STOPPED if gives_up else of_job
 
 
 def record(

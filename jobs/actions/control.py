@@ -10,7 +10,7 @@ from jobs.actions.transition import move, move_trial
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
 from jobs.queries.outcomes import WITHDRAWN
-from jobs.states import FINAL, Desired, JobKind, JobState, TrialState
+from jobs.states import FINAL, Desired, JobState, TrialState
 
 
 def pause(job: Job, *, by: User) -> Job:
@@ -128,8 +128,8 @@ def retry(job: Job, *, by: User) -> Job:
     """
     access.require(by, job.project, access.Action.WRITE)
     root = job.root or job
-    if job.kind == JobKind.GATE:
-        raise StaleState(f"job {job.pk} judged a promotion that is decided; ask for the promotion anew")
+    if job.facts.retry_refusal:
+        raise StaleState(f"job {job.pk} {job.facts.retry_refusal}")
     with transaction.atomic():
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")

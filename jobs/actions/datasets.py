@@ -19,7 +19,6 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
 from jobs.models import Artifact, Dataset, DatasetVersion, Job, Project, User
-from jobs.states import JobKind
 from jobs.store import sha256_of, store
 
 BUNDLED: dict[str, tuple[str, str]] = {
@@ -106,7 +105,7 @@ def _ensure_one(slug: str, name: str, description: str) -> DatasetVersion:
 
 def _is_being_profiled(version: DatasetVersion) -> bool:
     """Say whether a job works on it, or has done so: a failed one is not repeated at every start."""
-    return Job.objects.filter(kind=JobKind.PROFILE, payload__dataset_version=version.pk).exists()
+    return Job.objects.profiling(version.pk).exists()
 
 
 def create(
@@ -198,13 +197,12 @@ def _new_version(dataset: Dataset, kept: _Kept, roles: Roles, *, by: User) -> Da
     return version
 
 
-def profiled(version_id: int, result: Mapping[str, Any], artifact: Artifact) -> None:
-    """Take in what a profile job found: the version is ready. `artifact` is its table as .npz."""
-    profile = Profile.model_validate(result["profile"])
+def profiled(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
+    """Take in what a profile job found: the version is ready. `table` is an .npz."""
     DatasetVersion.objects.filter(pk=version_id).update(
         state=DatasetVersion.State.READY,
-        table=artifact,
-        digest=result["digest"],
+        table=table,
+        digest=digest,
         rows=profile.rows,
         profile_json=profile.model_dump(mode="json"),
         error=None,
@@ -236,7 +234,7 @@ def try_again(version: DatasetVersion, *, by: User) -> Job:
         access.require_admin(by)
     else:
         access.require(by, version.dataset.project, access.Action.WRITE)
-    open_jobs = Job.objects.filter(kind=JobKind.PROFILE, payload__dataset_version=version.pk)
+    open_jobs = Job.objects.profiling(version.pk)
     with transaction.atomic():
         states = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
         if open_jobs.unfinished().exists() or not states.update(

@@ -6,9 +6,9 @@ from jobs import access
 from jobs.actions import submit
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.models import Job, Trial, User
 from jobs.queries import ensembles as queries
-from jobs.states import JobKind
 
 LEAST, MOST = 2, 100
 """How many trials an ensemble takes; the most is that of `after.retrain.top`."""
@@ -25,8 +25,8 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         BadInput: these trials make no ensemble; says which and why.
     """
     access.require(by, search.project, access.Action.WRITE)
-    if search.kind != JobKind.SEARCH:
-        raise Conflict(f"job {search.pk} is a {search.kind}, not a search")
+    if not search.facts.has_trials:
+        raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     wanted = sorted(set(numbers))
@@ -36,7 +36,8 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
     if missing := set(wanted) - {trial.number for trial in rows}:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
-    return submit.ensemble(search, rows, by=by)
+    chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
+    return submit.ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
 
 
 def _require_members(trials: Sequence[Trial]) -> None:

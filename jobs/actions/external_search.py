@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import F
 
-from jobs import access, clock, hints
-from jobs.actions import attempt_end, audit, events, runner_events, suggest
+from jobs import access, clock
+from jobs.actions import attempt_end, audit, events, runner_events, submit, suggest
+from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
 from jobs.contracts import events as said
-from jobs.contracts.external_search import OutsideSearch, completed
 from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
+from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
+from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, completed
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
-from jobs.queries import outcomes
-from jobs.queries.external_search import command
-from jobs.queries.outcomes import EXHAUSTED, FAILING, OUTSIDE
-from jobs.states import FINAL, WAITING, AttemptState, Desired, JobKind, JobState, Outcome
+from jobs.queries.external_search import command, external
+from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Answer(Enum):
     SUGGEST = auto()
 
 
-def open_search(project: Project, name: str, wanted: OutsideSearch, *, by: User) -> tuple[Job, bool]:
+def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> tuple[Job, bool]:
     """Queue a search for outside scripts, or go on with the open one of this name, as it was asked for then.
 
     Returns:
@@ -65,7 +65,7 @@ def open_search(project: Project, name: str, wanted: OutsideSearch, *, by: User)
         raise BadInput("a search has a name of 1 to 200 characters")
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # two chiefs of one name make one search
-        mine = Job.objects.filter(project=project, title=name, kind=JobKind.SEARCH, revision=None)
+        mine = Job.objects.external_searches().filter(project=project, title=name)
         job = mine.unfinished().order_by("-pk").first()
         is_new = job is None
         if job is None:
@@ -77,24 +77,12 @@ def open_search(project: Project, name: str, wanted: OutsideSearch, *, by: User)
 def listens(job_id: int, *, host: str, port: int) -> None:
     """Note where the chief of a search listens, for its page and for the next chief."""
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
-        root.payload = root.payload | {"address": {"host": host, "port": port}}
-        root.save(update_fields=["payload"])
+        change_payload(Job.objects.get(pk=job_id), address=Address(host=host, port=port))
 
 
-def _queued(project: Project, name: str, wanted: OutsideSearch, *, by: User) -> Job:
-    job = Job.objects.create(
-        project=project,
-        kind=JobKind.SEARCH,
-        title=name,
-        payload={OUTSIDE: wanted.to_json()},
-        created_by=by,
-        state=JobState.QUEUED,
-        queued=clock.now(),
-    )
-    events.append(job.pk, [events.event("state", job, state=str(JobState.QUEUED))])
-    hints.send("schedule", job=job.pk)
-    return job
+def _queued(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> Job:
+    payload = ExternalSearchPayload(search=wanted)
+    return submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
 
 
 def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
@@ -117,7 +105,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         if root.desired == Desired.RUNNING:
             _run(root)
         _renew(root, [attempt.pk for attempt in theirs])
-    if root.desired == Desired.KILLED or FAILING in root.payload:
+    if root.desired == Desired.KILLED or root.payload.failing is not None:
         for attempt in open_attempts(root):
             _end(attempt, Outcome.KILLED)
     attempt_end.reap(root)
@@ -168,7 +156,7 @@ def _renew(root: Job, attempts: Collection[int]) -> None:
 
 def lease_end(root: Job) -> datetime:
     """Return until when a script that spoke just now keeps its trial."""
-    return clock.now() + timedelta(seconds=outcomes.outside_of(root).lease_seconds)
+    return clock.now() + timedelta(seconds=external(root).search.lease_seconds)
 
 
 def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
@@ -194,7 +182,7 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
         if (
             root.state in FINAL
             or root.desired in (Desired.STOPPED, Desired.KILLED)
-            or FAILING in root.payload
+            or root.payload.failing is not None
         ):
             return Answer.OVER
         worker = _worker(root, script, host)
@@ -234,9 +222,9 @@ def _discovery(root: Job) -> Trial | None:
 
     A script of KerasTuner tells its hyperparameters when a trial ends, and never before.
     """
-    outside = outcomes.outside_of(root)
+    outside = external(root).search
     made = root.trials.filter(source="algorithm")
-    if outside.space or made.count() >= outside.max_trials or root.payload.get(EXHAUSTED):
+    if outside.space or made.count() >= outside.max_trials or external(root).exhausted:
         return None
     if made.unfinished().exists():
         return None
@@ -269,9 +257,9 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> Held:
 
 def _why_none(root: Job) -> Answer:
     """Tell a script to wait while a trial may still come back from another one."""
-    outside = outcomes.outside_of(root)
+    outside = external(root).search
     made = root.trials.filter(source="algorithm").count()
-    if outside.space and made < outside.planned() and not root.payload.get(EXHAUSTED):
+    if outside.space and made < outside.planned() and not external(root).exhausted:
         return Answer.SUGGEST
     return Answer.WAIT  # `pipeline` ends the search once all its trials are final
 
@@ -288,7 +276,7 @@ def question(job_id: int) -> Question | None:
     root = Job.objects.get(pk=job_id)
     if _why_none(root) is not Answer.SUGGEST or root.trials.waiting().exists():
         return None
-    outside = outcomes.outside_of(root)
+    outside = external(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
     trials = [row | {"values": completed(outside.space, row["values"])} for row in rows]
     search = outside.asked().model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -307,8 +295,7 @@ def suggested(job_id: int, asked: Question, values: Values | None) -> None:
         if root.state in FINAL or root.trials.count() != asked.made:
             raise StaleState(f"search {job_id} has changed while its next trial was chosen")
         if values is None:
-            root.payload = root.payload | {EXHAUSTED: True}
-            root.save(update_fields=["payload"])
+            change_payload(root, exhausted=True)
             return
         suggest.make_trial(root, values, source="algorithm")
 

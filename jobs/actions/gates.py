@@ -1,18 +1,19 @@
 """Takes in what a gate job found, and holds an approver to what was not evaluated."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
 
 from jobs.contracts.problems import first
 from jobs.errors import GatesOpen
+from jobs.kinds.gate.payload import GateResult
 from jobs.queries.gates import Gate, must_accept
 
 
-def from_result(result: Mapping[str, Any]) -> list[Gate]:
+def from_result(result: GateResult) -> list[Gate]:
     """Return the gates in a gate job's result; one that cannot be read counts as failed."""
-    items = result.get("gates")
+    items = result.gates
     if not isinstance(items, list) or not items:
         return [broken("the gate job came back without gates")]
     return [_gate(item) for item in items]

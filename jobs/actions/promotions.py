@@ -12,6 +12,7 @@ from jobs.actions import audit, gates, releases, submit
 from jobs.actions.isolation import each
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
+from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries import promotions as may
 from jobs.queries.gates import Gate
@@ -94,7 +95,7 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 
-def gated(job: Job, result: dict[str, Any]) -> None:
+def gated(job: Job, result: GateResult) -> None:
     """Take in what the gates say; a late word about a request that went on is ignored."""
     _judge(job, gates.from_result(result))
 

@@ -13,16 +13,15 @@ from jobs.actions.registry import create_model, model_for
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
+from jobs.kinds import kinds_that
+from jobs.kinds.register.payload import RegisterResult
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
-from jobs.states import JobKind
 from jobs.store import store
 
 KERAS_MEMBERS = frozenset({"config.json", "metadata.json", "model.weights.h5"})
 NUMBER_TRIES = 20
-
-_WHAT: dict[str, Registered] = {JobKind.ENSEMBLE: "ensemble", JobKind.QUANTIZE: "quantized"}
 
 
 def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersion:
@@ -39,8 +38,8 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
         version = _number(
             model,
             artifact=source.artifact,
-            what=_WHAT.get(source.job.kind, "best"),
-            metrics=source.job.results.get("metrics", {}),
+            what=source.job.facts.registered_as or "best",
+            metrics=source.job.results.metrics,
             lineage=lineage_of(source),
             source_job=source.job,
             created_by=by,
@@ -144,12 +143,12 @@ def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion
         return made
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
-        raise NotFound(f"job {job.pk} ({job.kind}) left no model behind", code="no_model")
+        raise NotFound(f"job {job.pk} ({job.public_kind}) left no model behind", code="no_model")
     return _number(
         model,
         artifact=artifact.artifact,
         what=what,
-        metrics=job.results.get("metrics", {}),
+        metrics=job.results.metrics,
         lineage=lineage_of(artifact),
         source_job=job,
         created_by=root.created_by,
@@ -159,14 +158,14 @@ def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion
 def _source(root: Job, what: Registered) -> Job:
     if what == "best":
         return outcomes.best_single(root)
-    kind = JobKind.ENSEMBLE if what == "ensemble" else JobKind.QUANTIZE
-    job = root.children.filter(kind=kind).order_by("-ordinal").first()
+    kinds = kinds_that(lambda facts: facts.registered_as == what)
+    job = root.children.filter(kind__in=kinds).order_by("-ordinal").first()
     if job is None:
-        raise NotFound(f"job {root.pk} has no {kind} step", code="no_model")
+        raise NotFound(f"job {root.pk} has no {kinds[0]} step", code="no_model")
     return job
 
 
-def validated(version_id: int, result: dict[str, Any]) -> None:
+def validated(version_id: int, result: RegisterResult) -> None:
     """Take in that a version loads: its signature and labels become part of it, once.
 
     An invalid one whose job was retried, after a stop or a lost worker, becomes a candidate after all.
@@ -176,8 +175,8 @@ def validated(version_id: int, result: dict[str, Any]) -> None:
         changed = ModelVersion.objects.filter(pk=version_id, state__in=open_still).update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
-            signature=result.get("signature") or {},
-            class_labels=result.get("class_labels") or [],
+            signature=result.signature or {},
+            class_labels=result.class_labels or [],
         )
         if changed:
             _record_outcome(version_id, "version.validate")

@@ -11,17 +11,17 @@ from django.db import transaction
 from pydantic import ValidationError
 
 from jobs.actions import attempt_end, events, external_search, runner_events, suggest
+from jobs.actions.payloads import change_payload
 from jobs.contracts import events as said
 from jobs.contracts.events import LONGEST_NAME
-from jobs.contracts.external_search import OutsideSearch, completed
 from jobs.contracts.formats import keras_tuner
 from jobs.contracts.formats.reading import Item, Refused, refusal
 from jobs.contracts.problems import first
 from jobs.contracts.search_space import Value, check_values
 from jobs.errors import BadInput, NotFound, StaleFence
+from jobs.kinds.external_search.payload import ExternalSearch, completed
 from jobs.models import Attempt, Job, Trial
-from jobs.queries import outcomes
-from jobs.queries.outcomes import EXHAUSTED, OUTSIDE
+from jobs.queries.external_search import external
 from jobs.queries.reported import Name, best_of, find, reported
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
@@ -69,7 +69,7 @@ def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
 
 
 def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
-    metric = outcomes.outside_of(root).metric
+    metric = external(root).search.metric
     if metric not in metrics:
         told = ", ".join(sorted(metrics))[:300] or "nothing"
         raise BadInput(f"the objective {metric!r} is not among the metrics; there is {told}")
@@ -106,12 +106,11 @@ def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: M
             refused = error
         trial = find(job_id, name)
         if refused is None:
-            _take_values(trial, outcomes.outside_of(root), values)
+            _take_values(trial, external(root).search, values)
         last = _verdict(root, name, done=done, refused=refused)
         events.append(job_id, runner_events.take_in(attempt, last, {}))
-        if done and not outcomes.outside_of(root).space and refused is None:
-            root.payload = root.payload | {EXHAUSTED: True}  # it has no hyperparameter to vary
-            root.save(update_fields=["payload"])
+        if done and not external(root).search.space and refused is None:
+            change_payload(root, exhausted=True)  # it has no hyperparameter to vary
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
     if refused is not None:
         raise refused
@@ -127,7 +126,7 @@ def _verdict(root: Job, name: Name, *, done: bool, refused: Refused | None) -> l
     """Return what there is to say at the end of a trial."""
     now, trial = time.time(), name.trial
     observed = reported(root.pk, name)
-    best = best_of(observed, outcomes.outside_of(root))
+    best = best_of(observed, external(root).search)
     error = None
     if refused is not None:
         error = said.TrialError(code="space_refused", message=f"its search space cannot be taken: {refused}")
@@ -135,7 +134,7 @@ def _verdict(root: Job, name: Name, *, done: bool, refused: Refused | None) -> l
         told = "the script gave it up: its build or run raised an exception, which its own output shows"
         error = said.TrialError(code="script_failed", message=told)
     elif best is None:
-        told = f"no finite value of {outcomes.outside_of(root).metric!r} was reported"
+        told = f"no finite value of {external(root).search.metric!r} was reported"
         error = said.TrialError(code="no_score", message=told)
     if error is not None or best is None:
         return [said.TrialDone(time=now, trial=trial, state="failed", error=error)]
@@ -175,7 +174,7 @@ def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
     Raises:
         Refused: no space is known yet, and this one cannot be taken over.
     """
-    known = outcomes.outside_of(root)
+    known = external(root).search
     names = {parameter.name for parameter in known.space}
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:
@@ -183,17 +182,15 @@ def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
     larger = _with(known, new) if not known.space else _with_those_that_fit(root, known, new, trial)
     if larger is known:
         return
-    root.payload = {key: value for key, value in root.payload.items() if key != EXHAUSTED}
-    root.payload |= {OUTSIDE: larger.to_json()}
-    root.save(update_fields=["payload"])
+    change_payload(root, search=larger, exhausted=False)
     _log(
         root, f"search space, revision {len(larger.told)}: found {', '.join(larger.told[-1])}", "info", trial
     )
 
 
 def _with_those_that_fit(
-    root: Job, known: OutsideSearch, new: Sequence[dict[str, Any]], trial: int | None
-) -> OutsideSearch:
+    root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
+) -> ExternalSearch:
     larger, fitting = known, list[dict[str, Any]]()
     for entry in new:
         try:
@@ -206,18 +203,18 @@ def _with_those_that_fit(
     return larger
 
 
-def _with(known: OutsideSearch, new: Sequence[dict[str, Any]]) -> OutsideSearch:
+def _with(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
     # What is known stands before what is new: conditions name what stands before them.
     rows = [*keras_tuner.write(known.space)["space"], *new]
     found = keras_tuner.read(Item({"space": rows}, ""))
     body = known.model_dump() | {"space": found.search["space"]}
     try:
-        return known.grown(OutsideSearch.model_validate(body).space)
+        return known.grown(ExternalSearch.model_validate(body).space)
     except ValidationError as error:
         raise refusal("/space", first(error).message) from None
 
 
-def _take_values(trial: Trial, search: OutsideSearch, values: Mapping[str, Value]) -> None:
+def _take_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Value]) -> None:
     """Note what a trial ran with beyond what it was given: hyperparameters found on the way."""
     more = {name: value for name, value in values.items() if name not in trial.values}
     try:

@@ -14,7 +14,7 @@ from jobs.errors import StaleState
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries import outcomes
 from jobs.queries.codec import Event, as_metric
-from jobs.states import JobKind, JobState, TrialState
+from jobs.states import JobState, TrialState
 
 Files = Mapping[str, store.StoredFile]
 MOST_WARNINGS = 20
@@ -54,7 +54,7 @@ def take_in(attempt: Attempt, batch: Sequence[said.RunnerEvent], stored: Files) 
 def _held(attempt: Attempt, batch: Sequence[said.RunnerEvent]) -> dict[int, Trial]:
     """Return those trials of the attempt that the batch names, by number, unless it has let go of them."""
     named = {event.trial for event in batch if event.trial is not None}
-    if not named or attempt.job.kind != JobKind.SEARCH:
+    if not named or not attempt.job.facts.has_trials:
         return {}
     mine = attempt.trials.filter(attempt=attempt.number)
     held = {trial.number: trial for trial in mine.filter(number__in=named)}
@@ -87,7 +87,7 @@ class _Words:
                 return None if event.trial is None else self._turn(self.held[event.trial], event)
             case said.Started():
                 self._started(event)
-            case said.Progress() if self.attempt.job.kind != JobKind.SEARCH:
+            case said.Progress() if not self.attempt.job.facts.has_trials:
                 progress = {"done": event.done, "total": event.total, "unit": event.unit, "time": event.time}
                 Job.objects.filter(pk=self.attempt.job_id).update(progress=progress)
             case said.ExecutionDone():

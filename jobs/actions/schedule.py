@@ -18,10 +18,11 @@ from django.db.models import Count, F, QuerySet, Sum
 from jobs import clock, queue
 from jobs.actions.transition import move
 from jobs.errors import StaleState
+from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
 from jobs.queries.waiting import at_limit, slots_of
-from jobs.states import FINAL, WAITING, Desired, JobKind, JobState
+from jobs.states import FINAL, WAITING, Desired, JobState
 
 UNCLAIMED_SECONDS = 15.0
 
@@ -121,13 +122,13 @@ def _slots_by_project() -> dict[int | None, int]:
 
 def _running_trials() -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
-    held = Attempt.objects.open().filter(job__kind=JobKind.SEARCH)
+    held = Attempt.objects.open().filter(job__kind__in=kinds_that(lambda facts: facts.has_trials))
     counts.update(held.values_list("job").annotate(Count("pk")))
     return counts
 
 
 def _waiting_jobs() -> QuerySet[Job]:
-    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).exclude(kind=JobKind.SEARCH)
+    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).without_trials()
 
 
 def _waiting_trials() -> QuerySet[Trial]:
@@ -140,7 +141,7 @@ def _jobs() -> list[Candidate]:
     return [
         Candidate(job)
         for job in _waiting_jobs().select_related("project", "root")
-        if not job.payload.get("task_done")  # a root that only waits for what follows it
+        if not job.payload.task_done  # a root that only waits for what follows it
     ]
 
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from jobs import access, hints
 from jobs.actions import audit, events, experiments
-from jobs.actions.suggest import NOTHING_FOR
 from jobs.actions.transition import shift_trial
 from jobs.actions.trials import searching
 from jobs.contracts.experiment import ExperimentSpec
@@ -17,12 +16,13 @@ from jobs.contracts.narrowing import Wider, changes, holds, narrowed
 from jobs.contracts.problems import Problem, problems
 from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
+from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
 from jobs.queries import jobs as queries
 from jobs.queries import outcomes
 from jobs.queries.codec import Event
-from jobs.queries.outcomes import BEYOND, EXHAUSTED, FIRST, WITHDRAWN
-from jobs.states import Desired, JobKind, TrialState
+from jobs.queries.outcomes import WITHDRAWN
+from jobs.states import Desired, TrialState
 
 BUDGET = {
     "max_trials": "Trials, at most",
@@ -136,8 +136,8 @@ def revise(
 
 
 def _require_search(job: Job) -> None:
-    if job.kind != JobKind.SEARCH or job.revision is None:
-        raise Conflict(f"job {job.pk} is a {job.kind}, not a search")
+    if not job.facts.has_trials or job.revision is None:
+        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
     if job.desired not in (Desired.RUNNING, Desired.PAUSED):
         raise StaleState(f"job {job.pk} is to be {job.desired}: there is nothing left to change")
 
@@ -222,15 +222,17 @@ def _move_to(root: Job, new: Revision) -> None:
 
     Suggestions that are being made for the old one are not taken: their right is given back.
     """
-    search, payload = new.spec.search, dict(root.payload)
-    for answered in (EXHAUSTED, NOTHING_FOR):  # what was said of the old search holds for no other
-        payload.pop(answered, None)
-    payload.setdefault(FIRST, root.revision_id)
-    if search is not None and (BEYOND in payload or search.space != outcomes.search_of(root).space):
+    search, payload = new.spec.search, root.payload_as(SearchPayload)
+    first = payload.first_revision or root.revision_id
+    # What was said of the old search holds for no other.
+    payload = payload.changed(exhausted=False, nothing_for=None, first_revision=first)
+    is_narrowed = payload.beyond_space is not None
+    if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
         own = root.trials.filter(source="algorithm")
-        payload[BEYOND] = sum(not _inside(search, trial) for trial in own.only("values", "job_id"))
+        beyond = sum(not _inside(search, trial) for trial in own.only("values", "job_id"))
+        payload = payload.changed(beyond_space=beyond)
     moved = Job.objects.filter(pk=root.pk, revision=root.revision, suggest_fence=root.suggest_fence)
     if not moved.update(
-        revision=new, payload=payload, suggest_fence=F("suggest_fence") + 1, suggest_until=None
+        revision=new, payload_json=payload.to_json(), suggest_fence=F("suggest_fence") + 1, suggest_until=None
     ):
         raise StaleState(f"job {root.pk} was changed by somebody else meanwhile: look at it again")

@@ -1,16 +1,25 @@
 """Makes the queued jobs: an experiment's root, and the small ones that describe, register and judge."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
 
 from jobs import access, clock, hints
 from jobs.actions import audit, events
-from jobs.contracts.chosen_trials import ChosenTrial, Pooled
+from jobs.actions.kind_actions import actions_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.errors import BadSpec, Conflict
+from jobs.kinds import KINDS, planned
+from jobs.kinds.base import Facts, Payload
+from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
+from jobs.kinds.gate.facts import GATE
+from jobs.kinds.gate.payload import GatePayload
+from jobs.kinds.profile.facts import PROFILE
+from jobs.kinds.profile.payload import ProfilePayload
+from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import (
     DatasetVersion,
     Job,
@@ -19,11 +28,10 @@ from jobs.models import (
     PromotionRequest,
     RegisteredModel,
     Revision,
-    Trial,
     User,
 )
 from jobs.queries import outcomes
-from jobs.states import JobKind, JobState
+from jobs.states import JobState
 
 NAMED = 8
 """So many trials of an ensemble stand in its title by their numbers."""
@@ -42,13 +50,14 @@ def submit(revision: Revision, *, by: User) -> Job:
     version = dataset_version(spec, revision)
     _check_model_name(spec, experiment.project)
     with transaction.atomic():
-        job = _queued(
-            kind=JobKind.SEARCH if spec.search is not None else JobKind.TRAIN,
+        facts = KINDS[planned(spec)[0]]
+        job = queue(
+            facts,
+            facts.payload(dataset_version=version.pk),
             project=experiment.project,
             experiment=experiment,
             revision=revision,
             title=experiment.name,
-            payload={"dataset_version": version.pk},
             pool=spec.resources.pool,
             priority=spec.resources.priority,
             slots=spec.resources.slots,
@@ -90,20 +99,51 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
     return version
 
 
-def _queued(**fields: Any) -> Job:
-    job = Job.objects.create(state=JobState.QUEUED, queued=clock.now(), **fields)
+def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
+    """Make a queued root of a kind and tell the scheduler, inside the caller's transaction."""
+    job = Job.objects.create(
+        kind=facts.name,
+        payload_json=payload.to_json(),
+        state=JobState.QUEUED,
+        queued=clock.now(),
+        **fields,
+    )
     events.append(job.pk, [events.event("state", job, state=str(JobState.QUEUED))])
     hints.send("schedule", job=job.pk)
     return job
 
 
+def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
+    """Make the job of a step under a root, or return the one that was made before."""
+    row, _ = Job.objects.get_or_create(
+        parent=root,
+        kind=facts.name,
+        ordinal=ordinal,
+        defaults={
+            "root": root,
+            "project": root.project,
+            "experiment": root.experiment,
+            "revision": root.revision,
+            "title": title,
+            "payload_json": payload.changed(dataset_version=root.payload.dataset_version).to_json(),
+            "pool": root.pool,
+            "priority": root.priority,
+            "slots": slots,
+            "max_restarts": root.max_restarts,
+            "queued": clock.now(),
+            "created_by": root.created_by,
+        },
+    )
+    return row
+
+
 def profile(version: DatasetVersion, *, by: User | None) -> Job:
     """Queue the job that reads and describes a dataset version."""
-    return _queued(
-        kind=JobKind.PROFILE,
+    return queue(
+        PROFILE,
+        ProfilePayload(dataset_version=version.pk),
         project=version.dataset.project,
         title=f"Profile {version}",
-        payload={"dataset_version": version.pk},
         priority=80,
         created_by=by,
     )
@@ -111,11 +151,11 @@ def profile(version: DatasetVersion, *, by: User | None) -> Job:
 
 def register(version: ModelVersion, *, by: User | None) -> Job:
     """Queue the job that loads a version in a clean process and reads its signature."""
-    return _queued(
-        kind=JobKind.REGISTER,
+    return queue(
+        REGISTER,
+        RegisterPayload(version=version.pk),
         project=version.model.project,
         title=f"Validate {version}",
-        payload={"version": version.pk},
         priority=80,
         created_by=by,
     )
@@ -123,45 +163,35 @@ def register(version: ModelVersion, *, by: User | None) -> Job:
 
 def gate(promotion: PromotionRequest, *, by: User) -> Job:
     """Queue the job that judges a promotion's version against the champion."""
-    return _queued(
-        kind=JobKind.GATE,
+    return queue(
+        GATE,
+        GatePayload(promotion=promotion.pk),
         project=promotion.model.project,
         title=f"Gates of {promotion.version}",
-        payload={"promotion": promotion.pk},
         priority=90,
         created_by=by,
     )
 
 
-def ensemble(search: Job, chosen: Iterable[Trial], *, by: User) -> Job:
-    """Queue the job that retrains some trials of a search and pools them.
+def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
+    """Queue the job that retrains chosen trials of a search and pools them.
 
-    It has the experiment and the revision of the search, which stays as it is.
+    It is run as `like` is, the search or an earlier such ensemble, and has its experiment and revision.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
     """
-    members = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in chosen)
-    return _pool(Pooled(search=search.pk, chosen=members), like=search, by=by)
-
-
-def _pool(pooled: Pooled, *, like: Job, by: User) -> Job:
-    """Queue an ensemble that is run like another job of its experiment."""
     access.require(by, like.project, access.Action.WRITE)
-    numbers = pooled.numbers
+    numbers = [member.trial for member in payload.chosen]
     named = f"trials {', '.join(map(str, numbers))}" if len(numbers) <= NAMED else f"{len(numbers)} trials"
     with transaction.atomic():
-        job = _queued(
-            kind=JobKind.ENSEMBLE,
+        job = queue(
+            CHOSEN_ENSEMBLE,
+            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
             project=like.project,
             experiment=like.experiment,
             revision=like.revision,
             title=f"Ensemble of {named}",
-            payload={
-                "dataset_version": like.payload.get("dataset_version"),
-                **pooled.model_dump(mode="json"),
-                "task_done": True,  # it is all in the jobs that follow it
-            },
             pool=like.pool,
             priority=like.priority,
             slots=like.slots,
@@ -173,14 +203,22 @@ def _pool(pooled: Pooled, *, like: Job, by: User) -> Job:
 
 
 def clone(job: Job, *, by: User) -> Job:
-    """Queue the same revision again; of an ensemble of chosen trials, the same values, run as it is.
+    """Queue a root once more, as its kind does that.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: the job does not come from an experiment.
+        Conflict: nothing says how to run it again.
     """
-    if (pooled := outcomes.pooled_of(job)) is not None:
-        return _pool(pooled, like=job, by=by)  # its search may have been revised since
+    return actions_of(job).clone(job, by=by)
+
+
+def again(job: Job, *, by: User) -> Job:
+    """Queue the revision of a root once more.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        Conflict: the job has no experiment, or is a step of another.
+    """
     if job.revision is None or job.parent_id is not None:
-        raise Conflict(f"job {job.pk} ({job.kind}) has no experiment of its own to run again")
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own to run again")
     return submit(job.revision, by=by)

@@ -10,15 +10,16 @@ from django.db.models import Count, F, Max, Q
 
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
+from jobs.actions.payloads import change_payload
 from jobs.contracts.narrowing import holds
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Values, check_values
 from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
+from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, warm_start
-from jobs.queries.outcomes import EXHAUSTED
-from jobs.states import FINAL, TRIAL_FINAL, Desired, JobKind, TrialState
+from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 LEASE_SECONDS = 60.0
 
@@ -26,10 +27,6 @@ MOST_AT_ONCE = 1000
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """What a trial that is answered takes over from the executions of the one that answers."""
-
-
-NOTHING_FOR = "nothing_for"
-"""The key of a root's payload that holds what of its trials an algorithm had no answer to."""
 
 
 class Ticket(NamedTuple):
@@ -87,7 +84,7 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 
 def is_over(root: Job, search: SearchSpec) -> bool:
     """Say whether no further suggestion will ever come."""
-    if root.payload.get(EXHAUSTED):
+    if root.payload_as(SearchPayload).exhausted:
         return not search.info.has_rungs or not _waits(root)  # one that was run again may wait
     made = root.trials.filter(source="algorithm").count()
     return not search.info.has_rungs and made >= outcomes.trials_planned(root)
@@ -115,7 +112,8 @@ def ask(root: Job, search: SearchSpec) -> None:
     """
     if _wanted(root, search) <= 0:
         return
-    if NOTHING_FOR in root.payload and root.payload[NOTHING_FOR] == _standing(root):
+    nothing_for = root.payload_as(SearchPayload).nothing_for
+    if nothing_for is not None and nothing_for == _standing(root):
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
         return
@@ -132,7 +130,7 @@ def claim(job_id: int) -> Ticket | None:
         )
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:
             return None
-        if root.kind != JobKind.SEARCH:
+        if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
         wanted = 0 if is_over(root, search) else min(_wanted(root, search), MOST_AT_ONCE)
@@ -152,7 +150,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
     if search.objectives is not None:
         scores = outcomes.scores_of(root.trials.all(), search.objectives)
         trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
-    if outcomes.BEYOND in root.payload:
+    if root.payload_as(SearchPayload).beyond_space is not None:
         on_grid = search.info.enumerates_grid
         trials = [t | {"inside": holds(search.space, t["values"], on_grid=on_grid)} for t in trials]
     return {
@@ -179,9 +177,9 @@ def add(ticket: Ticket, answer: Answer) -> None:
         if root.state in FINAL:
             return  # stopped while somebody was still thinking: nothing would ever end these trials
         if answer.exhausted:
-            _note(root, EXHAUSTED, value=True)
+            change_payload(root, exhausted=True)
         elif answer.is_empty():
-            _note(root, NOTHING_FOR, value=ticket.standing)
+            change_payload(root, nothing_for=ticket.standing)
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
@@ -189,11 +187,6 @@ def add(ticket: Ticket, answer: Answer) -> None:
         for dropped in answer.dropped:
             rung_promotion.drop(root, dropped)
         hints.send("schedule", job=root.pk)
-
-
-def _note(root: Job, name: str, *, value: Any) -> None:
-    root.payload = root.payload | {name: value}
-    root.save(update_fields=["payload"])
 
 
 def failed(ticket: Ticket, error: str) -> None:

@@ -17,7 +17,7 @@ from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
 from jobs.queries import jobs as queries
 from jobs.queries import outcomes
-from jobs.states import FINAL, JobKind, JobState, TrialState
+from jobs.states import FINAL, JobState, TrialState
 
 ANEW: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
 """Columns of a trial that is queued again: nobody holds it, and its time is that of this run alone."""
@@ -32,9 +32,9 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
         BadInput: the values do not fit the space; says which.
     """
     access.require(by, job.project, access.Action.WRITE)
-    if job.kind != JobKind.SEARCH:
-        raise Conflict(f"job {job.pk} is a {job.kind}, not a search")
-    if job.is_outside and not outcomes.search_of(job).space:
+    if not job.facts.has_trials:
+        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
+    if not outcomes.search_of(job).space:
         raise Conflict("no script has told its hyperparameters yet; the first trial's end does")
     with transaction.atomic():
         root = searching(job.pk)

@@ -48,6 +48,10 @@ class AfterSpec(Frozen):
     quantize: Quantize | None = None
     register_: Register | None = Field(default=None, alias="register")
 
+    def has_steps(self) -> bool:
+        """Say whether anything follows the search or the training."""
+        return any(step is not None for step in (self.retrain, self.ensemble, self.quantize, self.register_))
+
     @model_validator(mode="after")
     def _steps_have_their_input(self) -> Self:
         if self.ensemble is not None and (self.retrain is None or self.retrain.top < 2):

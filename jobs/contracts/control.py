@@ -14,7 +14,7 @@ from jobs.contracts.pruning import Curve
 
 
 class Start(Frozen):
-    """Run the task in the file `task` (a `jobs.contracts.task.Task`)."""
+    """Run the task in the file `task` (a `jobs.contracts.task_parts.Task`)."""
 
     op: Literal["start"] = "start"
     task: str

@@ -1,7 +1,7 @@
 """What an experiment will do and take, before anything runs: a pure function of spec and profile."""
 
 import math
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -106,13 +106,14 @@ class Plan(Frozen):
     warnings: tuple[dict[str, str], ...]
 
 
-def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> Plan:
+def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, jobs: Sequence[str]) -> Plan:
     """Return the plan of `spec`.
 
     Args:
         spec: what is to run.
         profile: of its data; None while the data set is still being prepared.
         now: free slots and what earlier runs took.
+        jobs: the kinds of the jobs that it leads to, in order.
     """
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
@@ -122,7 +123,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
     epochs = _epochs(spec)
     expected = estimate.of(spec, executions, epochs, now.history)
     return Plan(
-        kind="search" if spec.search is not None else "train",
+        kind=jobs[0],
         trials=trials,
         grid_size=space.grid if space is not None else 1,
         grid_is_larger=space is not None and not space.exact,
@@ -133,7 +134,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation) -> 
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
         retrainings=_retrainings(spec),
-        steps=tuple(_steps(spec)),
+        steps=tuple(dict.fromkeys(jobs)),
         slots=spec.resources.slots * _parallel(spec, trials, now),
         slots_per_trial=spec.resources.slots,
         parallel_trials=_parallel(spec, trials, now),
@@ -182,21 +183,6 @@ def _epochs(spec: ExperimentSpec) -> int:
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
     each = retrain.epochs_cap + again
     return of_search + retrain.top * each if spec.search is not None else each
-
-
-def _steps(spec: ExperimentSpec) -> Iterator[str]:
-    if spec.search is not None:
-        yield "search"
-    after = spec.after
-    if spec.search is None or after != type(after)():
-        yield "train"
-    for name, step in (
-        ("ensemble", after.ensemble),
-        ("quantize", after.quantize),
-        ("register", after.register_),
-    ):
-        if step is not None:
-            yield name
 
 
 def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:

@@ -1,15 +1,22 @@
-from typing import Self
+from typing import Any, Self
 
 from django.db import models
 
+from jobs.errors import Conflict
+from jobs.kinds import KINDS, kinds_called, kinds_that
+from jobs.kinds.base import Facts, Payload, Result
+from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
+from jobs.kinds.profile.facts import PROFILE
+from jobs.kinds.register.facts import REGISTER
 from jobs.models.choices import choices
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.people import Project, User
-from jobs.states import FINAL, Desired, JobKind, JobState
+from jobs.states import FINAL, Desired, JobState
 
 
 class JobQuerySet(models.QuerySet["Job"]):
-    """Jobs by place in their tree and by state."""
+    """Jobs by place in their tree, by state, and by what holds for their kind."""
 
     def roots(self) -> Self:
         """Return the jobs without a parent."""
@@ -18,6 +25,50 @@ class JobQuerySet(models.QuerySet["Job"]):
     def unfinished(self) -> Self:
         """Return the jobs that are not in a final state."""
         return self.exclude(state__in=FINAL)
+
+    def with_trials(self) -> Self:
+        """Return the searches: attempts hold trials of them."""
+        return self.filter(kind__in=kinds_that(lambda facts: facts.has_trials))
+
+    def without_trials(self) -> Self:
+        """Return the jobs that an attempt holds as a whole."""
+        return self.exclude(kind__in=kinds_that(lambda facts: facts.has_trials))
+
+    def trainings(self) -> Self:
+        """Return the jobs that train one model."""
+        return self.filter(kind__in=kinds_that(lambda facts: facts.trains))
+
+    def evaluating(self) -> Self:
+        """Return the jobs that measure a model on test rows."""
+        return self.filter(kind__in=kinds_that(lambda facts: facts.evaluates))
+
+    def listed(self) -> Self:
+        """Return the jobs that a list shows unasked."""
+        return self.filter(kind__in=kinds_that(lambda facts: facts.listed))
+
+    def called(self, public_name: str) -> Self:
+        """Return the jobs whose kind REST and pages call so."""
+        return self.filter(kind__in=kinds_called(public_name))
+
+    def external_searches(self) -> Self:
+        """Return the searches whose trials scripts outside Trainyard run."""
+        return self._of_kind(EXTERNAL_SEARCH)
+
+    def profiling(self, dataset_version: int) -> Self:
+        """Return the jobs that read this dataset version."""
+        return self._of_kind(PROFILE, dataset_version=dataset_version)
+
+    def validating(self, version: int) -> Self:
+        """Return the jobs that validate this version of a model."""
+        return self._of_kind(REGISTER, version=version)
+
+    def ensembles_of(self, search: int) -> Self:
+        """Return the ensembles of chosen trials of this search."""
+        return self._of_kind(CHOSEN_ENSEMBLE, search=search)
+
+    def _of_kind(self, facts: Facts, **payload: int) -> Self:
+        wanted = {f"payload_json__{name}": value for name, value in payload.items()}
+        return self.filter(kind=facts.name, **wanted)
 
 
 class Job(models.Model):
@@ -28,12 +79,14 @@ class Job(models.Model):
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="jobs")
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
     root = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="family")
-    kind = models.CharField(max_length=20, choices=choices(JobKind))
+    kind = models.CharField(max_length=20, help_text="a name in jobs.kinds.KINDS")
     ordinal = models.PositiveIntegerField(default=1, help_text="which of its kind under its parent")
     title = models.CharField(max_length=300, blank=True)
     state = models.CharField(max_length=10, choices=choices(JobState), default=JobState.QUEUED.value)
     desired = models.CharField(max_length=10, choices=choices(Desired), default=Desired.RUNNING.value)
-    payload = models.JSONField(default=dict, help_text="what to do, beside the revision's spec")
+    payload_json = models.JSONField(
+        db_column="payload", default=dict, help_text="what to do, beside the revision's spec"
+    )
     pool = models.CharField(max_length=63, default="default")
     priority = models.PositiveSmallIntegerField(default=50)
     slots = models.PositiveIntegerField(default=1)
@@ -42,7 +95,7 @@ class Job(models.Model):
     fence = models.PositiveIntegerField(default=0, help_text="the newest attempt's number")
     why_waiting = models.CharField(max_length=500, blank=True)
     progress = models.JSONField(default=dict, help_text="done, total, unit, rate as the newest attempt said")
-    results = models.JSONField(default=dict)
+    results_json = models.JSONField(db_column="results", default=dict)
     warnings = models.JSONField(default=list, help_text="[{code, message}], as runners told, each once")
     error = models.JSONField(null=True)
     event_seq = models.PositiveBigIntegerField(default=0, help_text="the last cursor given out (roots only)")
@@ -71,9 +124,45 @@ class Job(models.Model):
         return f"{self.kind} {self.pk}"
 
     @property
-    def is_outside(self) -> bool:
-        """Say whether scripts outside Trainyard run its trials: a search that no spec of ours describes."""
-        return self.kind == JobKind.SEARCH and "outside" in self.payload
+    def facts(self) -> Facts:
+        """Return what holds for every job of its kind."""
+        return KINDS[self.kind]
+
+    @property
+    def public_kind(self) -> str:
+        """Return what REST and pages call its kind."""
+        return self.facts.public_name
+
+    @property
+    def label(self) -> str:
+        """Return what pages call it: its title, or else its kind."""
+        return self.title or self.public_kind
+
+    @property
+    def payload(self) -> Payload:
+        """Return the typed payload of its kind. It is read once from each `payload_json`."""
+        read: tuple[Any, Payload] | None = self.__dict__.get("_payload")
+        if read is None or read[0] is not self.payload_json:
+            read = self.payload_json, self.facts.payload.model_validate(self.payload_json)
+            self.__dict__["_payload"] = read
+        return read[1]
+
+    def payload_as[P: Payload](self, model: type[P]) -> P:
+        """Return the payload of a job of a known kind.
+
+        Raises:
+            Conflict: the job is of another kind.
+        """
+        payload = self.payload
+        if not isinstance(payload, model):
+            raise Conflict(f"job {self.pk} is of kind {self.public_kind}")
+        return payload
+
+    @property
+    def results(self) -> Result:
+        """Return the typed results of its kind."""
+        model = self.facts.result if self.facts.keeps_result else Result
+        return model.model_validate(self.results_json)
 
     @property
     def root_id_or_self(self) -> int:

@@ -10,7 +10,6 @@ from jobs.contracts.data import Split
 from jobs.contracts.profile import Profile
 from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
 from jobs.queries.outcomes import dataset_in
-from jobs.states import JobKind
 
 READY = DatasetVersion.State.READY
 
@@ -43,8 +42,7 @@ def with_profile(project: Project, slug: str, number: int | None = None) -> Data
 
 def profile_job(version: DatasetVersion) -> Job | None:
     """Return the newest job that reads this version."""
-    jobs = Job.objects.filter(kind=JobKind.PROFILE, payload__dataset_version=version.pk)
-    return jobs.order_by("-pk").first()
+    return Job.objects.profiling(version.pk).order_by("-pk").first()
 
 
 def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:

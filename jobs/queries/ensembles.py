@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from jobs.models import Job, Trial
 from jobs.queries import outcomes
-from jobs.states import JobKind, TrialState
+from jobs.states import TrialState
 
 OFFERED = 8
 """So many of the best trials are offered."""
@@ -52,7 +52,7 @@ def offers(trial: Trial) -> list[Offer]:
 
 def _newest(search: Job) -> set[int]:
     """Return the numbers of the trials of the newest ensemble that somebody made of a search."""
-    made = Job.objects.roots().filter(kind=JobKind.ENSEMBLE, payload__search=search.pk)
-    newest = made.only("payload").order_by("-pk").first()
-    pooled = outcomes.pooled_of(newest) if newest is not None else None
-    return set(pooled.numbers) if pooled is not None else set()
+    made = Job.objects.ensembles_of(search.pk).only("kind", "payload_json")
+    newest = made.order_by("-pk").first()
+    chosen = newest.payload.chosen_trials() if newest is not None else None
+    return set(chosen.numbers) if chosen is not None else set()

@@ -26,7 +26,7 @@ def of_job(job: Job) -> list[Evaluation]:
     rows = JobArtifact.objects.filter(job__in=family, role="evaluation").order_by("attempt", "pk")
     for row in rows:
         member = family[row.job_id]
-        found[row.job_id] = Evaluation(member, row, member.title or member.kind)
+        found[row.job_id] = Evaluation(member, row, member.label)
     return [found[pk] for pk in sorted(found)]
 
 
@@ -47,15 +47,15 @@ def load_digest(digest: str) -> Report:
 
 def summary(job: Job) -> Report | None:
     """Return a candidate's headline metrics: label, test and validation metrics; None without any."""
-    metrics = job.results.get("metrics")
-    if not isinstance(metrics, dict) or not metrics.get("test"):
+    results = job.results
+    if not results.metrics.get("test"):
         return None
     return {
         "job": job,
-        "label": job.title or job.kind,
-        "test": {name: _value(m) for name, m in metrics["test"].items()},
-        "validation": {name: _value(m) for name, m in metrics.get("validation", {}).items()},
-        "rows": job.results.get("test_rows"),
+        "label": job.label,
+        "test": {name: _value(m) for name, m in results.metrics["test"].items()},
+        "validation": {name: _value(m) for name, m in results.metrics.get("validation", {}).items()},
+        "rows": results.test_rows,
     }
 
 

@@ -2,15 +2,25 @@
 
 import shlex
 
+from jobs.kinds.external_search.payload import Address, ExternalSearchPayload
 from jobs.models import Job
+
+
+def external(root: Job) -> ExternalSearchPayload:
+    """Return the payload of an external search.
+
+    Raises:
+        Conflict: the job is something else.
+    """
+    return root.payload_as(ExternalSearchPayload)
 
 
 def command(root: Job) -> str:
     """Return the command that starts the chief of a search again."""
-    address = root.payload.get("address", {})
+    address = external(root).address or Address()
     words = ["manage.py", "chief", "--project", root.project.slug if root.project is not None else ""]
-    words += ["--name", root.title, "--host", str(address.get("host", "127.0.0.1"))]
-    return shlex.join([*words, "--port", str(address.get("port", 0))])
+    words += ["--name", root.title, "--host", address.host]
+    return shlex.join([*words, "--port", str(address.port)])
 
 
 def environment(host: str, port: int) -> list[str]:
@@ -24,6 +34,6 @@ def environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return the same for a search, nothing where no chief has listened yet."""
-    address = root.payload.get("address") if root.is_outside else None
-    return environment(address["host"], address["port"]) if address else []
+    """Return these lines for an external search whose chief has listened; nothing for other jobs."""
+    address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
+    return environment(address.host, address.port) if address is not None else []

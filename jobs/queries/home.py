@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from jobs import access, clock
 from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
 from jobs.queries import outcomes, progress
-from jobs.states import ACTIVE, FINAL, JobKind, JobState
+from jobs.states import ACTIVE, FINAL, JobState
 
 SHOWN = 6
 FAILED_WITHIN = timedelta(days=3)
@@ -82,7 +82,7 @@ def home(user: User) -> Home:
 
 
 def _running(job: Job) -> Running:
-    scores = _scores(job) if job.kind == JobKind.SEARCH else []
+    scores = _scores(job) if job.facts.has_trials else []
     return Running(job, progress.of(job), spark(scores), _best(job, scores))
 
 

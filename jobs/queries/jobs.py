@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
+from jobs.kinds import KINDS
 from jobs.models import (
     Attempt,
     Checkpoint,
@@ -19,12 +20,12 @@ from jobs.models import (
 from jobs.models.job import JobQuerySet
 from jobs.queries import decisions, outcomes, progress, running_executions
 from jobs.queries.steps import steps_of
-from jobs.states import FINAL, JobKind, TrialState
+from jobs.states import FINAL, TrialState
 
 Shown = dict[str, Any]
 
 
-OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results", "warnings")
+OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results_json", "warnings")
 """What steps, progress and results of a root read of its children; an error may hold a long traceback."""
 
 
@@ -49,7 +50,7 @@ def steps(root: Job) -> list[Shown]:
         state = _own_state(root) if job is root else (job.state if job is not None else None)
         listed.append(
             {
-                "kind": str(kind),
+                "kind": KINDS[kind].public_name,
                 "job": job.pk if job else None,
                 "state": state,
                 "title": job.title if job else "",
@@ -60,7 +61,7 @@ def steps(root: Job) -> list[Shown]:
 
 def _own_state(root: Job) -> str:
     """Return the state of a root's own part: its search is over while its children run."""
-    part_is_done = root.payload.get("task_done") or root.children.all()
+    part_is_done = root.payload.task_done or root.children.all()
     return "completed" if part_is_done and root.state not in FINAL else root.state
 
 
@@ -97,7 +98,7 @@ def _detail(job: Job, made: list[Shown], became: list[Shown]) -> Shown:
     now = progress.of(job)
     return {
         "id": job.pk,
-        "kind": job.kind,
+        "kind": job.public_kind,
         "title": job.title,
         "state": job.state,
         "desired": job.desired,
@@ -137,7 +138,7 @@ def why_waiting(job: Job) -> str:
 
 
 def _results(job: Job) -> Shown:
-    results = job.results or (outcomes.results(job) if job.kind == JobKind.SEARCH else {})
+    results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
     return results | {"warnings": [w for member in (job, *job.children.all()) for w in member.warnings]}
 
 

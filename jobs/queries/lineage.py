@@ -10,13 +10,12 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
     job = source.job
     chain: dict[str, Any] = {
         "job": job.pk,
-        "kind": job.kind,
+        "kind": job.public_kind,
         "root_job": job.root_id_or_self,
         "attempt": source.attempt,
         "artifact": source.artifact_id,
     }
-    if (trial := job.payload.get("trial")) is not None:
-        chain |= {"trial": trial, "values": job.payload.get("values", {})}
+    chain |= job.payload.lineage()
     if job.revision is not None:
         revision = job.revision
         chain |= {
@@ -25,7 +24,7 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
             "revision": revision.number,
             "revision_digest": revision.digest,
         }
-    return chain | _data(job.payload.get("dataset_version"))
+    return chain | _data(job.payload.dataset_version)
 
 
 def _data(version_id: int | None) -> dict[str, Any]:

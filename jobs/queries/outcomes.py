@@ -7,26 +7,15 @@ from typing import Any, NamedTuple
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
-from jobs.contracts.chosen_trials import Pooled
-from jobs.contracts.external_search import OutsideSearch
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.pareto import fronts
 from jobs.contracts.search import Objective, SearchSpec
 from jobs.contracts.search_space import Space
 from jobs.errors import Conflict
+from jobs.kinds.base import Result
+from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
-from jobs.states import JobKind, JobState, TrialState
-
-FAILING = "failing"
-"""The key of a root's payload that holds why it fails, while workers still hold parts of it."""
-
-BEYOND = "beyond_space"
-"""The key that holds how many of its algorithm's trials lie outside a space that was made narrower."""
-
-EXHAUSTED = "exhausted"
-"""The key that holds whether the algorithm has nothing more to suggest."""
-
-FIRST = "first_revision"
-"""The key that holds which revision a search began with, once it was revised."""
+from jobs.states import JobState, TrialState
 
 WITHDRAWN = "withdrawn"
 """The source of a trial that its algorithm took back before it began: it counts as none."""
@@ -34,52 +23,38 @@ WITHDRAWN = "withdrawn"
 
 MEASURED = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
 """States of an execution that has a score: it ended, or was left at an epoch whose figures are known."""
-OUTSIDE = "outside"
-"""The key of the payload that holds an OutsideSearch."""
 
-
-def outside_of(root: Job) -> OutsideSearch:
-    """Return how a search is run whose trials outside scripts run."""
-    return OutsideSearch.model_validate(root.payload[OUTSIDE])
-
-
-def pooled_of(job: Job) -> Pooled | None:
-    """Return the trials that somebody chose for an ensemble; None of every other job."""
-    return Pooled.read(job.payload)
-
-
-def leads_on(root: Job) -> bool:
-    """Say whether a root has steps that follow it; gates, registrations and profiles are one task each."""
-    return root.kind in (JobKind.SEARCH, JobKind.TRAIN) or pooled_of(root) is not None
+OF_BEST = ("number", "values", "score", "std")
+"""What a search's results say of its best trial."""
 
 
 def objective_of(root: Job) -> Objective:
     """Return the objective of a root job; validation loss where there is no search."""
-    if root.is_outside:
-        return outside_of(root).objective()
-    spec = root.revision.spec if root.revision is not None else None
-    return spec.search.objective if spec is not None and spec.search is not None else Objective()
+    return root.payload.objective(_spec_of(root))
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root job's spec; of one that outside scripts run, with the space told so far.
+    """Return the search of a root job's spec; of an external search, with the space told so far.
 
     Raises:
         Conflict: the job has none.
     """
-    if root.is_outside:
-        return outside_of(root).search()
-    search = root.revision.spec.search if root.revision is not None else None
+    search = root.payload.search_spec(_spec_of(root))
     if search is None:
-        raise Conflict(f"job {root.pk} is a {root.kind}, not a search")
+        raise Conflict(f"job {root.pk} is a {root.public_kind}, not a search")
     return search
+
+
+def _spec_of(root: Job) -> ExperimentSpec | None:
+    return root.revision.spec if root.revision is not None else None
 
 
 def widest_space(root: Job) -> Space:
     """Return the space that a search began with: every trial lies inside, even if it is narrower now."""
-    if FIRST not in root.payload:
+    payload = root.payload
+    if not isinstance(payload, SearchPayload) or payload.first_revision is None:
         return search_of(root).space
-    first = Revision.objects.get(pk=root.payload[FIRST]).spec.search
+    first = Revision.objects.get(pk=payload.first_revision).spec.search
     return first.space if first is not None else ()
 
 
@@ -92,13 +67,7 @@ def score_of(trial: Trial) -> tuple[float | None, float | None]:
 
 def trials_planned(root: Job) -> int:
     """Return how many trials the algorithm of a search will make, if nothing ends it before."""
-    if root.is_outside:
-        return outside_of(root).planned()
-    search = search_of(root)
-    planned = search.trials_planned(root.revision.spec.fit.epochs) if root.revision is not None else 0
-    if search.info.enumerates_grid:  # trials outside the grid are none of its points
-        return min(search.max_trials, planned + int(root.payload.get(BEYOND, 0)))
-    return planned
+    return root.payload.trials_planned(_spec_of(root))
 
 
 def top_rung(root: Job) -> int | None:
@@ -139,7 +108,7 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
 
 
 def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
-    spec = root.revision.spec if root.revision is not None else None
+    spec = _spec_of(root)
     return spec.search.objectives if spec is not None and spec.search is not None else None
 
 
@@ -195,7 +164,7 @@ def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[in
 
 def validation_score(job: Job, objective: Objective) -> float | None:
     """Return a trained candidate's score on validation data, by the objective's metric."""
-    metrics = job.results.get("metrics", {}).get("validation", {})
+    metrics = job.results.metrics.get("validation", {})
     value = metrics.get(objective.metric.removeprefix("val_"))
     if isinstance(value, dict):
         value = value.get("value")
@@ -207,10 +176,10 @@ def best_single(root: Job) -> Job:
 
     Test data never chooses: candidates are compared on validation data only.
     """
-    if root.kind == JobKind.TRAIN:
+    if root.facts.trains:
         return root
     objective = objective_of(root)
-    trained = list(root.children.filter(kind=JobKind.TRAIN, state=JobState.COMPLETED).order_by("ordinal"))
+    trained = list(root.children.trainings().filter(state=JobState.COMPLETED).order_by("ordinal"))
     best = trained[0]
     for job in trained[1:]:
         score, leader = validation_score(job, objective), validation_score(best, objective)
@@ -219,37 +188,30 @@ def best_single(root: Job) -> Job:
     return best
 
 
-def final_candidate(root: Job) -> Job:
-    """Return the job whose model goes on to quantization: the ensemble if there is one, else the best."""
-    ensemble = root.children.filter(kind=JobKind.ENSEMBLE, state=JobState.COMPLETED).first()
-    return ensemble or best_single(root)
-
-
 def dataset_in(project: Project, slug: str) -> Dataset | None:
     """Return the data set that a slug means inside a project: its own, or else the bundled one."""
     own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
     return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
 
 
-def results(root: Job) -> dict[str, Any]:
-    """Return the `results` of a root job from its rows."""
-    if not leads_on(root):
-        return dict(root.results)
-    out: dict[str, Any] = dict(root.results)
-    best = best_trials(root, limit=1) if root.kind == JobKind.SEARCH else Trial.objects.none()
-    if figures := best.values("number", "values", "score", "std").first():
-        out["best_trial"] = figures
+def results(root: Job) -> Result:
+    """Return the results of a root job from its rows."""
+    facts = root.facts
+    if not facts.has_trials and not facts.first_step:
+        return root.results
+    found: dict[str, Any] = {}
+    if facts.has_trials and (best := best_trials(root, limit=1).values(*OF_BEST).first()):
+        found["best_trial"] = best
+    if candidates := _candidates(root):
+        metrics = {name: job.results.metrics for name, job in candidates.items()}
+        found |= {"candidates": metrics, "metrics": metrics.get("ensemble") or metrics["best"]}
+    return root.results.with_fields(**found)
+
+
+def _candidates(root: Job) -> dict[str, Job]:
+    """Return the jobs whose models came out of a root, by `Facts.candidate`; of its trainings the best."""
     done = [child for child in root.children.all() if child.state == JobState.COMPLETED]
-    candidates = {job.kind: job for job in done if job.kind != JobKind.TRAIN}
-    if root.kind == JobKind.TRAIN or any(job.kind == JobKind.TRAIN for job in done):
-        candidates["best"] = best_single(root)
-    metrics = {
-        name: job.results.get("metrics", {})
-        for name, job in candidates.items()
-        if name in ("best", JobKind.ENSEMBLE, JobKind.QUANTIZE)
-    }
-    if metrics:
-        out["candidates"] = metrics
-        chosen = candidates.get(JobKind.ENSEMBLE) or candidates["best"]
-        out["metrics"] = chosen.results.get("metrics", {})
-    return out
+    found = {job.facts.candidate: job for job in done if job.facts.candidate}
+    if root.facts.trains or any(job.facts.trains for job in done):
+        found["best"] = best_single(root)
+    return found

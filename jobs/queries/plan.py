@@ -11,6 +11,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadSpec
+from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
 from jobs.queries import datasets, duration_history, warm_start
 from jobs.queries.outcomes import dataset_in
@@ -48,7 +49,7 @@ def judge(
     if profile is not None:
         found += checks.problems(spec, profile)
     now = situation(project, spec, experiment) if with_plan else None
-    plan = planning.make_plan(spec, profile, now) if now is not None else None
+    plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
     return Verdict(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
 
 

@@ -9,7 +9,7 @@ a runner.
 
 import datetime as dt
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from statistics import median
 from typing import NamedTuple
@@ -18,14 +18,12 @@ from django.db.models import Count, Q, Sum
 
 from jobs import clock
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.kinds import KINDS, PIPELINE
 from jobs.models import Execution, Job, Worker
 from jobs.queries import outcomes, running_executions, steps
 from jobs.queries import pace as paces
 from jobs.queries.pace import Pace
-from jobs.states import FINAL, JobKind, JobState, TrialState
-
-USUAL_STARTS = {JobKind.ENSEMBLE: 1.0, JobKind.QUANTIZE: 2.0, JobKind.REGISTER: 0.5}
-"""How long a small step takes, in starts of a runner: all that this machine's speed is known by at first."""
+from jobs.states import FINAL, JobState, TrialState
 
 USUAL_START_SECONDS = 3.0
 NEVER_ALL = 0.9
@@ -55,7 +53,7 @@ def of(job: Job) -> Progress:
     done, total, unit = _counted(job)
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, done / total if total else 0.0, None)
-    running = running_executions.of_search(job) if job.kind == JobKind.SEARCH else {}
+    running = running_executions.of_search(job) if job.facts.has_trials else {}
     left = _seconds_left(job, total - done, running)
     if _counts_epochs(job):
         done = min(done + sum(each.epochs - each.before for each in running.values()), total)
@@ -68,7 +66,7 @@ def of(job: Job) -> Progress:
 def _counted(job: Job) -> tuple[float, float, str]:
     """Return what is done of how much, in which unit."""
     total, unit = _planned(job)
-    if job.kind != JobKind.SEARCH:
+    if not job.facts.has_trials:
         return job.progress.get("done", 0), total, unit
     executions = Execution.objects.filter(trial__job=job)
     if _counts_epochs(job):
@@ -79,7 +77,7 @@ def _counted(job: Job) -> tuple[float, float, str]:
 
 def _planned(job: Job) -> tuple[float, str]:
     """Return how much there is to do, in which unit; of a search, without looking at its executions."""
-    if job.kind != JobKind.SEARCH:
+    if not job.facts.has_trials:
         return job.progress.get("total", 0), job.progress.get("unit", "")
     search = outcomes.search_of(job)
     extra = job.trials.filter(source="hand").count()
@@ -91,7 +89,7 @@ def _planned(job: Job) -> tuple[float, str]:
 
 def _counts_epochs(job: Job) -> bool:
     """Say whether epochs are counted: trials that end at rungs differ in length."""
-    return job.kind == JobKind.SEARCH and job.revision is not None and outcomes.search_of(job).info.has_rungs
+    return job.facts.has_trials and job.revision is not None and outcomes.search_of(job).info.has_rungs
 
 
 def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:
@@ -111,13 +109,13 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
 
 def _search_of(job: Job) -> Job | None:
     """Return the search whose trials tell how long a training takes: the job, or where it was chosen from."""
-    if (pooled := outcomes.pooled_of(job)) is not None:
-        return Job.objects.select_related("revision").filter(pk=pooled.search).first()
-    return job if job.kind == JobKind.SEARCH else None
+    if (chosen := job.payload.chosen_trials()) is not None:
+        return Job.objects.select_related("revision").filter(pk=chosen.search).first()
+    return job if job.facts.has_trials else None
 
 
 def _own_seconds_left(job: Job) -> float | None:
-    if job.payload.get("task_done"):
+    if job.payload.task_done:
         return 0.0
     done, total = job.progress.get("done", 0), job.progress.get("total", 0)
     if not done or not total or job.started is None:
@@ -173,7 +171,7 @@ def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: Pace | None, lan
     best = pace.best_epoch * MORE_EPOCHS
     epochs = min(best + retrain.patience, retrain.epochs_cap) + best * retrain.epochs_factor
     each = epochs * pace.seconds_per_epoch
-    trained = [child for child in job.children.all() if child.kind == JobKind.TRAIN]
+    trained = [child for child in job.children.all() if child.facts.trains]
     finished = sum(child.state in FINAL for child in trained)
     spent = sum(
         min((clock.estimate() - child.started).total_seconds(), each * NEVER_ALL)
@@ -184,26 +182,22 @@ def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: Pace | None, lan
 
 
 def _steps_seconds_left(job: Job, spec: ExperimentSpec, lanes: int) -> float:
-    registered = len(spec.after.register_.what) if spec.after.register_ is not None else 0
-    wanted = {
-        JobKind.ENSEMBLE: int(spec.after.ensemble is not None),
-        JobKind.QUANTIZE: int(spec.after.quantize is not None),
-        JobKind.REGISTER: registered,
-    }
+    ended = Counter(child.kind for child in job.children.all() if child.state in FINAL)
     seconds = 0.0
-    for kind, count in wanted.items():
-        if left := count - sum(c.kind == kind and c.state in FINAL for c in job.children.all()):
-            seconds += left * _usual_seconds(kind, job) / min(lanes, max(left, 1))
+    for kind in PIPELINE:
+        starts = KINDS[kind].usual_starts
+        if starts is not None and (left := KINDS[kind].planned(spec) - ended[kind]):
+            seconds += left * _usual_seconds(kind, starts, job) / min(lanes, max(left, 1))
     return seconds
 
 
-def _usual_seconds(kind: JobKind, root: Job) -> float:
-    """Return the median duration of the latest completed jobs of a kind, or what it should be here."""
+def _usual_seconds(kind: str, starts: float, root: Job) -> float:
+    """Return the median duration of the latest completed jobs of a kind, or so many starts of a runner."""
     latest = Job.objects.filter(
         kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
     ).order_by("-finished")[:9]
     durations = [_seconds(job.started, job.finished) for job in latest]
-    return median(durations) if durations else USUAL_STARTS[kind] * _start_seconds(root)
+    return median(durations) if durations else starts * _start_seconds(root)
 
 
 def _start_seconds(root: Job) -> float:

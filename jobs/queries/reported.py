@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from jobs.contracts.external_search import OutsideSearch
 from jobs.errors import NotFound
+from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, MetricChunk, Trial
 from jobs.queries import outcomes
 from jobs.queries.codec import unpack_columns
@@ -70,7 +70,7 @@ class Best(NamedTuple):
     step: int
 
 
-def best_of(observed: Reported, search: OutsideSearch) -> Best | None:
+def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
     """Return the score as KerasTuner counts it: the best step's mean over what was reported there."""
     sign = -1 if search.direction == "max" else 1
     means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}

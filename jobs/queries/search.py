@@ -33,7 +33,7 @@ def _jobs(user: User, text: str) -> list[Hit]:
     number = text.removeprefix("#")
     wanted = Q(title__icontains=text) | (Q(pk=int(number)) if _is_id(number) else Q(pk__in=[]))
     rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:EACH]
-    return [Hit("job", row.title or row.kind, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
+    return [Hit("job", row.label, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
 
 
 def _is_id(text: str) -> bool:

@@ -8,7 +8,6 @@ from jobs import access
 from jobs.contracts.profile import Profile
 from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
 from jobs.queries import evaluations
-from jobs.states import JobKind
 
 MAX_COLUMNS = 4
 
@@ -37,7 +36,7 @@ def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
 def report(version: ModelVersion, role: str) -> dict[str, Any] | None:
     """Return the newest JSON report in that role: of the job that made the version, or that validated it."""
     made = JobArtifact.objects.filter(job=version.source_job_id) if version.source_job_id else None
-    checked = JobArtifact.objects.filter(job__kind=JobKind.REGISTER, job__payload__version=version.pk)
+    checked = JobArtifact.objects.filter(job__in=Job.objects.validating(version.pk))
     for rows in (made, checked):
         found = rows.filter(role=role, name__endswith=".json").order_by("-pk").first() if rows else None
         if found is not None:
@@ -56,7 +55,7 @@ def files(version: ModelVersion) -> list[JobArtifact]:
 def profile(version: ModelVersion) -> Profile | None:
     """Return the profile of the data that a version was made with."""
     source: Job | None = version.source_job
-    pk = source.payload.get("dataset_version") if source else None
+    pk = source.payload.dataset_version if source else None
     data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
     return data.profile if data else None
 

@@ -11,7 +11,6 @@ from jobs.states import WAITING, Desired, TrialState
 
 NEXT = "The same runner comes to this after the trials before."
 AT_RUNG = "Done up to the end of a rung; once the others are there too, the best go on."
-OUTSIDE = "The next script that asks for a trial gets one."
 PAUSED = "Paused at the newest checkpoint; Resume goes on from there."
 
 MOST_VALUES = ("number", "state", "restarts", "rung", "rungs", "until")
@@ -29,25 +28,26 @@ def reasons(search: Job) -> dict[int, str]:
     return {
         trial.number: NEXT
         if trial.state == TrialState.QUEUED and trial.number not in free
-        else _of_one(trial, shared)
+        else _of_one(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
         for trial in rows
     }
 
 
-def _of_one(trial: Trial, shared: str) -> str:
+def _of_one(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
     if trial.waits_at_rung:
         return AT_RUNG
     if trial.state == TrialState.PAUSED:
         return PAUSED
-    if trial.restarts and shared != OUTSIDE:
+    if trial.restarts and by_scheduler:
         return f"The runner was lost; this goes on from the newest checkpoint. {shared}"
     return shared
 
 
 def _of_all(search: Job) -> str:
     """Return what every queued trial of the search waits for."""
-    if search.is_outside and search.state not in WAITING and search.desired == Desired.RUNNING:
-        return OUTSIDE
+    elsewhere = search.facts.trial_waits_for
+    if elsewhere and search.state not in WAITING and search.desired == Desired.RUNNING:
+        return elsewhere
     if search.desired != Desired.RUNNING:
         return f"The search is told to be {search.desired}."
     if search.state in WAITING and search.why_waiting:

@@ -8,7 +8,6 @@ from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import check_values
 from jobs.models import Job, Project
 from jobs.queries import outcomes
-from jobs.states import JobKind
 
 POINTER = "/search/warm_start"
 NEWEST = 2000
@@ -23,7 +22,7 @@ def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
         able = " or ".join(sorted(info.name for info in ALGORITHMS.values() if info.learns_from_earlier))
         sentence = f"{search.algorithm} learns nothing from the trials of another search: use {able}"
         return [Problem(POINTER, f"{sentence}, or leave it out")]
-    job = Job.objects.filter(pk=search.warm_start, project=project, kind=JobKind.SEARCH).first()
+    job = Job.objects.with_trials().filter(pk=search.warm_start, project=project).first()
     if job is None or job.revision is None:
         return [Problem(POINTER, f"there is no search {search.warm_start} in {project.slug}")]
     theirs = outcomes.search_of(job).ranked_by()
@@ -39,7 +38,7 @@ def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
     """List what the earlier search completed, as rows of a request, if it fits the space."""
     if search.warm_start is None or not search.info.learns_from_earlier:
         return []
-    done = Job.objects.filter(pk=search.warm_start, project=root.project, kind=JobKind.SEARCH).first()
+    done = Job.objects.with_trials().filter(pk=search.warm_start, project=root.project).first()
     if done is None:
         return []  # it was deleted since: nothing to learn, no reason to fail
     rows = done.trials.scored().order_by("-number")[:NEWEST]

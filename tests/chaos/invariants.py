@@ -16,7 +16,7 @@ from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics
-from jobs.states import FINAL, TRIAL_FINAL, AttemptState, JobKind, Outcome
+from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
 from workers.engine.training.checkpoint import is_whole
 
@@ -68,7 +68,7 @@ def _attempts(job: Job) -> Iterator[str]:
         if attempt.state != AttemptState.ENDED or not attempt.outcome or attempt.ended is None:
             yield f"{attempt} was left open"
     completed = sum(attempt.outcome == Outcome.COMPLETED for attempt in attempts)
-    if job.kind != JobKind.SEARCH and completed > 1:
+    if not job.facts.has_trials and completed > 1:
         yield f"job {job.pk} was completed {completed} times"
 
 
@@ -150,7 +150,7 @@ def _epochs(job: Job, series: metrics.Series) -> int:
         return Execution.objects.get(
             trial__job=job, trial__number=series.trial, number=series.execution
         ).epochs
-    result = job.results
+    result = job.results_json
     return int(result["epochs"] if series.name.startswith("retrain_") else result["epochs_to_find"])
 
 

@@ -152,13 +152,13 @@ def test_scripts_and_the_chief_itself_are_killed_and_no_trial_is_lost(
         best = wait_for(lambda: _read(tmp_path / "best-a"), "a's end", SECONDS)
     finally:
         scripts.close()
-    search = Job.objects.get(kind="search")
+    search = Job.objects.called("search").get()
     trials = list(Trial.objects.order_by("number"))
     assert search.state == "completed", again.log.read_text()
     assert [trial.state for trial in trials] == ["completed"] * 5
     assert [trial.restarts for trial in trials] == [1, 0, 0, 0, 0]
     assert all(trial.score is not None and {"x", "kind"} <= set(trial.values) for trial in trials)
-    assert int(best.partition("-")[0]) == search.results["best_trial"]["number"]
+    assert int(best.partition("-")[0]) == search.results_json["best_trial"]["number"]
 
 
 def _read(file: Path) -> str:

@@ -9,12 +9,13 @@ from django.utils import timezone
 
 from jobs.actions import attempt_end, control, external_search, pipeline, reports, schedule, suggest, trials
 from jobs.actions.external_search import Answer, Held
-from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.formats.reading import Refused
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
+from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
 from jobs.queries import events as event_log
 from jobs.queries import outcomes
+from jobs.queries.external_search import external
 from jobs.queries.reported import Name, name_of, reported
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
@@ -40,7 +41,7 @@ def search(people: People) -> Job:
 
 
 def opened(people: People, **wanted: Any) -> Job:
-    asked = OutsideSearch.model_validate({"metric": "val_acc", "direction": "max", "max_trials": 3} | wanted)
+    asked = ExternalSearch.model_validate({"metric": "val_acc", "direction": "max", "max_trials": 3} | wanted)
     return external_search.open_search(people.project, "mine", asked, by=people.member)[0]
 
 
@@ -205,7 +206,7 @@ def test_hyperparameters_found_later_extend_the_space_and_what_cannot_be_taken_i
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, UNREADABLE, BOOLEAN_Y, y=True)
     search.refresh_from_db()
-    assert outcomes.outside_of(search).told == (("x",), ("y",))
+    assert external(search).search.told == (("x",), ("y",))
     assert state_of(held) == "completed"
     assert held.trial.values["y"] is True
     told = event_log.logs(search, level="warning").items
@@ -233,7 +234,7 @@ def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
         finish(search, ask(search), score)
     pipeline.advance(search)
     search.refresh_from_db()
-    assert (search.state, search.results["best_trial"]["number"]) == ("completed", 2)
+    assert (search.state, search.results_json["best_trial"]["number"]) == ("completed", 2)
     assert external_search.hand_out(search.pk, "a") is Answer.OVER
 
 
@@ -324,7 +325,7 @@ def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
 def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes_on(
     search: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(pipeline, "_go_on_outside")
+    monkeypatch.delattr(pipeline, "trials_keep_failing")
     root = _advance(search.pk, [])
     assert root.state == JobState.FAILED and root.error is not None
     assert "could not take this job further" in root.error["message"]
@@ -332,7 +333,7 @@ def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes
 
 def test_only_who_may_run_jobs_opens_one(people: People) -> None:
     with pytest.raises(Forbidden):
-        external_search.open_search(people.project, "mine", OutsideSearch(), by=people.viewer)
+        external_search.open_search(people.project, "mine", ExternalSearch(), by=people.viewer)
 
 
 @pytest.mark.parametrize("text", ["", "7", "7-", "a-b", "7-8-9", "../x", "9" * 40 + "-1"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.formats import keras_tuner
 from jobs.contracts.formats.reading import Item
+from jobs.kinds.external_search.payload import ExternalSearch
 from workers.chief import conversion, protocol
 
 THEIRS = """
@@ -88,7 +88,7 @@ def test_a_space_sent_by_a_script_equals_its_file_format(theirs: dict[str, Any])
 
 def test_a_converted_trial_converts_back_unchanged(theirs: dict[str, Any]) -> None:
     read = keras_tuner.read(Item(theirs["config"], "")).search["space"]
-    space = OutsideSearch.model_validate({"space": read}).space
+    space = ExternalSearch.model_validate({"space": read}).space
     values = {
         "units": 16,
         "rate": 0.01,

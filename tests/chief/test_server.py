@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from jobs.actions import control, external_search
-from jobs.contracts.external_search import OutsideSearch
+from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, Trial, Worker
 from tests.people import People, make_people
 from workers.chief import connection_tracker, conversion, protocol
@@ -31,7 +31,7 @@ def people(transactional_db: None) -> People:
 
 @pytest.fixture
 def search(people: People) -> Job:
-    return external_search.open_search(people.project, "mine", OutsideSearch(), by=people.member)[0]
+    return external_search.open_search(people.project, "mine", ExternalSearch(), by=people.member)[0]
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def test_a_script_runs_a_trial_from_creation_to_its_end(channel: grpc.aio.
     (observed,) = answer.trial.metrics.metrics["default_objective"].observations
     assert (list(observed.value), observed.step) == ([0.5], 3)
     space = conversion.hyperparameters(
-        OutsideSearch.model_validate({"space": [{"name": "x", "kind": "float", "min": 0, "max": 1}]}).space,
+        ExternalSearch.model_validate({"space": [{"name": "x", "kind": "float", "min": 0, "max": 1}]}).space,
         {"x": 0.25},
     )
     first.hyperparameters.CopyFrom(space)

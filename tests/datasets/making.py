@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobs.actions import datasets
+from jobs.contracts.profile import Profile
 from jobs.models import Artifact, DatasetVersion
 
 DIGITS: dict[str, Any] = {
@@ -50,7 +51,7 @@ DIABETES: dict[str, Any] = {
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
     """Let a version's profile job end well."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})
-    datasets.profiled(version.pk, {"profile": profile, "digest": "e" * 64}, table)
+    datasets.profiled(version.pk, Profile.model_validate(profile), "e" * 64, table)
     version.refresh_from_db()
     return version
 

@@ -63,7 +63,7 @@ def test_an_upload_is_kept_as_it_came_and_given_to_a_worker(api: Client) -> None
     assert version.upload is not None
     assert store().path(version.upload.digest).read_bytes() == CSV
     assert version.request["features"] == ["age", "bmi"]
-    assert Job.objects.filter(kind="profile", payload__dataset_version=version.pk).count() == 1
+    assert Job.objects.profiling(version.pk).count() == 1
 
 
 def test_the_next_upload_is_the_next_version(api: Client) -> None:

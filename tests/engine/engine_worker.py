@@ -8,7 +8,7 @@ from jobs import clock
 from jobs.actions import attempt_end, tasks
 from jobs.contracts import events as said
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import TrialTask
+from jobs.kinds.search.payload import TrialTask
 from jobs.models import Attempt
 from jobs.states import Outcome
 from jobs.store import store

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task import DatasetFile, ProfileTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.tasks.profile import run as run_profile
 
 

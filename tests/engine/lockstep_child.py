@@ -8,7 +8,7 @@ from typing import Any
 
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
-from jobs.contracts.task import TrialTask
+from jobs.kinds.search.payload import TrialTask
 from tests.engine.helpers import Memory
 from workers.engine.compiled.autotune import Choice
 from workers.engine.tasks import trial

@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task import DatasetFile, Member, ProfileTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.ensemble.payload import Member
+from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.tasks import profile
 

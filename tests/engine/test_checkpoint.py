@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jobs.contracts.task import CheckpointFolder
+from jobs.contracts.task_parts import CheckpointFolder
 from tests.engine.helpers import Memory
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import DiskFull, Snapshot

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.after import Ensemble
-from jobs.contracts.task import EnsembleTask, Member
+from jobs.kinds.ensemble.payload import EnsembleTask, Member
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
 from workers.engine.data.dataset import load_dataset
 from workers.engine.evaluation.members import BadMembers, read_pool, warnings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.signature import Signature
-from jobs.contracts.task import GateTask
+from jobs.kinds.gate.payload import GateTask
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.gates import baseline_gate, finite_gate, metric_gate, signature_gate

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.task import CheckpointFolder, ExecutionPlan, TrialPlan, TrialTask
+from jobs.contracts.task_parts import CheckpointFolder
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from tests.engine.helpers import Memory, spec_of
 from tests.engine.training import blobs_file
 from workers.engine.killpoint import VARIABLE

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from jobs.contracts.after import Ensemble, Quantize
-from jobs.contracts.task import EnsembleTask, QuantizeTask
+from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.kinds.quantize.payload import QuantizeTask
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
 from workers.engine.models.files import load_model
 from workers.engine.models.int8 import NotQuantizable, compare_layers, quantize_file

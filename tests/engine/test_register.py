@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.task import RegisterTask
+from jobs.kinds.register.payload import RegisterTask
 from tests.engine.making import Listener, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.models.untrusted import BadModel, scan

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.pruning import Verdict
-from jobs.contracts.task import TrialTask
+from jobs.kinds.search.payload import TrialTask
 from jobs.models import DatasetVersion
 from jobs.queries import metrics
 from jobs.store import LocalStore, store

@@ -171,7 +171,8 @@ def test_values_go_to_their_paths_and_leave_out_what_another_choice_took() -> No
 
 def test_folds_multiply_the_executions_that_are_planned() -> None:
     asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
-    found = plan.make_plan(asked, DIGITS_PROFILE, Situation(free_slots=1, total_slots=1, largest_worker=1))
+    now = Situation(free_slots=1, total_slots=1, largest_worker=1)
+    found = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
     assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
     pointers = {warning["pointer"] for warning in found.warnings}
     assert "/search/executions_per_trial" not in pointers

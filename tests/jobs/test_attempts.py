@@ -230,4 +230,4 @@ def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
     assert job.state == "stopping"
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
     job.refresh_from_db()
-    assert (job.state, job.results["best_epoch"]) == ("stopped", 3)
+    assert (job.state, job.results_json["best_epoch"]) == ("stopped", 3)

@@ -11,8 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule, tasks, trials
 from jobs.contracts import events as said
-from jobs.contracts.task import TrialTask
 from jobs.errors import StaleFence
+from jobs.kinds.search.payload import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown

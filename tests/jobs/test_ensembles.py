@@ -39,8 +39,11 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
     order = [a.job.kind for _ in range(4) for a in turn(worker, job)]
     assert (job.state, order) == ("completed", ["train", "train", "ensemble"])
     trained = job.children.filter(kind="train").order_by("ordinal")
-    assert [(c.payload["trial"], c.payload["values"]["units"]) for c in trained] == [(2, 32), (4, 64)]
-    assert job.results["candidates"].keys() == {"best", "ensemble"}
+    assert [(c.payload_json["trial"], c.payload_json["values"]["units"]) for c in trained] == [
+        (2, 32),
+        (4, 64),
+    ]
+    assert job.results_json["candidates"].keys() == {"best", "ensemble"}
     assert not search.children.exists()
 
 
@@ -66,7 +69,7 @@ def test_its_members_are_retrained_and_pooled_as_the_spec_says_or_else_as_usual(
 def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
     job = ensembles.make(search, [1, 3], by=yard.owner)
     again = submit.clone(job, by=yard.owner)
-    assert (again.kind, again.title) == ("ensemble", "Ensemble of trials 1, 3")
+    assert (again.public_kind, again.title) == ("ensemble", "Ensemble of trials 1, 3")
     assert again.payload == job.payload
 
 

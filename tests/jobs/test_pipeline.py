@@ -1,10 +1,11 @@
 import pytest
 
-from jobs.actions import after, attempt_end, control, pipeline, schedule, trials
+from jobs.actions import attempt_end, control, pipeline, schedule, trials
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import BadInput, StaleState
+from jobs.kinds import planned
+from jobs.kinds.train.actions import TrainActions
 from jobs.models import Job
-from jobs.queries import steps
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, spec, turn, until_final
 
@@ -16,7 +17,7 @@ def test_a_search_without_more_ends_when_its_trials_do(yard: Yard, worker: Prete
     assert job.state == "completed"
     assert [t.values["units"] for t in job.trials.order_by("number")] == [16, 32, 48, 64]
     assert {t.state for t in job.trials.all()} == {"completed"}
-    assert job.results["best_trial"]["number"] == 1
+    assert job.results_json["best_trial"]["number"] == 1
     assert job.children.count() == 0
 
 
@@ -45,7 +46,7 @@ def test_what_follows_a_search_runs_step_by_step(yard: Yard, worker: PretendWork
         order += [a.job.kind for a in turn(worker, job)]
     assert job.state == "completed"
     assert order == ["search"] * 4 + ["train"] * 2 + ["ensemble", "quantize"]
-    assert job.results["candidates"].keys() == {"best", "ensemble", "quantize"}
+    assert job.results_json["candidates"].keys() == {"best", "ensemble", "quantize"}
 
 
 def test_advancing_twice_makes_no_step_twice(yard: Yard, worker: PretendWorker) -> None:
@@ -152,9 +153,8 @@ def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) 
 
 def test_steps_are_known_before_they_exist() -> None:
     body = spec(search=SEARCH, after=AFTER | {"register": {"model": "m", "what": ["best", "ensemble"]}})
-    kinds = [str(kind) for kind in steps.planned(body)]
-    assert kinds == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
-    assert steps.planned(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
+    assert planned(body) == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
+    assert planned(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
 
 
 def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worker: PretendWorker) -> None:
@@ -190,14 +190,14 @@ def test_a_job_that_our_own_code_cannot_take_further_fails_and_holds_up_no_other
     yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, job = yard.submit(search=SEARCH, after=AFTER), yard.submit(search=SEARCH)
-    make = after.train
+    make = TrainActions.children
 
-    def raise_for_one(root: Job, spec: ExperimentSpec) -> list[Job]:
+    def raise_for_one(self: TrainActions, root: Job, spec: ExperimentSpec) -> list[Job]:
         if root == broken:
             raise RuntimeError("a bug")
-        return make(root, spec)
+        return make(self, root, spec)
 
-    monkeypatch.setattr(after, "train", raise_for_one)
+    monkeypatch.setattr(TrainActions, "children", raise_for_one)
     until_final(worker, broken)
     until_final(worker, job)
     assert (broken.state, broken.error["code"]) == ("failed", "internal")
@@ -213,7 +213,7 @@ def test_stop_keeps_what_was_reached(yard: Yard, worker: PretendWorker) -> None:
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "stopped"
-    assert job.results["best_trial"]["number"] == 1
+    assert job.results_json["best_trial"]["number"] == 1
 
 
 def test_a_queued_job_can_be_stopped_but_not_paused(yard: Yard) -> None:

@@ -135,7 +135,7 @@ def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> Non
 def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, climber: Climber) -> None:
     job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
     assert (job.state, {t.state for t in job.trials.all()}) == ("completed", {"pruned"})
-    assert job.results["best_trial"]["score"] == min(t.score for t in job.trials.all())
+    assert job.results_json["best_trial"]["score"] == min(t.score for t in job.trials.all())
 
 
 def test_what_waits_keeps_its_score_and_a_second_stop_at_a_rung_replaces_the_first(
@@ -183,7 +183,7 @@ def test_an_algorithm_that_waits_for_a_rung_is_not_asked_again_before_a_trial_ha
 def test_a_trial_run_again_after_the_last_answer_is_still_decided_on(yard: Yard, climber: Climber) -> None:
     climber.failing = frozenset({2})
     job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
-    while not Job.objects.get(pk=job.pk).payload.get("exhausted"):
+    while not Job.objects.get(pk=job.pk).payload_json.get("exhausted"):
         pipeline.advance_all()
         answer(job)
         schedule.place()
@@ -227,7 +227,7 @@ def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goe
     trial.refresh_from_db()
     job.refresh_from_db()
     assert (job.state, trial.state) == ("stopped", "stopped")
-    assert job.results["best_trial"]["number"] == trial.number, "what it reached at its rung counts"
+    assert job.results_json["best_trial"]["number"] == trial.number, "what it reached at its rung counts"
     control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
     assert climb(climber, job).state == "completed"
 

@@ -111,7 +111,7 @@ def test_a_grid_made_narrower_ends_after_its_last_point(yard: Yard, worker: Pret
     job, held = placed_search(yard, worker)  # 16 and 32 are held
     search_changes.revise(job, {"space": [{"name": "units", "min": 32, "max": 48}]}, by=yard.owner)
     job.refresh_from_db()
-    assert (job.payload["beyond_space"], outcomes.trials_planned(job)) == (1, 3)
+    assert (job.payload_json["beyond_space"], outcomes.trials_planned(job)) == (1, 3)
     for attempt in held:
         worker.run(attempt)
     pipeline.advance_all()
@@ -163,7 +163,7 @@ def test_a_search_that_had_made_all_its_trials_makes_more_under_a_larger_budget(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, held = placed_search(yard, worker, max_trials=2)
-    Job.objects.filter(pk=job.pk).update(payload=job.payload | {"exhausted": True})
+    Job.objects.filter(pk=job.pk).update(payload_json=job.payload_json | {"exhausted": True})
     search_changes.revise(job, {"max_trials": 4}, by=yard.owner)
     for attempt in held:
         worker.run(attempt)
@@ -205,9 +205,9 @@ def test_what_was_answered_for_the_old_search_is_forgotten(yard: Yard, worker: P
     ticket = suggest.claim(job.pk)
     assert ticket is not None
     suggest.add(ticket, Answer())
-    assert suggest.NOTHING_FOR in Job.objects.get(pk=job.pk).payload
+    assert "nothing_for" in Job.objects.get(pk=job.pk).payload_json
     search_changes.revise(job, NARROW, by=yard.owner)
-    assert suggest.NOTHING_FOR not in Job.objects.get(pk=job.pk).payload
+    assert "nothing_for" not in Job.objects.get(pk=job.pk).payload_json
 
 
 def test_a_withdrawn_trial_is_neither_retried_nor_continued(yard: Yard, worker: PretendWorker) -> None:

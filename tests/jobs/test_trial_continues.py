@@ -63,7 +63,7 @@ def test_a_completed_trial_trains_on_under_its_number(
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
     task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
-    assert task.kind == "trial"
+    assert task.kind == "search"
     (plan,) = (plan for plan in task.trials if plan.number == 1)
     assert (plan.epochs, plan.spec.fit.early_stopping) == (10, None), "it trains whatever its patience"
     assert [[c.step for c in e.checkpoints] for e in plan.executions] == [[30], [30]]

@@ -11,6 +11,8 @@ import pytest
 from django.db import transaction
 
 from jobs.actions import promotions, registration, registry
+from jobs.kinds.gate.payload import GateResult
+from jobs.kinds.register.payload import RegisterResult
 from jobs.models import (
     Artifact,
     Endpoint,
@@ -46,7 +48,7 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
     """Let the newest gate job of a request answer."""
     promotion.refresh_from_db()
     assert promotion.gate_job is not None
-    promotions.gated(promotion.gate_job, result)
+    promotions.gated(promotion.gate_job, GateResult(**result))
     promotion.refresh_from_db()
 
 
@@ -74,7 +76,8 @@ class Yard:
             version = registration._number(
                 self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
             )
-        registration.validated(version.pk, {"signature": SIGNATURE, "class_labels": list("0123456789")})
+        labels = list("0123456789")
+        registration.validated(version.pk, RegisterResult(signature=SIGNATURE, class_labels=labels))
         version.refresh_from_db()
         return version
 

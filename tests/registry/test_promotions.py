@@ -6,6 +6,7 @@ from django.utils import timezone
 from jobs.actions import audit, promotions, registration, releases
 from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
+from jobs.kinds.gate.payload import GateResult
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
 from jobs.store import store
 from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard, judge
@@ -17,7 +18,7 @@ def test_a_request_queues_its_gates(yard: Yard) -> None:
     promotion = yard.request()
     assert promotion.state == State.GATING
     assert promotion.gate_job is not None
-    assert promotion.gate_job.payload == {"promotion": promotion.pk}
+    assert promotion.gate_job.payload_json == {"promotion": promotion.pk}
 
 
 def test_gates_that_pass_make_it_pending(yard: Yard) -> None:
@@ -54,7 +55,7 @@ def test_gates_that_judged_against_an_earlier_champion_say_nothing(yard: Yard) -
     yard.live()
     with pytest.raises(StaleState, match="run again"):
         promotions.approve(waiting, by=yard.approver)
-    promotions.gated(earlier, GOOD_GATES)
+    promotions.gated(earlier, GateResult(**GOOD_GATES))
     waiting.refresh_from_db()
     assert waiting.state == State.GATING
 

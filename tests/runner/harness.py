@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from jobs.contracts.control import Checkpoint, Control, Recorded, Start, Yield
 from jobs.contracts.events import FINAL, RUNNER_EVENT, RunnerEvent
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from tests.runner.forks import ROOT, Forked, ForkServer
 
 PATIENCE = 120.0

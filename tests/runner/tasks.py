@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.task import ExecutionPlan, TrainTask, TrialPlan, TrialTask
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
 from tests.engine.helpers import profiled, spec_of
 
 FAST = {"epochs": 6, "batch_size": 64, "learning_rate": 0.01}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.task import CheckpointFolder
+from jobs.contracts.task_parts import CheckpointFolder
 from tests.runner.forks import fork_server
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, train_task

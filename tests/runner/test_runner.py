@@ -13,7 +13,7 @@ import pytest
 
 from jobs.contracts.control import Compare
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import ProfileTask
+from jobs.kinds.profile.payload import ProfileTask
 from tests.runner.harness import ROOT, profile_of, runner
 from tests.runner.tasks import FAST, profiled, train_task, trial_task
 

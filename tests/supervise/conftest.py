@@ -12,7 +12,8 @@ import pytest
 
 from jobs.contracts.events import Log, Metric, Points, RunnerEvent
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import ProfileTask, Task
+from jobs.contracts.task_parts import Task
+from jobs.kinds.profile.payload import ProfileTask
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker

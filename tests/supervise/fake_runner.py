@@ -73,7 +73,7 @@ class Fake:
             if task["kind"] == "profile":
                 for step, *arguments in json.loads(task["bundled"]):
                     getattr(self, f"do_{step}")(task, *arguments)
-            elif task["kind"] == "trial":
+            elif task["kind"] == "search":
                 for trial in task["trials"]:
                     self.run_trial(task, trial)
             else:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import DatasetFile, TrialTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.search.payload import TrialTask
 from jobs.states import Desired
 from tests.engine.helpers import spec_of
 from tests.supervise.conftest import Bench, until

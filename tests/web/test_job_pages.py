@@ -305,7 +305,7 @@ def test_an_ensemble_of_chosen_trials_stands_once_among_its_candidates(
     chosen = {"search": search.pk, "chosen": [{"trial": n, "values": {"units": 16 * n}} for n in (1, 2)]}
     measured = {"metrics": {"test": {"accuracy": 0.98}}}
     root = make_job(
-        experiment=search.experiment, by=people.owner, kind="ensemble", state="completed",
+        experiment=search.experiment, by=people.owner, kind="chosen_ensemble", state="completed",
         payload=chosen, results=measured, title="Ensemble of trials 1, 2",
     )  # fmt: skip
     for kind, title in (("train", "Retrain trial 1"), ("ensemble", "Ensemble")):

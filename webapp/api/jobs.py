@@ -12,12 +12,13 @@ from jobs.actions import control, submit, trials
 from jobs.contracts.problems import Problem
 from jobs.contracts.search_space import Value
 from jobs.errors import BadInput
+from jobs.kinds import public_names
 from jobs.models import Checkpoint, Job, Trial
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics as metric_log
 from jobs.queries import outcomes, running_executions
-from jobs.states import JobKind, JobState
+from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
@@ -39,12 +40,24 @@ _ORDERS = {
 }
 
 
+KIND_NAMES = tuple(
+    dict.fromkeys(
+        (
+            *("search", "train", "ensemble", "quantize", "evaluate", "register", "gate", "export"),
+            *("batch_prediction", "custom", "profile"),
+            *public_names(),
+        )
+    )
+)
+"""The kinds that the API promises, whether there are jobs of them yet or not, and those that came since."""
+
+
 class JobFilters(Schema):
     """`?project=&state=&kind=&parent=&experiment=` of the list."""
 
     project: str | None = Field(None, max_length=63)
     state: Annotated[str, OneOf(JobState)] | None = None
-    kind: Annotated[str, OneOf(JobKind)] | None = None
+    kind: Annotated[str, OneOf(KIND_NAMES)] | None = None
     parent: Id | None = None
     experiment: Id | None = None
 
@@ -99,7 +112,9 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilters], paging: Query[Pa
     rows = shown.for_lists(access.visible_jobs(actor(request)))
     if filters.project is not None:
         rows = rows.filter(project__slug=filters.project)
-    for name in ("state", "kind", "parent", "experiment"):
+    if filters.kind is not None:
+        rows = rows.called(filters.kind)
+    for name in ("state", "parent", "experiment"):
         if (value := getattr(filters, name)) is not None:
             rows = rows.filter(**{name: value})
     page = cut(rows, paging, lambda row: row)

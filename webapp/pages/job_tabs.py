@@ -10,14 +10,11 @@ from jobs.errors import NotFound
 from jobs.models import Job
 from jobs.queries import evaluations, external_search, outcomes, versions
 from jobs.queries import jobs as shown
-from jobs.states import JobKind, TrialState
+from jobs.states import TrialState
 from webapp.forms.trials import TrialForm
 from webapp.pages.shortcuts import Request
 from webapp.templatetags.states import look
 from webapp.templatetags.trainyard import SPRITE
-
-TABS = ("overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec")
-
 
 MODULES = (
     *("live", "chart", "curves", "history", "log"),
@@ -39,13 +36,11 @@ MODULES = (
 def of(row: Job) -> list[str]:
     """Name the tabs that a job has."""
     hidden = set()
-    if row.kind != JobKind.SEARCH:
-        hidden.add("trials")
     if row.revision is None:
         hidden.add("spec")
     if not evaluations.of_job(row):
         hidden.add("evaluation")
-    return [tab for tab in TABS if tab not in hidden]
+    return [tab for tab in row.facts.tabs if tab not in hidden]
 
 
 def context(request: Request, row: Job, tab: str) -> dict[str, Any]:
@@ -75,25 +70,26 @@ def trial_looks() -> dict[str, Any]:
 
 def space_of(row: Job) -> tuple[Parameter, ...]:
     """Return the hyperparameters that a search varies; none for other jobs."""
-    return outcomes.search_of(row).space if row.kind == JobKind.SEARCH else ()
+    return outcomes.search_of(row).space if row.facts.has_trials else ()
 
 
 def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
-    own = [] if row.kind == JobKind.SEARCH or outcomes.pooled_of(row) else [row]
-    members = [*own, *row.children.filter(kind__in=("train", "ensemble", "quantize"))]
+    own = [row] if row.facts.evaluates else []
+    members = [*own, *row.children.evaluating()]
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
     return {
         "candidates": candidates,
         "outside_lines": external_search.environment_of(row),
-        "pooled": outcomes.pooled_of(row),
+        "chosen": row.payload.chosen_trials(),
+        "hyperparameters": row.payload.hyperparameters(),
     }
 
 
 def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
-    if row.kind == JobKind.SEARCH:
+    if row.facts.has_trials:
         return {}
     names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
     return {"metric_pairs": pair_metrics(names), "objective_name": outcomes.objective_of(row).metric}

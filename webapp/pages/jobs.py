@@ -9,10 +9,11 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit
 from jobs.errors import NotFound
+from jobs.kinds import public_names
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes, paging, waiting
-from jobs.states import FINAL, Desired, JobKind, JobState
+from jobs.states import FINAL, Desired, JobState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
@@ -31,9 +32,9 @@ def jobs(request: Request) -> HttpResponse:
     """List the jobs in sight; children stand on their root's page."""
     rows = shown.for_lists(access.visible_jobs(request.user))
     state = chosen(request.GET.get("state"), [str(s) for s in JobState], "")
-    kind = chosen(request.GET.get("kind"), [str(k) for k in JobKind], "")
+    kind = chosen(request.GET.get("kind"), public_names(), "")
     # Unless asked for, children stand on their root's page alone, and profiles on their data set's.
-    rows = rows.filter(kind=kind) if kind else rows.roots().exclude(kind=JobKind.PROFILE)
+    rows = rows.called(kind) if kind else rows.roots().listed()
     if state:
         rows = rows.filter(state=state)
     if project := request.GET.get("project"):
@@ -43,7 +44,7 @@ def jobs(request: Request) -> HttpResponse:
         "page": listed,
         "rows": list(zip(listed.items, shown.details(listed.items), strict=True)),
         "states": [str(s) for s in JobState],
-        "kinds": [str(k) for k in JobKind],
+        "kinds": public_names(),
         "state": state,
         "kind": kind,
         "filtered": bool(state or kind or project),
@@ -87,14 +88,14 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "orders": _orders(row),
         "unregistered": _unregistered(row, detail["results"]),
         "is_final": row.state in FINAL,
-        "is_search": row.kind == JobKind.SEARCH,
-        **(_of_search(row) if row.kind == JobKind.SEARCH else {}),
+        "is_search": row.facts.has_trials,
+        **(_of_search(row) if row.facts.has_trials else {}),
     }
 
 
 def _unregistered(row: Job, results: dict[str, Any]) -> str:
     """Return the digest of the model that a single run made and nobody has registered; else nothing."""
-    if row.kind == JobKind.SEARCH or row.state != JobState.COMPLETED or results["versions"]:
+    if row.facts.has_trials or row.state != JobState.COMPLETED or results["versions"]:
         return ""
     own = [made for made in results["artifacts"] if made["job"] == row.pk and made["role"] == "model"]
     return own[-1]["digest"] if own and row.project_id is not None else ""

@@ -10,7 +10,8 @@ from typing import Any
 from jobs.actions import external_search, pipeline, reports
 from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
-from jobs.queries import outcomes, reported
+from jobs.queries import reported
+from jobs.queries.external_search import external
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import Address, ConnectionTracker, open_connections
@@ -78,7 +79,7 @@ class Chief:
     async def get_space(self, request: Any, peer: str) -> Any:
         """Return the search space as far as it is known."""
         del request, peer
-        search = await self.db(lambda: outcomes.outside_of(Job.objects.get(pk=self.job_id)))
+        search = await self.db(lambda: external(Job.objects.get(pk=self.job_id)).search)
         known = conversion.hyperparameters(search.space, {})
         return protocol.message("GetSpaceResponse")(hyperparameters=known)
 
@@ -175,7 +176,7 @@ class Chief:
 
     async def _trial(self, trial: Trial, name: reported.Name) -> Any:
         def read() -> Any:
-            search = outcomes.outside_of(Job.objects.get(pk=self.job_id))
+            search = external(Job.objects.get(pk=self.job_id)).search
             observed = reported.reported(self.job_id, name)
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
             return conversion.trial(

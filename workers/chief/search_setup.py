@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from jobs import access
 from jobs.actions import external_search, people, tokens
-from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.formats import importing
 from jobs.errors import BadInput, Forbidden, NotFound
+from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload
 from jobs.models import User
 from workers.chief.settings import TOKEN_VARIABLE, Settings
 
@@ -32,7 +32,8 @@ def find_or_create_search(settings: Settings) -> OpenedSearch:
     if project is None:
         raise NotFound(f"there is no project {settings.project!r}, or {by.username} is not a member of it")
     job, is_new = external_search.open_search(project, settings.name, _search_with_space(settings), by=by)
-    return OpenedSearch(job.pk, int(job.payload.get("address", {}).get("port", 0)), is_new)
+    address = job.payload_as(ExternalSearchPayload).address or Address()
+    return OpenedSearch(job.pk, address.port, is_new)
 
 
 def _user(settings: Settings) -> User:
@@ -48,7 +49,7 @@ def _user(settings: Settings) -> User:
     return token.user
 
 
-def _search_with_space(settings: Settings) -> OutsideSearch:
+def _search_with_space(settings: Settings) -> ExternalSearch:
     if settings.space is None:
         return settings.search
     try:
@@ -56,4 +57,4 @@ def _search_with_space(settings: Settings) -> OutsideSearch:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"--space {settings.space} cannot be read: {error}") from error
     read = importing.read(text).search["space"]
-    return settings.search.grown(OutsideSearch.model_validate({"space": read}).space)
+    return settings.search.grown(ExternalSearch.model_validate({"space": read}).space)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.external_search import OutsideSearch
 from jobs.contracts.problems import message_of
+from jobs.kinds.external_search.payload import ExternalSearch
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -18,7 +18,7 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 class Settings(NamedTuple):
     project: str
     name: str
-    search: OutsideSearch
+    search: ExternalSearch
     host: str
     port: int
     space: str | None
@@ -33,7 +33,7 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
     given = parser.parse_args(arguments)
     metric, _, direction = given.objective.partition(":")
     try:
-        search = OutsideSearch.model_validate(
+        search = ExternalSearch.model_validate(
             {
                 "algorithm": given.algorithm,
                 "metric": metric,

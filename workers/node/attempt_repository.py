@@ -8,7 +8,7 @@ from typing import cast
 from jobs.actions import attempt_end, attempts, tasks
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from jobs.models import Attempt
 from jobs.queries import curves
 from jobs.states import Desired

@@ -13,7 +13,8 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from jobs.contracts.task import TASK, Task
+from jobs.contracts.task_parts import Task
+from jobs.kinds import TASK
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 

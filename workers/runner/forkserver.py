@@ -27,7 +27,7 @@ from jobs.contracts.fork import LARGEST, STREAMS, ForkRequest
 from workers.runner.environment import Environment
 from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.runner.record import cpu_model, versions
-from workers.runner.registry import ENGINE, WITHOUT_JAX
+from workers.runner.registry import modules_with_jax
 
 
 class Server:
@@ -156,9 +156,7 @@ def preload(environment: Environment) -> None:
 
     import_keras()
     importlib.import_module("workers.runner.serve")
-    for kind in ENGINE.keys() - WITHOUT_JAX:
-        importlib.import_module(ENGINE[kind])
-    for module in ("workers.runner.standby", "workers.engine.tasks.warmup"):
+    for module in (*modules_with_jax(), "workers.runner.standby", "workers.engine.tasks.warmup"):
         importlib.import_module(module)
     importlib.import_module("workers.engine.compiled.aot").constants()
     versions()

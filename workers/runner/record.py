@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from workers.runner.environment import Environment
 
 PACKAGES = ("keras", "jax", "jaxlib", "numpy", "scikit-learn", "pandas", "pyarrow", "ml_dtypes")

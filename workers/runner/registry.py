@@ -1,30 +1,28 @@
-"""Which engine function runs which kind of task: the one visible table."""
+"""Finds the engine function that runs a task; `jobs.kinds` names it by its dotted path."""
 
 import importlib
 from collections.abc import Callable
 from typing import Any
 
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
+from jobs.kinds import KINDS
 from workers.engine.report import Report
 
 RunTask = Callable[[Any, Report], dict[str, Any]]
 
-ENGINE: dict[str, str] = {
-    "profile": "workers.engine.tasks.profile",
-    "trial": "workers.engine.tasks.trial",
-    "train": "workers.engine.tasks.train",
-    "ensemble": "workers.engine.tasks.ensemble",
-    "quantize": "workers.engine.tasks.quantize",
-    "register": "workers.engine.tasks.register",
-    "gate": "workers.engine.tasks.gate",
-}
-"""Task kind → module with `run(task, report) -> result`."""
-
-WITHOUT_JAX = frozenset({"profile"})
-"""Kinds that start fast because they need neither Keras nor JAX."""
-
 
 def load(task: Task) -> RunTask:
-    """Import the engine module of `task` and return its `run`."""
-    run: RunTask = importlib.import_module(ENGINE[task.kind]).run
+    """Import the engine function of a task."""
+    module, _, function = KINDS[task.kind].engine.rpartition(".")
+    run: RunTask = getattr(importlib.import_module(module), function)
     return run
+
+
+def needs_jax(task: Task) -> bool:
+    """Say whether a task needs Keras and JAX; without them a process starts fast."""
+    return KINDS[task.kind].needs_jax
+
+
+def modules_with_jax() -> list[str]:
+    """List the modules of the engine functions that need Keras and JAX."""
+    return [facts.engine.rpartition(".")[0] for facts in KINDS.values() if facts.engine and facts.needs_jax]

@@ -6,7 +6,7 @@ import time
 
 from jobs.contracts.control import Rehearse, Start
 from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from workers.engine.report import Yielding
 from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
@@ -16,7 +16,7 @@ from workers.runner.failures import describe
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
 from workers.runner.record import make_record
-from workers.runner.registry import WITHOUT_JAX, load
+from workers.runner.registry import load, needs_jax
 from workers.runner.resume import newest_step
 
 
@@ -79,14 +79,14 @@ class Runner:
     def _refusal(self, task: Task) -> Failed | None:
         """Return a failure if the task needs another environment than this process has."""
         needed = Environment.of(task)
-        if task.kind in WITHOUT_JAX or self._environment in (None, needed):
+        if not needs_jax(task) or self._environment in (None, needed):
             return None
         message = f"this process was started for {self._environment}, but the task needs {needed}"
         return Failed(time=time.time(), code="environment", message=message)
 
     def _run(self, task: Task) -> dict[str, object]:
         environment = Environment.of(task)
-        if task.kind not in WITHOUT_JAX:
+        if needs_jax(task):
             if self._environment is None:
                 environment.apply()
                 self._environment = environment

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts.control import Start
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
-from workers.runner.registry import WITHOUT_JAX
+from workers.runner.registry import needs_jax
 from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -139,7 +139,7 @@ class AttemptSupervisor:
 
     async def _run_on_runner(self, key: RunnerKey, recorder: EventRecorder, task: Task, start: Start) -> None:
         pool = self._node.pool
-        taking = asyncio.create_task(pool.take(key, needs_jax=task.kind not in WITHOUT_JAX))
+        taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
         first: list[asyncio.Future[Any]] = [taking, self._ending]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)

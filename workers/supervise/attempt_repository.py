@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
-from jobs.contracts.task import Task
+from jobs.contracts.task_parts import Task
 from jobs.states import Desired
 from workers.supervise.attempt_end import AttemptEnd
 

@@ -5,7 +5,8 @@ import logging
 from collections.abc import Callable
 
 from jobs.contracts.control import Compare
-from jobs.contracts.task import Task, TrialTask
+from jobs.contracts.task_parts import Task
+from jobs.kinds.search.payload import TrialTask
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from jobs.contracts.templates.info import TemplateInfo
 from jobs.models import Dataset, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
-from jobs.states import JobKind
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant
 
@@ -96,7 +95,7 @@ def _template(info: TemplateInfo) -> Json:
 
 def _searches(project: Project) -> list[Json]:
     """List the newest searches of a project, by whose trials another may be warm-started."""
-    rows = project.jobs.filter(kind=JobKind.SEARCH).values_list(
+    rows = project.jobs.with_trials().values_list(
         "pk", "title", "revision__spec_json__search__objectives", "revision__spec_json__search__objective"
     )
     return [

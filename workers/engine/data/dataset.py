@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jobs.contracts.data import DataSpec, Task
 from jobs.contracts.profile import Profile
-from jobs.contracts.task import DatasetFile
+from jobs.contracts.task_parts import DatasetFile
 from workers.engine.data.encode import encode
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jobs.contracts.data import Task
-from jobs.contracts.task import Member
+from jobs.kinds.ensemble.payload import Member
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.task import EnsembleTask
+from jobs.kinds.ensemble.payload import EnsembleTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError

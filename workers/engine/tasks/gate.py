@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.signature import Signature
-from jobs.contracts.task import GateTask
+from jobs.kinds.gate.payload import GateTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.store import file_digest
 from workers.engine.data.table import Array

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobs.contracts.data import Task
 from jobs.contracts.profile import Profile
-from jobs.contracts.task import ProfileTask
+from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled
 from workers.engine.data.encode import Encoded, encode

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from jobs.contracts.data import Task
-from jobs.contracts.task import QuantizeTask
+from jobs.kinds.quantize.payload import QuantizeTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.evaluation.classification import predicted_classes

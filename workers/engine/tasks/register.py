@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.task import DatasetFile, RegisterTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.register.payload import RegisterTask
 from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.data.table import Array
 from workers.engine.models.build import signature_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.task import TrainTask
+from jobs.kinds.train.payload import TrainTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.evaluation.evaluate import evaluate, scores

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.events import TrialEnd
-from jobs.contracts.task import TrialPlan, TrialTask
+from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import ends_the_task
 from workers.engine.report import Report, Yielding

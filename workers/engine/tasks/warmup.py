@@ -16,7 +16,8 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import Curve, Verdict
 from jobs.contracts.search import Objective
-from jobs.contracts.task import DatasetFile, ExecutionPlan, TrialPlan, TrialTask
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine.data.store import write_npz
 from workers.engine.report import Request
 from workers.engine.tasks import trial

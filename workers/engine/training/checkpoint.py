@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.task import CheckpointFolder
+from jobs.contracts.task_parts import CheckpointFolder
 from workers.engine.data.store import file_digest, write_npz
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobs.contracts.events import ExecutionState
-from jobs.contracts.task import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_of
 from workers.engine.data.table import Array

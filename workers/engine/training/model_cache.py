@@ -13,7 +13,7 @@ import keras
 
 from jobs.contracts.data import DataSpec
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task import DatasetFile
+from jobs.contracts.task_parts import DatasetFile
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.traced_hyperparameters import OF_OPTIMIZERS
 from workers.engine.data.dataset import Dataset, load_dataset

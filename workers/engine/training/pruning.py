@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from jobs.contracts.pruning import Curve, Verdict, judge
-from jobs.contracts.task import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine.training.training import Outcome
 
 Judge = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]

@@ -49,8 +49,9 @@ function epochs(plan) {
  * @returns {[string, string][]}
  */
 function figures(plan) {
-  const trials =
-    plan.kind === "search" ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}` : "one training";
+  const trials = plan.summary.length
+    ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}`
+    : "one training";
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],

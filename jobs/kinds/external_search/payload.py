@@ -1,23 +1,25 @@
-"""A search whose trials scripts outside Trainyard run: what is decided here, and the space they tell."""
+"""What the row of an external search holds: how its trials are chosen, and the space that scripts tell."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, field_validator
 
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.base import Frozen
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.hyperparameters import FixedParameter, FloatParameter, IntParameter
 from jobs.contracts.search import Algorithm, Direction, Objective, SearchSpec
 from jobs.contracts.search_space import Parameter, Space, Value, Values, check_space
 from jobs.contracts.space_size import grid_size
+from jobs.kinds.base import Payload
 
 _STAND_IN = FixedParameter(kind="fixed", name="none", value=0)
 """A search spec has a space; a script tells its own only when its first trial has ended."""
 
 
-class OutsideSearch(Frozen):
-    """How trials are chosen and judged; kept in the payload of a search without a revision.
+class ExternalSearch(Frozen):
+    """How the trials of a search are chosen and judged that no spec of ours describes.
 
     Attributes:
         metric: the objective's name among the metrics that scripts report. Any name: what they measure on
@@ -96,9 +98,41 @@ class OutsideSearch(Frozen):
         larger.asked()
         return larger
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return self.model_dump(mode="json", by_alias=True)
+
+class Address(Frozen):
+    """Where the chief of a search listens."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class ExternalSearchPayload(Payload):
+    """A search whose trials scripts outside Trainyard run.
+
+    Attributes:
+        search: how it is run, with the space told so far.
+        address: where its newest chief listened; None before the first.
+        exhausted: the algorithm has nothing more to suggest.
+    """
+
+    search: ExternalSearch = Field(alias="outside")
+    address: Address | None = None
+    exhausted: bool = False
+
+    def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec:
+        """Return the search, as pages and queries read one."""
+        del spec
+        return self.search.search()
+
+    def objective(self, spec: ExperimentSpec | None) -> Objective:
+        """Return the objective that the scripts report."""
+        del spec
+        return self.search.objective()
+
+    def trials_planned(self, spec: ExperimentSpec | None) -> int:
+        """Return how many trials the algorithm will make."""
+        del spec
+        return self.search.planned()
 
 
 def default_of(parameter: Parameter) -> Value:

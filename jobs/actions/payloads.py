@@ -1,0 +1,15 @@
+"""Changes fields of a job's payload."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs.models import Job
+
+
+def change_payload(job: Job, **fields: Any) -> None:
+    """Set fields of a job's payload under the lock of its row; the fields of others stay as they are now."""
+    with transaction.atomic():
+        now = Job.objects.select_for_update(of=("self",)).only("kind", "payload_json").get(pk=job.pk)
+        job.payload_json = now.payload.changed(**fields).to_json()
+        job.save(update_fields=["payload_json"])

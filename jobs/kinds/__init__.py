@@ -1,0 +1,78 @@
+"""The kinds of jobs: one table of facts about each, and the order of an experiment's steps.
+
+A kind is one folder of this package: `payload.py` has what its rows and its task hold, `facts.py` what others
+may ask about it, `actions.py` what is done for it. Nothing here imports an `actions.py`: `jobs.apps` does.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Union
+
+from pydantic import Field, TypeAdapter
+
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.task_parts import Task
+from jobs.kinds.base import Facts, Payload
+from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.ensemble.facts import ENSEMBLE
+from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
+from jobs.kinds.gate.facts import GATE
+from jobs.kinds.profile.facts import PROFILE
+from jobs.kinds.quantize.facts import QUANTIZE
+from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.search.facts import SEARCH
+from jobs.kinds.train.facts import TRAIN
+
+KINDS: dict[str, Facts] = {
+    facts.name: facts
+    for facts in (
+        SEARCH,
+        EXTERNAL_SEARCH,
+        TRAIN,
+        ENSEMBLE,
+        CHOSEN_ENSEMBLE,
+        QUANTIZE,
+        REGISTER,
+        GATE,
+        PROFILE,
+    )
+}
+
+PIPELINE: tuple[str, ...] = ("search", "train", "ensemble", "quantize", "register")
+"""The steps that an experiment may lead to, in their order."""
+
+# Built at run time from the table, so no type checker can follow it: tasks are typed by their base class.
+_ANY_TASK: Any = Annotated[
+    Union[tuple(facts.task for facts in KINDS.values() if facts.task)],  # noqa: UP007
+    Field(discriminator="kind"),
+]
+TASK: TypeAdapter[Task] = TypeAdapter(_ANY_TASK)
+
+
+def kinds_that(hold: Callable[[Facts], bool]) -> tuple[str, ...]:
+    """Return the names of the kinds for which a condition holds."""
+    return tuple(name for name, facts in KINDS.items() if hold(facts))
+
+
+def kinds_called(public_name: str) -> tuple[str, ...]:
+    """Return the names of the kinds that REST and pages call so."""
+    return kinds_that(lambda facts: facts.public_name == public_name)
+
+
+def public_names() -> tuple[str, ...]:
+    """Return what REST and pages call the kinds, each once."""
+    return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
+
+
+def payload_of(kind: str, body: dict[str, Any]) -> Payload:
+    """Return the typed payload of a job of this kind."""
+    return KINDS[kind].payload.model_validate(body)
+
+
+def planned(spec: ExperimentSpec) -> list[str]:
+    """List the kinds of jobs that an experiment leads to, in order, each as often as there are jobs."""
+    return list(_planned(spec))
+
+
+def _planned(spec: ExperimentSpec) -> Iterator[str]:
+    for kind in PIPELINE:
+        yield from [kind] * KINDS[kind].planned(spec)

@@ -1,0 +1,12 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
+from jobs.kinds.search.payload import FamilyResult
+
+CHOSEN_ENSEMBLE = Facts(
+    name="chosen_ensemble",
+    title="Ensemble",
+    payload=ChosenEnsemblePayload,
+    result=FamilyResult,
+    public_as="ensemble",
+    first_step="train",
+)

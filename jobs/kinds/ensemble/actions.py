@@ -1,0 +1,54 @@
+"""What is done for ensembles: the step that pools the retrained models."""
+
+from typing import Any
+
+from jobs.actions import submit
+from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.tasks import artifact_path, dataset_of, spec_of
+from jobs.contracts.after import Ensemble
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.search import Objective
+from jobs.kinds.ensemble.facts import ENSEMBLE
+from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member
+from jobs.models import Attempt, Job
+from jobs.queries import outcomes
+
+
+class EnsembleActions(KindActions[EnsembleResult]):
+    """An ensemble weighs the models of a root's trainings against each other."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> EnsembleTask:
+        """Return the members with their models and their predictions of the validation rows."""
+        job = attempt.job
+        spec, objective = spec_of(job), outcomes.objective_of(job.parent or job)
+        members = job.payload_as(EnsemblePayload).members
+        rows = Job.objects.in_bulk(members)
+        return EnsembleTask(
+            **common,
+            spec=spec,
+            ensemble=spec.after.ensemble or Ensemble(),
+            dataset=dataset_of(job),
+            members=tuple(_member(rows[pk], objective) for pk in members),
+        )
+
+    def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
+        """Pool all trainings of the root."""
+        if spec.after.ensemble is None:
+            return []
+        members = root.children.trainings().order_by("ordinal").values_list("pk", flat=True)
+        payload = EnsemblePayload(members=tuple(members))
+        return [submit.child(root, ENSEMBLE, 1, title="Ensemble", payload=payload)]
+
+
+def _member(training: Job, objective: Objective) -> Member:
+    return Member(
+        name=f"m{training.pk}",
+        title=training.title,
+        model=artifact_path(training, "model"),
+        validation_predictions=artifact_path(training, "validation_predictions"),
+        score=outcomes.validation_score(training, objective),
+        values=training.payload.hyperparameters(),
+    )
+
+
+register(ENSEMBLE.name, EnsembleActions())

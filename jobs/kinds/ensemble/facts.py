@@ -1,0 +1,16 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask
+
+ENSEMBLE = Facts(
+    name="ensemble",
+    title="Ensemble",
+    payload=EnsemblePayload,
+    result=EnsembleResult,
+    task=EnsembleTask,
+    engine="workers.engine.tasks.ensemble.run",
+    planned=lambda spec: int(spec.after.ensemble is not None),
+    evaluates=True,
+    candidate="ensemble",
+    registered_as="ensemble",
+    usual_starts=1.0,
+)

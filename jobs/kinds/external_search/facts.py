@@ -1,0 +1,14 @@
+from jobs.kinds.base import TABS, Facts
+from jobs.kinds.external_search.payload import ExternalSearchPayload
+from jobs.kinds.search.payload import FamilyResult
+
+EXTERNAL_SEARCH = Facts(
+    name="external_search",
+    title="Search",
+    payload=ExternalSearchPayload,
+    result=FamilyResult,
+    public_as="search",
+    has_trials=True,
+    trial_waits_for="The next script that asks for a trial gets one.",
+    tabs=("overview", "trials", *TABS[1:]),
+)

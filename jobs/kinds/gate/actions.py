@@ -1,0 +1,44 @@
+"""What is done for gates: a promotion's version is judged against the champion."""
+
+from typing import Any
+
+from jobs.actions import promotions
+from jobs.actions.kind_actions import JobError, KindActions, register
+from jobs.actions.tasks import origin_of
+from jobs.kinds.gate.facts import GATE
+from jobs.kinds.gate.payload import GatePayload, GateResult, GateTask
+from jobs.models import Attempt, Job, PromotionRequest
+from jobs.store import store
+
+
+class GateActions(KindActions[GateResult]):
+    """A promotion goes on, or fails, by its gates."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> GateTask:
+        """Return challenger and champion, and the data that the challenger was made with."""
+        requests = PromotionRequest.objects.select_related(
+            "version__source_job__revision", "baseline_version"
+        )
+        promotion = requests.get(pk=attempt.job.payload_as(GatePayload).promotion)
+        version, champion = promotion.version, promotion.baseline_version
+        spec, dataset = origin_of(version)
+        return GateTask(
+            **common,
+            challenger=str(store().path(version.artifact_id)),
+            challenger_digest=version.artifact_id,
+            champion=str(store().path(champion.artifact_id)) if champion is not None else None,
+            champion_signature=champion.signature if champion is not None else None,
+            dataset=dataset,
+            spec=spec,
+        )
+
+    def on_done(self, job: Job, result: GateResult) -> None:
+        """Give the promotion its gates."""
+        promotions.gated(job, result)
+
+    def on_failed(self, job: Job, error: JobError) -> None:
+        """Fail the promotion: nobody can approve what could not be judged."""
+        promotions.gate_failed(job, error)
+
+
+register(GATE.name, GateActions())

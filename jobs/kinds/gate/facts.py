@@ -1,0 +1,12 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.gate.payload import GatePayload, GateResult, GateTask
+
+GATE = Facts(
+    name="gate",
+    title="Gates",
+    payload=GatePayload,
+    result=GateResult,
+    task=GateTask,
+    engine="workers.engine.tasks.gate.run",
+    retry_refusal="judged a promotion that is decided; ask for the promotion anew",
+)

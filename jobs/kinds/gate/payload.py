@@ -1,0 +1,32 @@
+"""What the row of a promotion's gates holds, and their task."""
+
+from typing import Any, Literal
+
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.kinds.base import Payload, Result
+
+
+class GatePayload(Payload):
+    """The promotion request that is judged, by its primary key."""
+
+    promotion: int
+
+
+class GateResult(Result):
+    """The gates in order, each as the runner told it; `metrics` are of challenger and champion."""
+
+    gates: Any = None
+
+
+class GateTask(Task):
+    """Judge a challenger against the champion on the same test rows."""
+
+    kind: Literal["gate"] = "gate"
+    challenger: str
+    challenger_digest: str
+    champion: str | None = None
+    champion_signature: dict[str, Any] | None = None
+    dataset: DatasetFile | None
+    spec: ExperimentSpec | None
+    delta: float = 0.01

@@ -1,0 +1,14 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.profile.payload import ProfilePayload, ProfileResult, ProfileTask
+
+PROFILE = Facts(
+    name="profile",
+    title="Profile",
+    payload=ProfilePayload,
+    result=ProfileResult,
+    task=ProfileTask,
+    engine="workers.engine.tasks.profile.run",
+    needs_jax=False,
+    keeps_result=False,
+    listed=False,
+)

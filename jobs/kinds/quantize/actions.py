@@ -1,0 +1,44 @@
+"""What is done for quantizations: the step that makes the final candidate smaller."""
+
+from typing import Any
+
+from jobs.actions import submit
+from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.tasks import artifact_path, dataset_of, spec_of
+from jobs.contracts.after import Quantize
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.kinds.ensemble.facts import ENSEMBLE
+from jobs.kinds.quantize.facts import QUANTIZE
+from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
+from jobs.models import Attempt, Job
+from jobs.queries import outcomes
+from jobs.states import JobState
+
+
+class QuantizeActions(KindActions[QuantizeResult]):
+    """A quantization takes the model of another job of its root."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> QuantizeTask:
+        """Return the model that is made smaller, and how."""
+        job = attempt.job
+        spec = spec_of(job)
+        source = Job.objects.get(pk=job.payload_as(QuantizePayload).source)
+        return QuantizeTask(
+            **common,
+            spec=spec,
+            quantize=spec.after.quantize or Quantize(),
+            dataset=dataset_of(job),
+            model=artifact_path(source, "model"),
+        )
+
+    def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
+        """Quantize the ensemble if there is one, else the best training."""
+        if spec.after.quantize is None:
+            return []
+        ensemble = root.children.filter(kind=ENSEMBLE.name, state=JobState.COMPLETED).first()
+        payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
+        title = f"Quantize to {spec.after.quantize.mode}"
+        return [submit.child(root, QUANTIZE, 1, title=title, payload=payload)]
+
+
+register(QUANTIZE.name, QuantizeActions())

@@ -1,0 +1,16 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
+
+QUANTIZE = Facts(
+    name="quantize",
+    title="Quantization",
+    payload=QuantizePayload,
+    result=QuantizeResult,
+    task=QuantizeTask,
+    engine="workers.engine.tasks.quantize.run",
+    planned=lambda spec: int(spec.after.quantize is not None),
+    evaluates=True,
+    candidate="quantize",
+    registered_as="quantized",
+    usual_starts=2.0,
+)

@@ -1,0 +1,32 @@
+"""What the row of a version's validation holds, and its task."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.kinds.base import Payload, Result
+
+
+class RegisterPayload(Payload):
+    """The version that is validated, by its primary key."""
+
+    version: int
+
+
+class RegisterResult(Result):
+    """What loading the model showed; the version takes it over."""
+
+    signature: dict[str, Any] | None = None
+    class_labels: list[str] | None = None
+    parameters: int | None = None
+
+
+class RegisterTask(Task):
+    """Load a model in this clean process, read its signature, run it on a sample of rows."""
+
+    kind: Literal["register"] = "register"
+    model: str
+    digest: str
+    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+    dataset: DatasetFile | None = None

@@ -1,0 +1,99 @@
+"""What is done for searches: their trials, and the steps after them."""
+
+from typing import Any
+
+from django.db.models import Prefetch
+
+from jobs.actions import pipeline, submit, suggest
+from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.values import apply_values
+from jobs.kinds.search.facts import SEARCH
+from jobs.kinds.search.payload import ExecutionPlan, FamilyResult, TrialPlan, TrialTask
+from jobs.models import Attempt, Checkpoint, Execution, Job, User
+from jobs.queries import curves, outcomes
+from jobs.states import TRIAL_FINAL
+
+
+class SearchActions(KindActions[FamilyResult]):
+    """A search asks for trials until it is over, and leads on with the best of them."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
+        """Return the trials that the attempt holds, with what is left to do of each."""
+        standing = Checkpoint.objects.kept().order_by("-pk")
+        trials = (
+            attempt.trials.exclude(state__in=TRIAL_FINAL)
+            .order_by("number")
+            .prefetch_related(
+                Prefetch("executions", Execution.objects.incomplete().order_by("number"), to_attr="todo"),
+                Prefetch("checkpoints", standing, to_attr="kept"),
+            )
+        )
+        spec = spec_of(attempt.job)
+        top = outcomes.top_rung(attempt.job)
+        return TrialTask(
+            **common,
+            spec=spec,
+            objective=outcomes.objective_of(attempt.job),
+            dataset=dataset_of(attempt.job),
+            trials=tuple(_plan(trial, spec, top) for trial in trials),
+            curves=curves.of(attempt.job),
+        )
+
+    def advance(self, root: Job) -> None:
+        """Ask for the trials that are still needed; once all are final, make the next step's jobs."""
+        search = outcomes.search_of(root)
+        if pipeline.trials_keep_failing(root, search.max_consecutive_failures):
+            pipeline.give_up(root)
+        elif not suggest.is_over(root, search):
+            suggest.ask(root, search)
+        elif not root.trials.unfinished().exists():
+            self._lead_on(root)
+
+    def _lead_on(self, root: Job) -> None:
+        if outcomes.best_trials(root, limit=1):
+            pipeline.follow(root)
+        else:
+            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+
+    def clone(self, job: Job, *, by: User) -> Job:
+        """Queue the same revision again."""
+        return submit.again(job, by=by)
+
+
+def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
+    """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
+
+    At the end of each rung it waits, but for the highest, which ends at epoch `top`.
+    """
+    return TrialPlan(
+        number=trial.number,
+        values=trial.values,
+        spec=_continued(apply_values(spec, trial.values), trial.until),
+        executions=tuple(
+            ExecutionPlan(
+                execution=execution.number,
+                seed=execution.seed,
+                repeat=execution.repeat,
+                fold=execution.fold,
+                checkpoints=checkpoint_folders(
+                    row for row in trial.kept if row.execution == execution.number
+                ),
+            )
+            for execution in trial.todo
+        ),
+        until=trial.epochs if trial.until is None else trial.until,
+        waits=trial.until is None and trial.epochs is not None and top is not None and trial.epochs < top,
+    )
+
+
+def _continued(spec: ExperimentSpec, until: int | None) -> ExperimentSpec:
+    """Return a trial's spec; one that was let go on to an epoch trains up to it, whatever its patience."""
+    if until is None:
+        return spec
+    fit = spec.fit.model_copy(update={"epochs": until, "early_stopping": None})
+    return spec.model_copy(update={"fit": fit})
+
+
+register(SEARCH.name, SearchActions())

@@ -1,0 +1,15 @@
+from jobs.kinds.base import TABS, Facts
+from jobs.kinds.search.payload import FamilyResult, SearchPayload, TrialTask
+
+SEARCH = Facts(
+    name="search",
+    title="Search",
+    payload=SearchPayload,
+    result=FamilyResult,
+    task=TrialTask,
+    engine="workers.engine.tasks.trial.run",
+    planned=lambda spec: int(spec.search is not None),
+    first_step="search",
+    has_trials=True,
+    tabs=("overview", "trials", *TABS[1:]),
+)
