@@ -1,0 +1,78 @@
+"""Where models start: every layer of Keras, redrawn for another seed, is as one that was built for it."""
+
+import numpy as np
+import pytest
+
+
+def mistakes(name: str, everything_random: bool) -> list[str]:
+    """Train a layer a little, redraw it for another seed, and list how it differs from one built for that."""
+    from tests.engine.keras_layers import built
+    from workers.engine.models.variables import assign, values
+    from workers.engine.models.width_padding import Widths
+
+    layer, start = built(name, 1, everything_random=everything_random)
+    if not layer.variables:
+        return []
+    fixed, before = values(start.fixed), values(layer.variables)
+    for variable in layer.variables:
+        variable.assign(variable + 1)
+    assign(start.fixed, fixed)
+    start.redraw(2, Widths())
+    fresh, _ = built(name, 2, everything_random=everything_random)
+    pairs = list(zip(layer.variables, values(fresh.variables), strict=True))
+    found = [] if start.complete else ["not complete"]
+    found += [f"{v.path} differs" for v, wanted in pairs if not np.array_equal(v.value, wanted)]
+    if start.sources and all(map(np.array_equal, before, values(fresh.variables))):
+        found.append("two seeds start alike")
+    return found
+
+
+def test_a_redrawn_layer_is_one_that_was_built_for_the_seed() -> None:
+    from tests.engine.keras_layers import CASES
+
+    found = {(name, random): mistakes(name, random) for name, random in CASES}
+    assert len(found) > 100
+    assert {case: wrong for case, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.parametrize("name", ["LSTM", "Embedding", "MultiHeadAttention", "Dropout"])
+def test_layers_that_start_at_random_have_their_sources_found(name: str) -> None:
+    from tests.engine.keras_layers import built
+
+    _, start = built(name, 1, everything_random=False)
+    kinds = {source.variable.name for source in start.sources}
+    wanted = {"LSTM": {"kernel", "recurrent_kernel"}, "Embedding": {"embeddings"}}
+    assert kinds >= wanted.get(name, {"seed_generator_state"})
+
+
+def test_a_layer_that_starts_by_code_of_its_own_is_not_complete() -> None:
+    import keras
+
+    from workers.engine.models.initial_values import InitialValues
+
+    inputs = keras.Input((4,))
+    with keras.StatelessScope():
+        layer = keras.layers.Dense(
+            3, kernel_initializer=lambda shape, dtype=None: keras.ops.ones(shape, dtype)
+        )
+        start = InitialValues(keras.Model(inputs, layer(inputs)).layers)
+    assert not start.complete
+
+
+def test_a_model_that_cannot_be_redrawn_is_not_kept(tmp_path, monkeypatch) -> None:
+    from jobs.contracts.data import DataSpec
+    from tests.engine.helpers import profiled, spec_of
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.models.initial_values import InitialValues
+    from workers.engine.training.model_cache import Stock
+
+    def lose_one(start: InitialValues, seed: int) -> None:
+        start.complete = False
+
+    monkeypatch.setattr(InitialValues, "set_up", lose_one)
+    data = load_dataset(profiled(tmp_path, bundled="iris"), DataSpec(dataset="iris"))
+    models = Stock()
+    first, second = (
+        models.prepare(spec_of("iris"), data, data.parts.train, name="t", seed=seed) for seed in (1, 2)
+    )
+    assert first.model is not second.model

@@ -1,0 +1,91 @@
+"""Every template of the table keeps what its entry promises: the tests that a new one gets for nothing."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from jobs.contracts.profile import Profile
+from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.variables import parameters, variables
+from tests.engine.helpers import profiled, spec_of
+from tests.engine.test_program import assert_equal, train
+
+FIT = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
+OTHER_VALUES = {float: 0.3, int: 3}
+
+
+def profile_for(info, task="multiclass"):
+    image = {"kind": "image", "input_shape": (8, 8, 1)}
+    vector = {"kind": "vector", "input_shape": (5,)}
+    body = {
+        "rows": 9, "task": task, "target": "y", "features": ("x",), "outputs": 10,
+        "columns": (), "preview": (),
+        **(image if "image" in info.data_kinds else vector),
+    }  # fmt: skip
+    return Profile.model_validate(body)
+
+
+def variants(info):
+    """Return the defaults, and arguments with every number and switch at another value."""
+    fields = info.arguments.model_fields.items()
+    others = {name: OTHER_VALUES[f.annotation] for name, f in fields if f.annotation in OTHER_VALUES}
+    return [{}, others | {name: not f.default for name, f in fields if f.annotation is bool}]
+
+
+CASES = [(info, args) for info in TEMPLATES.values() for args in variants(info)]
+IDS = [f"{info.name} {args}" for info, args in CASES]
+
+
+@pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
+@pytest.mark.parametrize("task", ["multiclass", "binary"])
+def test_the_listed_variables_are_those_that_keras_makes(info, args, task):
+    from workers.engine.models.build import Scaling, build
+
+    if info.layers is None:
+        pytest.skip("its variables are known only once a model was built")
+    profile = profile_for(info, task)
+    spec = spec_of("d", info.name, args=args)
+    last = profile.input_shape[-1]
+    model = build(spec, profile, Scaling(np.zeros(last), np.ones(last)), name="x", seed=0)
+    trainable = {v.path for v in model.trainable_variables}
+    built = [(v.path, tuple(v.shape), v.path in trainable) for v in model.weights]
+    assert [(v.path, v.shape, v.trainable) for v in variables(spec.model, profile)] == built
+    assert parameters(spec.model, profile) == sum(math.prod(v.shape) for v in model.trainable_variables)
+
+
+@pytest.fixture(scope="module")
+def data_for(tmp_path_factory):
+    from jobs.contracts.data import DataSpec
+    from workers.engine.data.dataset import load_dataset
+
+    @functools.cache
+    def load(name):
+        folder = tmp_path_factory.mktemp(name)
+        return load_dataset(profiled(folder, bundled=name), DataSpec(dataset=name))
+
+    return lambda info: load("digits" if "image" in info.data_kinds else "iris")
+
+
+@pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
+def test_a_model_that_is_kept_for_another_seed_and_other_rates_trains_as_a_new_one(
+    data_for, tmp_path, info, args
+):
+    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.prepare import prepare
+
+    data = data_for(info)
+    halved = {name: value / 2 for name, value in args.items() if name in info.traced}
+    first, other = (spec_of("any", info.name, args={**args, **more}, fit=FIT) for more in ({}, halved))
+    rows = data.parts.train[:256]
+    models = Stock()
+    begun = models.prepare(first, data, rows, name="a", seed=1)
+    train(begun, tmp_path / "first", begun.loop(epochs=3))
+    kept = models.prepare(other, data, rows, name="b", seed=2)
+    assert kept.program is begun.program
+    built = prepare(other, data, rows, name="b", seed=2)
+    assert_equal(
+        train(kept, tmp_path / "kept", kept.loop(epochs=3)),
+        train(built, tmp_path / "built", built.loop(epochs=3)),
+    )

@@ -1,0 +1,24 @@
+"""docs/tutorial-new-algorithm.md, carried out in a copy of the tree."""
+
+from pathlib import Path
+
+from tests.tutorials.tree import Tree
+
+
+def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) -> None:
+    tree = Tree.copy(tmp_path)
+    tree.follow("tutorial-new-algorithm.md")
+    assert tree.written == ["jobs/contracts/algorithms/halton.py", "workers/engine/search/halton.py"]
+    assert tree.added == {"jobs/contracts/algorithms/__init__.py": ['    "halton",\n']}
+    assert not any(tree.removed.values())
+
+    tree.test("tests/contracts/test_reference_tables.py", UPDATE_DOCS="1")
+    assert "| `halton` |" in (tmp_path / "docs" / "experiment-spec.md").read_text()
+    tree.test(
+        "tests/tutorials/checks_algorithm.py",
+        "tests/engine/test_search.py",
+        "tests/engine/test_search_narrowed.py",
+        "tests/experiments/test_form_fields.py",
+        "-k",
+        "halton or form_fields or checks_algorithm",
+    )

@@ -1,0 +1,26 @@
+"""docs/tutorial-new-template.md, carried out in a copy of the tree."""
+
+from pathlib import Path
+
+from tests.tutorials.tree import Tree
+
+
+def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) -> None:
+    tree = Tree.copy(tmp_path)
+    tree.follow("tutorial-new-template.md")
+    assert tree.written == [
+        "jobs/contracts/templates/residual.py",
+        "workers/engine/models/templates/residual.py",
+    ]
+    assert tree.added == {"jobs/contracts/templates/__init__.py": ['    "residual",\n']}
+    assert not any(tree.removed.values())
+
+    tree.test("tests/contracts/test_reference_tables.py", UPDATE_DOCS="1")
+    assert "| `residual` |" in (tmp_path / "docs" / "experiment-spec.md").read_text()
+    tree.test(
+        "tests/tutorials/checks_template.py",
+        "tests/engine/test_templates.py",
+        "tests/experiments/test_form_fields.py",
+        "-k",
+        "residual or form_fields or checks_template",
+    )
