@@ -1,11 +1,13 @@
 """Every template of the table keeps what its entry promises: the tests that a new one gets for nothing."""
 
+import dataclasses
 import functools
 import math
 
 import numpy as np
 import pytest
 
+from jobs.contracts.checks import problems
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.variables import parameters, variables
@@ -89,3 +91,43 @@ def test_a_model_that_is_kept_for_another_seed_and_other_rates_trains_as_a_new_o
         train(kept, tmp_path / "kept", kept.loop(epochs=3)),
         train(built, tmp_path / "built", built.loop(epochs=3)),
     )
+
+
+@pytest.fixture
+def unlisted(monkeypatch):
+    """Take from a template the list of its variables."""
+    info = dataclasses.replace(TEMPLATES["mlp"], layers=None, width="")
+    monkeypatch.setitem(TEMPLATES, "mlp", info)
+    return info
+
+
+MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "data"}
+
+
+def test_the_plan_of_a_template_without_a_list_says_what_is_unknown(unlisted):
+    from jobs.contracts.plan import Situation, make_plan
+
+    spec = spec_of("any", mesh={**MESH, "layout": [{"match": "no/such", "axes": [None]}]})
+    assert problems(spec, profile_for(unlisted)) == []
+    plan = make_plan(spec, profile_for(unlisted), Situation(1, 1, 1))
+    assert (plan.parameters, plan.memory, plan.variables) == (None, None, ())
+    assert {"/model/template"} == {w["pointer"] for w in plan.warnings if "memory is unknown" in w["message"]}
+
+
+def test_the_layout_of_a_template_without_a_list_is_checked_against_a_built_model(unlisted, data_for):
+    from workers.engine.errors import BadLayout
+    from workers.engine.models.mesh import use_mesh
+    from workers.engine.training.prepare import prepare
+
+    data = data_for(unlisted)
+
+    def prepared(match):
+        spec = spec_of("any", mesh={**MESH, "layout": [{"match": match, "axes": [None, None]}]})
+        return prepare(spec, data, data.parts.train, name="t", seed=0)
+
+    try:
+        assert prepared("dense_1/kernel").model.get_layer("dense_1").units == 64
+        with pytest.raises(BadLayout, match="'dense_2/kernel' matches no variable"):
+            prepared("dense_2/kernel")
+    finally:
+        use_mesh(None, [], 1)

@@ -1,4 +1,4 @@
-"""What must hold once the tutorial of algorithms was carried out; run in that tree by `test_new_algorithm`."""
+"""Run by `test_new_algorithm` in a tree in which the tutorial was carried out."""
 
 import json
 import subprocess

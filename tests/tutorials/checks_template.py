@@ -1,4 +1,4 @@
-"""What must hold once the tutorial of templates was carried out; run in that tree by `test_new_template`."""
+"""Run by `test_new_template` in a tree in which the tutorial was carried out."""
 
 from typing import Any
 

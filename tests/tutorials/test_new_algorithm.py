@@ -14,7 +14,7 @@ def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) 
 
     tree.test("tests/contracts/test_reference_tables.py", UPDATE_DOCS="1")
     assert "| `halton` |" in (tmp_path / "docs" / "experiment-spec.md").read_text()
-    tree.test(
+    ran = tree.test(
         "tests/tutorials/checks_algorithm.py",
         "tests/engine/test_search.py",
         "tests/engine/test_search_narrowed.py",
@@ -22,3 +22,5 @@ def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) 
         "-k",
         "halton or form_fields or checks_algorithm",
     )
+    for name in ("lie_in_the_space_and_keep_their_types[halton]", "suggests_evenly_in_a_process_of_its_own"):
+        assert name in ran

@@ -17,10 +17,12 @@ def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) ->
 
     tree.test("tests/contracts/test_reference_tables.py", UPDATE_DOCS="1")
     assert "| `residual` |" in (tmp_path / "docs" / "experiment-spec.md").read_text()
-    tree.test(
+    ran = tree.test(
         "tests/tutorials/checks_template.py",
         "tests/engine/test_templates.py",
         "tests/experiments/test_form_fields.py",
         "-k",
         "residual or form_fields or checks_template",
     )
+    for name in ("trains_as_a_new_one[residual", "that_keras_makes[binary-residual", "the_engine_trains_it"):
+        assert name in ran

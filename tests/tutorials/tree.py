@@ -103,7 +103,5 @@ class Tree:
         return done.stdout
 
     def test(self, *arguments: str, **environment: str) -> str:
-        """Run tests in the tree."""
-        return self.run(
-            "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments, **environment
-        )
+        """Run tests in the tree; return a line a test."""
+        return self.run("-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments, **environment)
