@@ -13,7 +13,7 @@ OWN_CLOCK = {
     "jobs.clock": "reads this machine's clock beside SQLite",
     "webapp.ops.backup": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",
-    "webapp.ops.prepare": "names a copy by the time",
+    "webapp.ops.preparation": "names a copy by the time",
 }
 
 

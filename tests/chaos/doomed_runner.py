@@ -1,8 +1,8 @@
-"""The real runner, which dies at a named place once somebody has ordered it.
+"""The real runner, which kills itself at a kill point on request.
 
-An order is a file `<home>/doom/<kill point>`. Whoever passes that point first takes it and dies of SIGKILL,
-so each order kills one runner once, warm or new. Kill points stand in workers/engine. In a home without
-that folder it is the real runner and no more.
+A request is a file `<home>/doom/<kill point>`. The first runner that passes the point deletes the file and
+dies of SIGKILL, so each request kills one runner once. Kill points are defined in workers/engine. In a home
+without that folder it is the unchanged runner.
 """
 
 import os
@@ -23,25 +23,25 @@ POINTS = (
 )
 
 
-def home_of_the_yard() -> Path:
-    """Return the yard's home: a runner's own is `<home>/nodes/<name>/runners/<number>`."""
+def installation_home() -> Path:
+    """Return the installation's home: a runner's own is `<home>/nodes/<name>/runners/<number>`."""
     return Path(os.environ["HOME"]).parents[3]
 
 
-def die_if_ordered(name: str) -> None:
-    """Take the order for this place, if there is one, and obey."""
+def die_if_requested(name: str) -> None:
+    """Die if there is a request for this kill point."""
     try:
-        (home_of_the_yard() / DOOM / name).unlink()
+        (installation_home() / DOOM / name).unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run() -> None:
-    """Be the runner, which asks for orders at every kill point."""
-    killpoint.decide = die_if_ordered
-    if (home_of_the_yard() / DOOM).is_dir():
-        os.environ[checkpointing.INTERVAL] = "0"  # a checkpoint each epoch: many moments to die in
+    """Run the runner, checking for requests at every kill point."""
+    killpoint.decide = die_if_requested
+    if (installation_home() / DOOM).is_dir():
+        os.environ[checkpointing.INTERVAL] = "0"  # a checkpoint each epoch gives many points to die at
     main()
 
 

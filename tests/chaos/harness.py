@@ -1,7 +1,7 @@
-"""Rounds of kills at seeded random moments against one running yard.
+"""Rounds of kills at seeded random times against one running installation.
 
-A round submits a search and a training, then kills one process of each kind at moments drawn over the time
-that the two take undisturbed. The parts come back by themselves; nothing here helps them.
+A round submits a search and a training, then kills one process of each kind at times drawn over the
+duration of an undisturbed round. The parts are restarted by Trainyard alone.
 """
 
 import os
@@ -34,14 +34,14 @@ TRAINING = spec(
     fit={"epochs": 50, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
 LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 1500}}
-"""Can be caught at it on a fast machine too, where an epoch and its checkpoint take a millisecond."""
+"""Long enough to be interrupted on a fast machine, where an epoch takes a millisecond."""
 SPECS = {"search": SEARCH, "training": TRAINING}
-PATIENCE = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
+TIMEOUT = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
 
 
 @dataclass
 class Undisturbed:
-    """How long the jobs of a round take when nobody is killed, and what they end with."""
+    """The duration and results of a round without kills."""
 
     seconds: float
     facts: dict[str, dict[str, Any]]
@@ -49,15 +49,15 @@ class Undisturbed:
 
 @dataclass
 class Round:
-    """One seed: jobs, kills, and what they left."""
+    """One seed with its jobs and kills."""
 
     yard: RunningYard
     seed: int
     jobs: list[tuple[str, int]] = field(default_factory=list)
-    story: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
 
     def run(self, undisturbed: Undisturbed) -> None:
-        """Kill one of each kind while the jobs run, and look at everything afterwards."""
+        """Kill one process of each kind while the jobs run, and check all invariants afterwards."""
         rng = random.Random(self.seed)
         plan = sorted((rng.uniform(0, undisturbed.seconds), kind) for kind in KINDS)
         with Predicting(self.yard) as answers:
@@ -66,7 +66,7 @@ class Round:
             for moment, kind in plan:
                 self.kill_at(started + moment, kind, rng)
             self.finish(readers)
-        for (name, job), facts in zip(self.jobs, self.look(), strict=True):
+        for (name, job), facts in zip(self.jobs, self.check(), strict=True):
             unbroken = undisturbed.facts[name]
             assert facts == unbroken, (
                 f"{name} (job {job}) ended with {facts}, an unbroken one with {unbroken}"
@@ -75,10 +75,10 @@ class Round:
         assert answers.right
 
     def kill_at(self, moment: float, kind: str, rng: random.Random) -> None:
-        """Kill one process of a kind when a moment of the monotonic clock comes, and note it."""
+        """Kill one process of a kind at a time of the monotonic clock, and record it."""
         _until(moment)
         late = time.monotonic() - moment
-        self.story.append(f"{kind}, {late:.2f} s after its moment: {self._kill(kind, rng)}")
+        self.history.append(f"{kind}, {late:.2f} s after its moment: {self._kill(kind, rng)}")
 
     def submit(self) -> list[SocketReader]:
         """Queue the jobs, each with a live reader."""
@@ -96,15 +96,15 @@ class Round:
         return job
 
     def finish(self, readers: list[SocketReader]) -> None:
-        """Wait until all jobs have ended and the readers have seen all of it exactly once."""
+        """Wait until all jobs have ended and the readers have seen every event exactly once."""
         for _, job_id in self.jobs:
-            job = self.yard.until_final(job_id, PATIENCE)
+            job = self.yard.until_final(job_id, TIMEOUT)
             assert job["state"] == "completed", (job["error"], self.yard.log_of(job_id))
         for reader in readers:
             last = self.yard.events_of(reader.job)[-1]["cursor"]
             reader.wait_until(last)
-            assert reader.cursors == list(range(1, last + 1)), "the live view has a gap or a double"
-        wait_for(self._is_whole, "every part to be up again", PATIENCE)
+            assert reader.cursors == list(range(1, last + 1)), "the live view has a gap or a duplicate"
+        wait_for(self._is_whole, "every part to be up again", TIMEOUT)
 
     def _is_whole(self) -> bool:
         return set(self.yard.parts()) >= {"web", "scheduler", "worker-1", "serving", "broker"} and bool(
@@ -118,9 +118,9 @@ class Round:
             return f"a runner inside {point}"
         while True:
             victim = self._victim(kind)
-            with suppress(psutil.NoSuchProcess):  # it ended by itself: that was no kill
+            with suppress(psutil.NoSuchProcess):  # it ended by itself, so it was not killed
                 if kind == "broker":
-                    victim.suspend()  # it must not write while its data go
+                    victim.suspend()  # it must not write while its data are deleted
                     shutil.rmtree(self.yard.home / "broker", ignore_errors=True)
                 victim.kill()
                 return f"{kind} {victim.pid}"
@@ -129,7 +129,7 @@ class Round:
         order = self.yard.home / DOOM / point
         order.parent.mkdir(exist_ok=True)
         order.touch()
-        wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", PATIENCE)
+        wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", TIMEOUT)
 
     def _victim(self, kind: str) -> psutil.Process:
         def found() -> psutil.Process | None:
@@ -138,20 +138,20 @@ class Round:
                 self._needs_work()
             return victims[0] if victims else None
 
-        return wait_for(found, f"a {kind} to kill", PATIENCE)
+        return wait_for(found, f"a {kind} to kill", TIMEOUT)
 
     def _needs_work(self) -> bool:
-        """Give the runners something to do when everything is done already. Never a reason to go on."""
+        """Submit another training if all jobs have ended. Always returns False."""
         if all(self.yard.job(job)["state"] in FINAL for _, job in self.jobs):
             self.submit_one("training", TRAINING)
         return False
 
-    def look(self) -> list[dict[str, Any]]:
-        """Return what each job ended with, once everything in database and files is as it must be."""
+    def check(self) -> list[dict[str, Any]]:
+        """Check all invariants of database and files, and return each job's results."""
         jobs = [job for _, job in self.jobs]
-        said = self.yard.call("tests.chaos.invariants", "report", *jobs)
-        assert not said["problems"], "\n".join(said["problems"])
-        return [said["facts"][str(job)] for job in jobs]
+        report = self.yard.call("tests.chaos.invariants", "report", *jobs)
+        assert not report["problems"], "\n".join(report["problems"])
+        return [report["facts"][str(job)] for job in jobs]
 
 
 def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
@@ -193,7 +193,7 @@ def _until(moment: float) -> None:
 
 
 class Predicting:
-    """A client that asks the served model all the time. It may be refused, never answered wrongly."""
+    """A client that requests predictions continuously. Refusals are allowed, wrong answers are not."""
 
     def __init__(self, yard: RunningYard) -> None:
         self.yard = yard
@@ -211,7 +211,7 @@ class Predicting:
     def __exit__(self, *_: object) -> None:
         before = self.right
         try:
-            wait_for(lambda: self.right > before, "a prediction after the kills", PATIENCE)
+            wait_for(lambda: self.right > before, "a prediction after the kills", TIMEOUT)
         finally:
             self._over.set()
             self._thread.join(30)
@@ -237,4 +237,4 @@ def measure(yard: RunningYard) -> Undisturbed:
     calm.finish(readers)
     seconds = time.monotonic() - started
     names = [name for name, _ in calm.jobs]
-    return Undisturbed(seconds, dict(zip(names, calm.look(), strict=True)))
+    return Undisturbed(seconds, dict(zip(names, calm.check(), strict=True)))

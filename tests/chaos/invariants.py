@@ -1,4 +1,4 @@
-"""What must hold whatever was killed, read from rows and files alone. Runs inside a yard."""
+"""Checks the invariants after kills from rows and files. Runs inside the installation."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""The home on a disk that is full: new work waits with a reason, what runs loses nothing."""
+"""The home on a full disk: new work waits with a reason, and running work loses nothing."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ from webapp.demo.client import DemoError
 pytestmark = pytest.mark.timeout(3600)
 
 
-def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_room(
+def test_nothing_is_lost_on_a_full_disk_and_work_resumes_once_there_is_space(
     chaos_yard: RunningYard,
 ) -> None:
     if chaos_yard.no_disk:
@@ -35,7 +35,7 @@ def test_nothing_is_lost_on_a_full_disk_and_everything_goes_on_once_there_is_roo
         )
         assert chaos_yard.job(job_id)["state"] != "completed", "it had ended before the disk was full"
     chaos_yard.until_completed(job_id)
-    seen.look()
+    seen.check()
 
 
 def _is_noticed(yard: RunningYard, told_before: int) -> bool:

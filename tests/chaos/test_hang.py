@@ -1,4 +1,4 @@
-"""A runner that is alive and goes nowhere."""
+"""A runner that is alive but makes no progress."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.ops.conftest import wait_for
 pytestmark = pytest.mark.timeout(3600)
 
 
-def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_yard: RunningYard) -> None:
+def test_a_suspended_runner_is_killed_and_its_work_is_repeated(chaos_yard: RunningYard) -> None:
     stuck = Round(chaos_yard, seed=0)
     job = stuck.submit_one("training", LONG_TRAINING)
     chaos_yard.until(job, lambda job: job["progress"]["done"] >= 1, "its first epoch")
@@ -20,4 +20,4 @@ def test_a_runner_that_stands_still_is_ended_and_its_work_is_done_again(chaos_ya
         for attempt in chaos_yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
     ]
     assert outcomes == [("lost", "hung"), ("completed", None)]
-    stuck.look()
+    stuck.check()

@@ -1,4 +1,4 @@
-"""SIGKILL for every kind of process, at seeded random moments.
+"""SIGKILL for every kind of process, at seeded random times.
 
 `TRAINYARD_CHAOS_KILLS` is the number of rounds, each of which kills every kind once; `TRAINYARD_CHAOS_SEED`
 is the first round's seed, so that a failing round is replayed by its own seed and one kill.
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
-def test_whatever_is_killed_nothing_is_lost_doubled_or_changed(
+def test_after_kills_nothing_is_lost_duplicated_or_changed(
     seed: int, chaos_yard: RunningYard, undisturbed: Undisturbed
 ) -> None:
-    played = Round(chaos_yard, seed)
+    round_ = Round(chaos_yard, seed)
     try:
-        played.run(undisturbed)
+        round_.run(undisturbed)
     except AssertionError as error:
         replay = f"TRAINYARD_CHAOS_SEED={seed} TRAINYARD_CHAOS_KILLS=1 make chaos"
-        raise AssertionError("\n".join([f"seed {seed}: {replay}", *played.story, str(error)])) from error
+        raise AssertionError("\n".join([f"seed {seed}: {replay}", *round_.history, str(error)])) from error

@@ -1,4 +1,4 @@
-"""Everything is killed and every file is gone but the database and the artifact store: they are enough."""
+"""All processes are killed and all files deleted except the database and the artifact store."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def unbroken(chaos_yard: RunningYard) -> dict[str, Any]:
     calm = Round(chaos_yard, seed=0)
     calm.submit_one("calm", body())
     calm.finish([])
-    return calm.look()[0]
+    return calm.check()[0]
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
 
 def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     """Do so in the middle of a search, which ends on the new installation."""
-    played = Round(yard, seed=0)
-    job = played.submit_one("broken", body())
+    round_ = Round(yard, seed=0)
+    job = round_.submit_one("broken", body())
     # The last one began when another was done, so it has its way before it.
     wait_for(lambda: TRIALS in interrupted(yard, job), "a trial to be done and the last to have a checkpoint")
     install_anew(yard, left=left)
@@ -76,25 +76,25 @@ def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     before = len(read(yard.home, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))
     yard.open()
     assert standing, "nothing was interrupted"
-    played.finish([])
+    round_.finish([])
     attempts = yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
     went_on = {attempt["trials"][0]: attempt["resumed_from"] for attempt in attempts[before:]}
     assert {number: went_on.get(number) for number in standing} == standing
-    return played
+    return round_
 
 
-def test_a_search_goes_on_from_the_database_and_the_artifact_store(
+def test_a_search_resumes_from_the_database_and_the_artifact_store(
     chaos_yard: RunningYard, unbroken: dict[str, Any]
 ) -> None:
-    played = lose_everything_else(chaos_yard, *LEFT, "*.key")
-    assert played.look() == [unbroken]
+    round_ = lose_everything_else(chaos_yard, *LEFT, "*.key")
+    assert round_.check() == [unbroken]
 
 
 @pytest.mark.skipif("TRAINYARD_CHAOS" not in os.environ, reason="a yard more: set TRAINYARD_CHAOS=1")
-def test_without_its_keys_too_a_search_goes_on_and_only_the_audit_log_says_that_they_are_others(
+def test_without_its_keys_a_search_resumes_and_only_the_audit_log_is_invalid(
     own_yard: RunningYard, unbroken: dict[str, Any]
 ) -> None:
-    played = lose_everything_else(own_yard, *LEFT)
-    said = own_yard.call("tests.chaos.invariants", "report", played.jobs[0][1])
+    round_ = lose_everything_else(own_yard, *LEFT)
+    said = own_yard.call("tests.chaos.invariants", "report", round_.jobs[0][1])
     assert said["problems"] == ["the audit chain breaks at 1"]
-    assert said["facts"] == {str(played.jobs[0][1]): unbroken}
+    assert said["facts"] == {str(round_.jobs[0][1]): unbroken}

@@ -1,4 +1,4 @@
-"""SIGKILL at seeded random moments while searches of every algorithm run on two slots.
+"""SIGKILL at seeded random times while searches of every algorithm run on two slots.
 
 `TRAINYARD_CHAOS_SEARCH_KILLS` is how many kills there are in all, shared by the algorithms, a few for each
 search; `TRAINYARD_CHAOS_SEED` is the first search's seed. Random and grid search must end with the trials,
@@ -56,7 +56,7 @@ def unbroken(chaos_yard: RunningYard) -> dict[str, dict[str, Any]]:
     for algorithm in UNMOVED:
         calm.submit_one(algorithm, body(algorithm))
     calm.finish([])
-    return dict(zip(UNMOVED, calm.look(), strict=True))
+    return dict(zip(UNMOVED, calm.check(), strict=True))
 
 
 def plays() -> list[tuple[str, int]]:
@@ -66,26 +66,26 @@ def plays() -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("algorithm", "seed"), plays())
-def test_a_search_goes_on_whatever_is_killed(
+def test_a_search_ends_correctly_despite_kills(
     algorithm: str, seed: int, chaos_yard: RunningYard, unbroken: dict[str, dict[str, Any]]
 ) -> None:
-    played = Round(chaos_yard, seed)
+    round_ = Round(chaos_yard, seed)
     try:
-        facts = play(played, algorithm)
+        facts = play(round_, algorithm)
         if algorithm in UNMOVED:
             assert facts == unbroken[algorithm], "it did not end as an unbroken one"
     except AssertionError as error:
         replay = f"TRAINYARD_CHAOS_SEED={seed} make chaos ARGS='-k {algorithm}-{seed}'"
-        raise AssertionError("\n".join([replay, *played.story, str(error)])) from error
+        raise AssertionError("\n".join([replay, *round_.history, str(error)])) from error
 
 
-def play(played: Round, algorithm: str) -> dict[str, Any]:
+def play(round_: Round, algorithm: str) -> dict[str, Any]:
     """Run one search under kills; return what it ended with."""
-    rng = random.Random(f"{algorithm}/{played.seed}")
+    rng = random.Random(f"{algorithm}/{round_.seed}")
     plan = sorted((rng.uniform(0, SECONDS), rng.choice(MORTAL)) for _ in range(KILLS_A_SEARCH))
-    played.submit_one(algorithm, body(algorithm))
+    round_.submit_one(algorithm, body(algorithm))
     started = time.monotonic()
     for moment, kind in plan:
-        played.kill_at(started + moment, kind, rng)
-    played.finish([])
-    return played.look()[0]
+        round_.kill_at(started + moment, kind, rng)
+    round_.finish([])
+    return round_.check()[0]

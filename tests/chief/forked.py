@@ -1,11 +1,11 @@
-"""Imports KerasTuner once and runs the script in a child a line of input: `id`; prints each child's pid."""
+"""Imports KerasTuner once and forks a script for each id read from its input; prints each pid."""
 
 import os
 import runpy
 import sys
 from pathlib import Path
 
-import keras_tuner  # noqa: F401  what takes seconds, once
+import keras_tuner  # noqa: F401  takes seconds, so it is done once
 
 for line in sys.stdin:
     child = os.fork()

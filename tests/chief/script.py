@@ -1,4 +1,4 @@
-"""A script of KerasTuner that knows nothing of Trainyard. The test looks at what it prints, and holds it."""
+"""An unmodified KerasTuner script. The test reads its files and can hold it in a trial."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A search of outside scripts by its actions: leases, fences, scores, spaces. No process, no gRPC."""
+"""External searches through the actions: leases, fencing tokens, scores, spaces; no process and no gRPC."""
 
 import math
 from datetime import timedelta
@@ -87,14 +87,14 @@ def test_a_script_that_asks_twice_gets_the_trial_it_has(search: Job) -> None:
     assert (first.trial, first.attempt) == (again.trial, again.attempt)
 
 
-def test_until_the_space_is_known_one_script_works_and_the_others_wait(search: Job) -> None:
+def test_until_the_space_is_known_only_one_script_gets_a_trial(search: Job) -> None:
     assert ask(search, "a").trial.values == {}
     assert external_search.hand_out(search.pk, "b") is Answer.WAIT
     finish(search, ask(search, "a"))
     assert external_search.hand_out(search.pk, "b") is Answer.SUGGEST
 
 
-def test_the_first_trial_tells_the_space_and_what_it_ran_with(search: Job) -> None:
+def test_the_first_trial_defines_the_space_and_reports_its_values(search: Job) -> None:
     held = ask(search)
     finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)
     held.trial.refresh_from_db()
@@ -111,7 +111,7 @@ def test_a_silent_script_loses_its_trial_to_the_next_with_the_same_number_and_va
     assert after.attempt.number > held.attempt.number
 
 
-def test_what_the_silent_script_reports_late_is_refused_and_leaves_no_trace(search: Job) -> None:
+def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(search: Job) -> None:
     held = ask(discovered(search), "a")
     fall_silent(held)
     attempt_end.reap(search)
@@ -131,7 +131,7 @@ def test_every_call_renews_the_lease(search: Job) -> None:
     assert attempt_end.reap(search) == 0
 
 
-def test_a_trial_that_is_lost_again_and_again_fails(search: Job) -> None:
+def test_a_trial_that_is_lost_repeatedly_fails(search: Job) -> None:
     search = discovered(search)
     for _ in range(search.max_restarts + 1):
         held = ask(search)
@@ -139,7 +139,7 @@ def test_a_trial_that_is_lost_again_and_again_fails(search: Job) -> None:
     assert state_of(held) == "failed"
 
 
-def test_the_scheduler_places_no_trial_of_it_and_asks_nobody_for_suggestions(search: Job) -> None:
+def test_the_scheduler_neither_assigns_its_trials_nor_requests_suggestions(search: Job) -> None:
     held = ask(discovered(search))
     external_search.give_back(search.pk, held.attempt.number, "it hung up")
     live = timezone.now() + timedelta(hours=1)
@@ -168,7 +168,7 @@ def test_a_trial_without_a_finite_score_has_failed(search: Job) -> None:
     assert held.trial.error["code"] == "no_score"
 
 
-def test_a_trial_that_its_script_gave_up_has_failed_and_three_of_them_end_the_search(search: Job) -> None:
+def test_a_trial_that_its_script_gave_up_fails_and_three_of_them_end_the_search(search: Job) -> None:
     for _ in range(3):
         held = ask(search)
         reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
@@ -186,14 +186,14 @@ def test_a_trial_that_its_script_gave_up_has_failed_and_three_of_them_end_the_se
     + [({"val_acc": 1.0, name: 2.0}, 0) for name in ("a\0b", "__proto__")],
     ids=["no objective", "no step", "no name", "a NUL", "a language's own name"],
 )
-def test_a_bad_report_is_refused_whole(search: Job, metrics: dict[str, float], step: int) -> None:
+def test_an_invalid_report_is_refused_completely(search: Job, metrics: dict[str, float], step: int) -> None:
     held = ask(search)
     with pytest.raises(BadInput):
         reports.update(search.pk, name(held), metrics, step)
     assert not reported(search.pk, name(held))
 
 
-def test_a_first_space_that_cannot_be_taken_is_refused_with_the_reason(search: Job) -> None:
+def test_an_invalid_first_space_is_refused_with_the_reason(search: Job) -> None:
     held = ask(search)
     reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
     with pytest.raises(Refused, match="is no name here"):
@@ -202,7 +202,7 @@ def test_a_first_space_that_cannot_be_taken_is_refused_with_the_reason(search: J
     assert "is no name here" in held.trial.error["message"]
 
 
-def test_hyperparameters_found_later_extend_the_space_and_what_cannot_be_taken_is_told(search: Job) -> None:
+def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(search: Job) -> None:
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, UNREADABLE, BOOLEAN_Y, y=True)
     search.refresh_from_db()
@@ -213,7 +213,7 @@ def test_hyperparameters_found_later_extend_the_space_and_what_cannot_be_taken_i
     assert ["'two words' keeps its default" in event["line"] for event in told] == [True]
 
 
-def test_an_earlier_trial_counts_as_one_with_the_default_of_what_was_found_later(search: Job) -> None:
+def test_an_earlier_trial_counts_with_the_defaults_of_later_hyperparameters(search: Job) -> None:
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)
     question = external_search.question(search.pk)
@@ -221,7 +221,7 @@ def test_an_earlier_trial_counts_as_one_with_the_default_of_what_was_found_later
     assert [row["values"]["y"] for row in question.request["trials"]] == [False, True]
 
 
-def test_a_suggestion_that_others_have_overtaken_is_dropped(search: Job) -> None:
+def test_an_outdated_suggestion_is_dropped(search: Job) -> None:
     question = external_search.question(discovered(search).pk)
     assert question is not None
     external_search.suggested(search.pk, question, {"x": 0.1})
@@ -238,7 +238,7 @@ def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
     assert external_search.hand_out(search.pk, "a") is Answer.OVER
 
 
-def test_a_last_trial_is_waited_for_by_those_who_could_take_it_over(people: People) -> None:
+def test_scripts_wait_for_the_last_trial_to_take_it_over_if_it_is_lost(people: People) -> None:
     search = discovered(opened(people, max_trials=2))
     ask(search, "a")
     assert external_search.hand_out(search.pk, "b") is Answer.WAIT
@@ -253,7 +253,7 @@ def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search
     assert search.state == "completed"
 
 
-def test_without_a_chief_it_waits_and_says_what_to_do_and_a_new_chief_goes_on(people: People) -> None:
+def test_without_a_chief_it_waits_with_an_instruction_and_a_new_chief_resumes(people: People) -> None:
     search = opened(people)
     external_search.beat(search.pk)
     Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
@@ -264,14 +264,14 @@ def test_without_a_chief_it_waits_and_says_what_to_do_and_a_new_chief_goes_on(pe
     assert external_search.beat(search.pk).state == JobState.RUNNING
 
 
-def test_while_a_script_works_nobody_misses_the_chief(search: Job) -> None:
+def test_while_a_script_trains_a_missing_chief_is_not_reported(search: Job) -> None:
     ask(search)
     pipeline.advance_all()
     search.refresh_from_db()
     assert search.state == "running"
 
 
-def test_a_killed_search_takes_its_trials_away(people: People, search: Job) -> None:
+def test_killing_a_search_revokes_its_trials(people: People, search: Job) -> None:
     held = ask(search)
     external_search.beat(search.pk)
     control.kill(Job.objects.get(pk=search.pk), by=people.owner)
@@ -280,7 +280,7 @@ def test_a_killed_search_takes_its_trials_away(people: People, search: Job) -> N
     assert (search.state, state_of(held)) == ("stopped", "stopped")
 
 
-def test_a_paused_search_hands_out_nothing_until_it_goes_on(people: People, search: Job) -> None:
+def test_a_paused_search_hands_out_no_trial_until_it_is_resumed(people: People, search: Job) -> None:
     search = discovered(search)
     external_search.beat(search.pk)
     control.pause(Job.objects.get(pk=search.pk), by=people.owner)
@@ -296,14 +296,12 @@ def test_a_configuration_queued_by_hand_goes_to_the_next_script(people: People, 
     assert ask(search).trial == by_hand
 
 
-def test_a_number_beyond_all_floats_is_refused_like_every_one_out_of_range(
-    people: People, search: Job
-) -> None:
+def test_a_number_beyond_all_floats_is_refused_as_out_of_range(people: People, search: Job) -> None:
     with pytest.raises(BadInput, match="'x' takes float"):
         trials.queue_by_hand(discovered(search), {"x": 10**400}, by=people.member)
 
 
-def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
+def test_an_attempt_that_ends_concurrently_does_not_end_the_chief(
     people: People, search: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(discovered(search), "a")
@@ -322,7 +320,7 @@ def test_what_somebody_else_ends_at_the_same_moment_does_not_end_the_chief(
     external_search.beat(search.pk)
 
 
-def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes_on(
+def test_an_internal_error_fails_the_search_and_its_chief_continues(
     search: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(pipeline, "trials_keep_failing")
@@ -331,19 +329,19 @@ def test_a_search_that_our_own_code_cannot_take_further_fails_and_its_chief_goes
     assert "could not take this job further" in root.error["message"]
 
 
-def test_only_who_may_run_jobs_opens_one(people: People) -> None:
+def test_only_users_who_may_run_jobs_open_one(people: People) -> None:
     with pytest.raises(Forbidden):
         external_search.open_search(people.project, "mine", ExternalSearch(), by=people.viewer)
 
 
 @pytest.mark.parametrize("text", ["", "7", "7-", "a-b", "7-8-9", "../x", "9" * 40 + "-1"])
-def test_a_trial_that_nobody_named_so_is_not_found(text: str) -> None:
+def test_an_unknown_trial_name_is_not_found(text: str) -> None:
     with pytest.raises(Exception, match="there is no trial"):
         name_of(text)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["no space yet", "a space"])
-def test_its_pages_are_shown_and_tell_the_lines_to_copy(people: People, search: Job, known: bool) -> None:
+def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job, known: bool) -> None:
     if known:
         discovered(search)
     external_search.listens(search.pk, host="127.0.0.1", port=4242)

@@ -1,4 +1,4 @@
-"""Runs inside a yard: answers calls on its database and files, a line of JSON each, until its input ends."""
+"""Runs inside an installation and answers calls on its database and files, one JSON line each."""
 
 import json
 import sys
@@ -11,8 +11,8 @@ def answer_calls() -> None:
     for line in sys.stdin:
         module, function, arguments = json.loads(line)
         try:
-            said = {"answer": getattr(import_module(module), function)(*arguments)}
-        except Exception:  # noqa: BLE001  whatever it was, the test must hear of it
-            said = {"error": traceback.format_exc()}
-        sys.stdout.write(json.dumps(said) + "\n")
+            response = {"answer": getattr(import_module(module), function)(*arguments)}
+        except Exception:  # noqa: BLE001  every error is reported to the test
+            response = {"error": traceback.format_exc()}
+        sys.stdout.write(json.dumps(response) + "\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Runs inside a yard."""
+"""Creates users and tokens. Runs inside an installation."""
 
 from jobs.actions import people
 from jobs.models import User
@@ -8,12 +8,12 @@ OPERATOR = "root"
 
 
 def tokens() -> dict[str, str]:
-    """Return the tokens of the two demo people, made if absent."""
+    """Return the tokens of the two demo people, created if needed."""
     return {name: create_demo_person(name).token for name in (TRAINER, APPROVER)}
 
 
 def logins() -> dict[str, str]:
-    """Return one-time login links of the two demo people and of an administrator, made if absent."""
+    """Return one-time login links of the two demo people and of an administrator, created if needed."""
     if not User.objects.filter(username=OPERATOR).exists():
         people.add_person(OPERATOR, by=None, admin=True)
     everyone = User.objects.filter(username__in=(TRAINER, APPROVER, OPERATOR))

@@ -1,4 +1,4 @@
-"""Readers of live events that go on from their cursor when the connection breaks."""
+"""Readers of live events that reconnect and continue from their cursor."""
 
 import json
 import threading
@@ -13,15 +13,15 @@ Event = dict[str, Any]
 
 
 class Reader(threading.Thread):
-    """Reads a root job's events until `until(cursor)`; breaks are survived, oddities are kept."""
+    """Reads a root job's events until `until(cursor)`; it reconnects after interruptions and keeps errors."""
 
     def __init__(self, url: str, headers: dict[str, str], job: int) -> None:
         super().__init__(daemon=True)
         self.url, self.headers, self.job = url, headers, job
         self.cursors: list[int] = []
-        self.breaks = 0
-        self.refusals: list[Event] = []
-        self._news = threading.Condition()
+        self.interruptions = 0
+        self.errors: list[Event] = []
+        self._arrived = threading.Condition()
         self._over = threading.Event()
 
     @property
@@ -34,18 +34,18 @@ class Reader(threading.Thread):
             try:
                 self.read()
             except (OSError, WebSocketException, httpx.HTTPError):
-                self.breaks += 1
-                self._over.wait(0.1)  # the server is being started again
+                self.interruptions += 1
+                self._over.wait(0.1)  # the server restarts
 
     def read(self) -> None:
-        """Read until the connection breaks or the reader is over."""
+        """Read until the connection interruptions or the reader is over."""
         raise NotImplementedError
 
     def see(self, *cursors: int) -> None:
-        """Note what came."""
-        with self._news:
+        """Record received cursors."""
+        with self._arrived:
             self.cursors += cursors
-            self._news.notify_all()
+            self._arrived.notify_all()
 
     @property
     def over(self) -> bool:
@@ -59,8 +59,8 @@ class Reader(threading.Thread):
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 240) -> None:
         """Wait for something this reader sees."""
-        with self._news:
-            assert self._news.wait_for(condition, seconds), (self.cursor, self.breaks, self.refusals)
+        with self._arrived:
+            assert self._arrived.wait_for(condition, seconds), (self.cursor, self.interruptions, self.errors)
 
     def end(self) -> None:
         """Stop reading."""
@@ -83,8 +83,8 @@ class SocketReader(Reader):
                 if frame["type"] == "events":
                     self.see(*(item["cursor"] for item in frame["items"]))
                 elif frame["type"] == "error":
-                    self.refusals.append(frame)
-                    return  # subscribe anew
+                    self.errors.append(frame)
+                    return  # subscribe again
 
 
 class StreamReader(Reader):

@@ -1,4 +1,4 @@
-"""Looks at rows of a yard that runs: while a test waits, REST is asked only once they have changed."""
+"""Reads rows of a running installation, so that tests poll REST only after a change."""
 
 import sqlite3
 import time
@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.ops.conftest import wait_for
 
-LONGEST = 3.0
-"""REST is asked at least this often, in seconds: what it says may depend on other rows too."""
+MAX_INTERVAL = 3.0
+"""Seconds. REST is polled at least this often, because its answer may depend on other rows."""
 
 
 def read(home: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -25,12 +25,12 @@ def until[T](home: Path, query: str, values: list[Any], ask: Callable[[], T | No
     A question by REST takes a hundred times the CPU time of a look at the row.
     """
     before: Any = None
-    asked = -LONGEST
+    asked = -MAX_INTERVAL
 
     def look() -> T | None:
         nonlocal before, asked
         row = database.execute(query, values).fetchone()
-        if row == before and time.monotonic() - asked < LONGEST:
+        if row == before and time.monotonic() - asked < MAX_INTERVAL:
             return None
         before, asked = row, time.monotonic()
         return ask()

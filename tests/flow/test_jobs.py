@@ -1,4 +1,4 @@
-"""Running jobs: orders, what they leave behind, meshes."""
+"""Running jobs: pause, stop, retry, kill, pruning, meshes, uploads and memory caps."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ def points_in_events(events: list[dict[str, Any]], name: str) -> Counter[tuple[i
     )
 
 
-def test_events_logs_and_metrics_tell_every_epoch_once(flow_yard: RunningYard, watched: Watched) -> None:
+def test_events_logs_and_metrics_contain_every_epoch_once(flow_yard: RunningYard, watched: Watched) -> None:
     events = flow_yard.events_of(watched.job)
     assert [event["cursor"] for event in events] == list(range(1, len(events) + 1))
     curves = {(trial + 1, run + 1) for trial in range(TRIALS) for run in range(EXECUTIONS)}
@@ -65,7 +65,7 @@ def test_a_search_goes_through_pause_resume_stop_and_retry_without_losing_a_poin
     assert points == Counter({(1, 1, epoch): 1 for epoch in range(1, LONG["epochs"] + 1)})
 
 
-def test_a_training_is_pruned_by_what_ends_in_the_other_slot_meanwhile(flow_yard: RunningYard) -> None:
+def test_a_training_is_pruned_by_a_trial_that_ends_in_the_other_slot(flow_yard: RunningYard) -> None:
     rates = [{"name": "learning_rate", "kind": "choice", "values": [0.1, 1e-7]}]  # one ends early, one never
     asked = search(
         "grid", space=rates, executions_per_trial=1, pruner={"kind": "median", "startup_trials": 1}

@@ -1,4 +1,4 @@
-"""From a spec to a served model, over REST and the prediction port; the walk-through is the longest way."""
+"""From an experiment to a served model, through REST and the prediction server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Searches whose trials stop at rungs: paused, taken up again and stopped while several of them train."""
+"""Searches with rungs that are paused, resumed and stopped while several trials train."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.timeout(1800)
 
 Body = dict[str, Any]
 FIRST, LAST = 600, 3600
-"""Where the rungs end: most trials are short, and the one that goes on can be caught at it."""
+"""Epochs of the rungs: most trials are short, and the promoted one is long enough to be interrupted."""
 SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-2, "sampling": "log"}]
 
 
-def climb(yard: RunningYard, algorithm: str) -> int:
+def submit_rung_search(yard: RunningYard, algorithm: str) -> int:
     """Submit a search of eight trials, two at a time, of which one in six goes on from the first rung."""
     options = {"factor": 6, "min_epochs": FIRST}
     asked = search(algorithm, space=SPACE, max_trials=8, executions_per_trial=1, options=options)
@@ -46,7 +46,7 @@ def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, 
     return trials(yard, job)
 
 
-def told(yard: RunningYard, job: int) -> dict[int, list[float]]:
+def reported_epochs(yard: RunningYard, job: int) -> dict[int, list[float]]:
     """Return at which epochs each trial's loss was told, in order."""
     found: dict[int, list[float]] = {}
     for event in yard.events_of(job):
@@ -57,10 +57,10 @@ def told(yard: RunningYard, job: int) -> dict[int, list[float]]:
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
-def test_a_climb_that_is_paused_and_stopped_keeps_the_best_and_goes_on_from_its_checkpoints(
+def test_a_rung_search_that_is_paused_and_stopped_keeps_the_best_and_resumes_from_checkpoints(
     flow_yard: RunningYard, algorithm: str
 ) -> None:
-    job = climb(flow_yard, algorithm)
+    job = submit_rung_search(flow_yard, algorithm)
     paused = interrupt(flow_yard, job, "pause", "paused")
     assert {trial["state"] for trial in paused.values()} <= {"paused", "pruned", "completed"}
     cursor = flow_yard.events_of(job)[-1]["cursor"]
@@ -79,5 +79,5 @@ def test_a_climb_that_is_paused_and_stopped_keeps_the_best_and_goes_on_from_its_
     ended = trials(flow_yard, job)
     assert sorted(ended) == list(range(1, 9))
     assert {trial["state"] for trial in ended.values()} <= {"completed", "pruned"}
-    for number, epochs in told(flow_yard, job).items():
+    for number, epochs in reported_epochs(flow_yard, job).items():
         assert epochs == list(range(1, ended[number]["executions"][0]["epochs"] + 1))

@@ -1,4 +1,4 @@
-"""docs/walkthrough-curl.md, block by block, as a newcomer would type it."""
+"""Executes docs/walkthrough-curl.md block by block."""
 
 import re
 import shutil

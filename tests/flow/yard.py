@@ -1,4 +1,4 @@
-"""A whole yard that runs: real broker, web, scheduler, worker, runners and prediction server."""
+"""A running installation: real broker, web server, scheduler, worker, runners and prediction server."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ QUICK = {
     "TRAINYARD_NODE_RETRY_LIMIT": "1",
     "TRAINYARD_NODE_SILENCE": "30",
 }
-"""A worker that looks around more often than it must: messages stay hints, and tests stay short."""
+"""Short intervals, so that tests are fast."""
 
 
 class RunningYard(Yard):

@@ -1,4 +1,4 @@
-"""Runners forked as on a node: those that tests start by the dozen share the imports of one fork server."""
+"""Forks runners from a fork server, so that tests with many runners share its imports."""
 
 import json
 import os
@@ -14,68 +14,68 @@ from jobs.contracts.fork import LARGEST, ForkRequest
 from workers.runner.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 180.0
+TIMEOUT = 180.0
 
 
-class Forked:
-    """A runner that was forked: as much of a `Popen` as tests ask of one."""
+class ForkedRunner:
+    """A forked runner with the methods of `Popen` that the tests use."""
 
     def __init__(self, server: "ForkServer", pid: int, stdin: IO[bytes]) -> None:
         self.pid = pid
         self.stdin = stdin
         self._server = server
 
-    def wait(self, timeout: float = PATIENCE) -> int:
-        """Return its exit status, once the server tells it."""
+    def wait(self, timeout: float = TIMEOUT) -> int:
+        """Wait for its end and return its exit status."""
         return self._server.status_of(self.pid, timeout)
 
     def poll(self) -> int | None:
-        """Return its exit status, None while nobody has asked for it or it runs."""
+        """Return its exit status if `wait` has seen it, else None."""
         return self._server.ended.get(self.pid)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to one that runs."""
+        """Send a signal to the runner."""
         os.kill(self.pid, number)
 
 
 class ForkServer:
-    """The real one, spoken to without an event loop."""
+    """A client of the real fork server without an event loop."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.ended: dict[int, int] = {}
         self._connection = connection
-        self._hear("ready", PATIENCE)
+        self._receive("ready", TIMEOUT)
 
-    def fork(self, environment: Mapping[str, str], output: IO[bytes], events: int) -> Forked:
-        """Return a new runner, which shares nothing but the imports with those before it."""
+    def fork(self, environment: Mapping[str, str], output: IO[bytes], events: int) -> ForkedRunner:
+        """Fork a new runner."""
         theirs, ours = os.pipe()
         request = ForkRequest(folder=str(ROOT), environment=dict(environment), module="workers.runner")
         streams = [theirs, output.fileno(), output.fileno(), events]
         socket.send_fds(self._connection, [request.model_dump_json().encode()], streams)
         os.close(theirs)
-        return Forked(self, self._hear("forked", PATIENCE), os.fdopen(ours, "wb"))
+        return ForkedRunner(self, self._receive("forked", TIMEOUT), os.fdopen(ours, "wb"))
 
     def status_of(self, pid: int, timeout: float) -> int:
-        """Wait for the end of a runner."""
+        """Wait for the end of a runner and return its exit status."""
         while pid not in self.ended:
-            self._hear("ended", timeout)
+            self._receive("ended", timeout)
         return self.ended[pid]
 
-    def _hear(self, kind: str, timeout: float) -> int:
-        """Return what the next message of a kind says; note the ends that are told before it."""
+    def _receive(self, kind: str, timeout: float) -> int:
+        """Return the value of the next message of a kind, and record the ends reported before it."""
         self._connection.settimeout(timeout)
         while True:
-            said = json.loads(self._connection.recv(LARGEST) or b'{"failed": "it is gone"}')
-            assert "failed" not in said, said
-            if "ended" in said:
-                self.ended[said["ended"]] = said["status"]
-            if kind in said:
-                return int(said[kind])
+            message = json.loads(self._connection.recv(LARGEST) or b'{"failed": "it is gone"}')
+            assert "failed" not in message, message
+            if "ended" in message:
+                self.ended[message["ended"]] = message["status"]
+            if kind in message:
+                return int(message[kind])
 
 
 @contextmanager
 def fork_server(folder: Path) -> Iterator[ForkServer]:
-    """Give one that has its imports; with it die the runners that it has forked."""
+    """Provide a ready fork server; its runners die with it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "workers.runner.forkserver", "--socket", str(theirs.fileno())]
     environment = json.dumps(Environment(threads=1)._asdict())

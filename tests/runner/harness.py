@@ -1,4 +1,4 @@
-"""Starts a real runner process and collects what it says. For every test that needs one."""
+"""Starts a real runner process and collects its events."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from typing import IO, Any
 from jobs.contracts.control import Checkpoint, Control, Recorded, Start, Yield
 from jobs.contracts.events import FINAL, RUNNER_EVENT, RunnerEvent
 from jobs.contracts.task_parts import Task
-from tests.runner.forks import ROOT, Forked, ForkServer
+from tests.runner.forks import ROOT, ForkedRunner, ForkServer
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 class RunnerProcess:
-    """One runner, its events as they come, and its standard output in a file."""
+    """One runner, its events, and its output in a file."""
 
     def __init__(
         self, log: Path, environment: dict[str, str] | None = None, server: ForkServer | None = None
@@ -30,14 +30,14 @@ class RunnerProcess:
         variables = {**os.environ, **(environment or {})}
         self.log = log
         self.events: list[RunnerEvent] = []
-        self._news = threading.Condition()
+        self._arrived = threading.Condition()
         self._closed = False
-        self.process: subprocess.Popen[bytes] | Forked
+        self.process: subprocess.Popen[bytes] | ForkedRunner
         with log.open("ab") as output:
             if server is not None:
                 self.process = server.fork(variables, output, write_end)
             else:
-                self.process = _execute(variables, output, write_end)
+                self.process = _spawn(variables, output, write_end)
         os.close(write_end)
         threading.Thread(target=self._collect, args=(read_end,), daemon=True).start()
 
@@ -46,14 +46,14 @@ class RunnerProcess:
             for line in pipe:
                 event = RUNNER_EVENT.validate_json(line)
                 if event.type == "checkpoint":
-                    with suppress(OSError, ValueError):  # it may be dead, or let go of
+                    with suppress(OSError, ValueError):  # it may be dead, or its input closed
                         self.send(Recorded(folders=(event.folder,)))
-                with self._news:
+                with self._arrived:
                     self.events.append(event)
-                    self._news.notify_all()
-        with self._news:
+                    self._arrived.notify_all()
+        with self._arrived:
             self._closed = True
-            self._news.notify_all()
+            self._arrived.notify_all()
 
     def send(self, control: Control) -> None:
         """Send a control line."""
@@ -76,21 +76,21 @@ class RunnerProcess:
         self.wait_for(lambda events: any(isinstance(e, FINAL) for e in events[before:]))
         return self.events[before:]
 
-    def wait_for(self, condition: Callable[[Sequence[RunnerEvent]], bool], timeout: float = PATIENCE) -> None:
-        """Wait until the events so far fulfil `condition`."""
+    def wait_for(self, condition: Callable[[Sequence[RunnerEvent]], bool], timeout: float = TIMEOUT) -> None:
+        """Wait until `condition` holds for the events so far."""
         deadline = time.monotonic() + timeout
-        with self._news:
+        with self._arrived:
             while not condition(self.events):
                 left = deadline - time.monotonic()
                 if left <= 0 or self._closed:
                     text = self.log.read_text()[-4000:]
                     raise AssertionError(f"runner ended or timed out; events {self.events[-3:]}\n{text}")
-                self._news.wait(left)
+                self._arrived.wait(left)
 
-    def wait_until_closed(self, timeout: float = PATIENCE) -> None:
+    def wait_until_closed(self, timeout: float = TIMEOUT) -> None:
         """Wait until the pipe of a dead runner is read to its end."""
-        with self._news:
-            assert self._news.wait_for(lambda: self._closed, timeout)
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: self._closed, timeout)
 
     def of_type(self, kind: str) -> list[Any]:
         """Return the events of one type."""
@@ -105,12 +105,12 @@ class RunnerProcess:
         self.send(Checkpoint())
 
     def kill(self) -> None:
-        """Kill -9, as the world does."""
+        """Send SIGKILL."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def close(self) -> int:
-        """End of file on its standard input; return its exit status."""
+        """Close its standard input and return its exit status."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -120,7 +120,7 @@ class RunnerProcess:
             raise
 
 
-def _execute(variables: dict[str, str], output: IO[bytes], events: int) -> "subprocess.Popen[bytes]":
+def _spawn(variables: dict[str, str], output: IO[bytes], events: int) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "-m", "workers.runner", "--events-fd", str(events), "--parent", str(os.getpid())],
         stdin=subprocess.PIPE, stdout=output, stderr=output, pass_fds=(events,),
@@ -132,7 +132,7 @@ def _execute(variables: dict[str, str], output: IO[bytes], events: int) -> "subp
 def runner(
     folder: Path, environment: dict[str, str] | None = None, server: ForkServer | None = None
 ) -> Iterator[RunnerProcess]:
-    """Give a runner that is gone afterwards, whatever happened; `server` is to fork it."""
+    """Provide a runner, which is killed afterwards; `server` forks it if given."""
     folder.mkdir(parents=True, exist_ok=True)
     started = RunnerProcess(folder / "output.log", environment, server)
     try:
@@ -143,7 +143,7 @@ def runner(
 
 
 def profile_of(folder: Path, events: Sequence[RunnerEvent]) -> dict[str, Any]:
-    """Return what a later task needs of a profile task's result: `DatasetFile` as JSON."""
+    """Return the `DatasetFile` of a profile task's result, as JSON."""
     result = next(event for event in events if event.type == "result").result
     return {
         "path": str(folder / result["path"]),

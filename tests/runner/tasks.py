@@ -1,4 +1,4 @@
-"""Tasks for a runner in a line each."""
+"""Builds tasks for runner tests."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A training killed anywhere resumes from its last checkpoint and ends with the same bits."""
+"""A training that is killed at any point resumes from its last checkpoint and ends with identical bits."""
 
 import os
 from pathlib import Path
@@ -24,10 +24,10 @@ ALWAYS = (
     "batch:14",
     "epoch:9",  # in the second phase
     "checkpoint.arrays:7",  # between the files of the second one
-    "checkpoint.renamed:4",  # it stands, nobody has heard of it
+    "checkpoint.renamed:4",  # complete, but not reported
 )
 UNDER_CHAOS = (
-    "epoch:1",  # before any checkpoint stands
+    "epoch:1",  # before any checkpoint exists
     "batch:1",  # in the middle of an epoch: a call is one step at first
     "checkpoint.begun:2",
     "checkpoint.arrays:1",
@@ -50,7 +50,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(base):
-    """Every run here has a new runner; they share their imports."""
+    """Every run has a new runner; they share the imports of one fork server."""
     with fork_server(base) as forking:
         yield forking
 
@@ -62,7 +62,7 @@ def iris(base):
 
 @pytest.fixture(scope="module")
 def unbroken(base, iris, server):
-    """What a run that nothing disturbed leaves behind."""
+    """The result of an undisturbed run."""
     with runner(base / "unbroken-log", EVERY_EPOCH, server) as process:
         events = process.run(train_task(base / "unbroken", iris, **SPEC))
     assert events[-1].type == "result", events[-1]
@@ -78,8 +78,8 @@ def remains(folder: Path) -> dict[str, str]:
     }
 
 
-def heard_of(events) -> tuple[CheckpointFolder, ...]:
-    """Return the checkpoints that the supervisor knows of."""
+def recorded_checkpoints(events) -> tuple[CheckpointFolder, ...]:
+    """Return the checkpoints that were reported to the supervisor."""
     return tuple(
         CheckpointFolder(folder=e.folder, manifest=e.manifest, step=e.step)
         for e in events
@@ -94,7 +94,7 @@ def test_killed_at(point, base, iris, unbroken, server):
         process.start(train_task(folder, iris, **SPEC))
         assert process.process.wait(120) == -9, process.log.read_text()
         process.wait_until_closed()
-        known = heard_of(process.events)
+        known = recorded_checkpoints(process.events)
     with runner(folder / "second", EVERY_EPOCH, server) as process:
         events = process.run(train_task(folder, iris, fence=2, resume=known, **SPEC))
     assert events[-1].type == "result", events[-1]

@@ -1,4 +1,4 @@
-"""A real runner process: what it says from start to end, and how it ends."""
+"""A real runner process: its events from start to end, and its exit."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def of(events, kind):
     return [event for event in events if event.type == kind]
 
 
-def test_importing_the_runner_loads_no_web_no_queue_and_no_keras():
+def test_importing_the_runner_loads_neither_django_nor_celery_nor_keras():
     program = (
         "import sys; import workers.runner.__main__;"
         "print([m for m in ('django', 'celery', 'redis', 'channels', 'keras', 'jax') if m in sys.modules])"
@@ -55,7 +55,7 @@ def test_importing_the_runner_loads_no_web_no_queue_and_no_keras():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_runner_imports_keras_without_the_libraries_that_no_task_hands_it():
+def test_a_runner_imports_keras_without_scikit_learn_and_pandas():
     program = (
         "import sys; from workers.runner.libraries import import_keras; import_keras();"
         "print([m for m in ('keras', 'jax', 'sklearn', 'pandas', 'pyarrow') if m in sys.modules]);"
@@ -113,7 +113,7 @@ def test_a_warm_runner_repeats_a_trial_bit_for_bit(warm, base, iris):
     assert scores[0] == scores[1]
 
 
-def test_training_a_regression_ends_with_a_model_in_the_targets_own_unit(warm, base, diabetes):
+def test_a_trained_regression_predicts_in_the_unit_of_the_target(warm, base, diabetes):
     folder = base / "train"
     events = warm.run(train_task(folder, diabetes, args={"units": 16}))
     result = events[-1].result
@@ -138,13 +138,13 @@ def test_training_without_a_second_phase_keeps_the_best_epoch(warm, base, iris):
     assert result["class_labels"] == ["setosa", "versicolor", "virginica"]
 
 
-def test_a_second_phase_that_adds_nothing_and_a_cap_that_was_reached_are_said(warm, base, iris):
+def test_a_useless_second_phase_and_a_reached_cap_are_reported_as_warnings(warm, base, iris):
     retrain = {"patience": 3, "epochs_cap": 2, "epochs_factor": 1.2}
     events = warm.run(train_task(base / "warned", iris, retrain=retrain))
     assert {e.code for e in of(events, "warning")} == {"retrain_adds_nothing", "cap_reached"}
 
 
-def test_a_failing_trial_says_why_and_the_next_one_begins(warm, base, iris):
+def test_a_failed_trial_reports_its_error_and_the_next_one_starts(warm, base, iris):
     broken = {"fit": {"epochs": 3, "optimizer": "sgd", "learning_rate": 1e38}}
     events = warm.run(trial_task(base / "nan", iris, trials=({}, broken, {})))
     turns = [(e.type, e.trial) for e in events if e.type in ("trial_begun", "trial_done")]
@@ -156,7 +156,7 @@ def test_a_failing_trial_says_why_and_the_next_one_begins(warm, base, iris):
     assert events[-1].type == "result"
 
 
-def test_a_stop_between_two_trials_leaves_the_rest_untouched(warm, base, iris):
+def test_after_a_stop_the_remaining_trials_are_not_started(warm, base, iris):
     before = len(warm.events)
     warm.start(trial_task(base / "rest", iris, trials=({"fit": LONG["fit"]}, {})))
     warm.wait_for(lambda events: of(events[before:], "points"))
@@ -166,7 +166,7 @@ def test_a_stop_between_two_trials_leaves_the_rest_untouched(warm, base, iris):
     assert not of(warm.events[before:], "trial_done")
 
 
-def test_a_damaged_data_set_is_the_tasks_own_failure(warm, base, iris):
+def test_a_damaged_data_set_fails_the_task(warm, base, iris):
     (base / "broken.npz").write_bytes(b"not an npz")
     file = iris.model_copy(update={"path": str(base / "broken.npz")})
     assert warm.run(trial_task(base / "bad", file))[-1].code == "bad_data"
@@ -179,7 +179,7 @@ def test_a_task_for_another_environment_is_refused(warm, base, iris):
     assert warm.run(trial_task(base / "threads", iris, threads=2))[-1].code == "environment"
 
 
-def test_a_file_that_is_no_task_is_a_failure_not_a_crash(warm, base):
+def test_an_invalid_task_file_is_a_failure_not_a_crash(warm, base):
     from jobs.contracts.control import Start
 
     (base / "odd.json").write_text('{"kind": "nonsense"}')
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_task_is_a_failure_not_a_crash(warm, base):
 LONG = {"fit": {"epochs": 100_000, "batch_size": 16}}
 
 
-def test_a_pause_writes_a_checkpoint_and_the_next_attempt_goes_on_from_it(warm, base, iris):
+def test_a_pause_writes_a_checkpoint_and_the_next_attempt_resumes_from_it(warm, base, iris):
     task = trial_task(base / "pause", iris, **LONG)
     before = len(warm.events)
     warm.start(task)
@@ -215,7 +215,7 @@ def test_a_pause_writes_a_checkpoint_and_the_next_attempt_goes_on_from_it(warm, 
     assert of(events, "points")[0].at[0] == last.epoch + 1
 
 
-def test_a_checkpoint_is_written_when_asked_for(warm, base, iris):
+def test_a_checkpoint_is_written_on_request(warm, base, iris):
     before = len(warm.events)
     warm.start(trial_task(base / "asked", iris, **LONG))
     warm.wait_for(lambda events: of(events[before:], "points"))
@@ -225,7 +225,7 @@ def test_a_checkpoint_is_written_when_asked_for(warm, base, iris):
     warm.wait_for(lambda events: events[-1].type == "yielded")
 
 
-def test_sigterm_is_a_stop_with_a_checkpoint_and_then_the_end(base, iris):
+def test_sigterm_writes_a_checkpoint_and_ends_the_runner(base, iris):
     with runner(base / "sigterm") as process:
         process.start(trial_task(base / "stopped", iris, **LONG))
         process.wait_for(lambda events: of(events, "points"))
@@ -266,7 +266,7 @@ def _alive(pid):
         return False
 
 
-def test_a_running_training_is_judged_by_what_ends_elsewhere_meanwhile(warm, base, iris):
+def test_a_running_training_is_pruned_by_trials_that_end_elsewhere(warm, base, iris):
     rule = {
         "algorithm": "random",
         "objective": {"metric": "val_loss", "direction": "min"},

@@ -1,4 +1,4 @@
-"""A real standby: forked, rehearsed, then the runner of a job."""
+"""A real standby: forked, warmed up, then used as the runner of a job."""
 
 import asyncio
 import sys
@@ -31,24 +31,24 @@ async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
 
 
 async def trained(runner: RunnerProcess, folder: Path) -> Result | Failed:
-    """Run a small trial and return its last word."""
+    """Run a small trial and return its final event."""
     folder.mkdir()
     dataset = await asyncio.to_thread(profiled, folder / "iris", bundled="iris")
     task = folder / "task.json"
     task.write_text(trial_task(folder / "attempt", dataset, threads=1).model_dump_json(by_alias=True))
-    said: asyncio.Future[Result | Failed] = asyncio.get_running_loop().create_future()
+    final: asyncio.Future[Result | Failed] = asyncio.get_running_loop().create_future()
 
-    def hear(line: bytes) -> None:
+    def on_line(line: bytes) -> None:
         event = RUNNER_EVENT.validate_json(line)
         if isinstance(event, Result | Failed):
-            said.set_result(event)
+            final.set_result(event)
 
-    runner.set_listener(hear)
+    runner.set_listener(on_line)
     runner.send(Start(task=str(task)))
-    return await asyncio.wait_for(said, 120)
+    return await asyncio.wait_for(final, 120)
 
 
-async def test_a_standby_trains_for_a_job_and_keeps_its_programs_apart(
+async def test_a_standby_trains_for_a_job_with_a_separate_compile_cache(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
     rehearsals = tmp_path / "rehearsals"

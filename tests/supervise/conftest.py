@@ -1,4 +1,4 @@
-"""A workplace without a database: the repository is a list, the runner a fake."""
+"""A node without a database: the repository is a fake in memory, the runner a fake process."""
 
 import asyncio
 import json
@@ -46,13 +46,13 @@ SECRET = "correct-horse-battery"
 
 @dataclass
 class FakeRepository:
-    """Keeps what a database would. `fault` is raised by every write while it is set."""
+    """An attempt repository in memory. `fault` is raised by every call while it is set."""
 
     scripts: dict[int, list[Any]]
     store: LocalStore
     fault: Exception | None = None
     applied_but_lost: int = 0
-    """How many records are written although their answer never arrives."""
+    """The number of `record` calls that are applied although they raise."""
     events: dict[int, list[RunnerEvent]] = field(default_factory=dict)
     acked: dict[int, int] = field(default_factory=dict)
     commits: list[float] = field(default_factory=list)
@@ -60,10 +60,10 @@ class FakeRepository:
     desired: dict[int, Desired] = field(default_factory=dict)
     tries: int = 0
     tasks: dict[int, Task] = field(default_factory=dict)
-    """What an attempt is to do in place of its script."""
+    """The task of an attempt, instead of its script."""
     ended: dict[int, tuple[Curve, ...]] = field(default_factory=dict)
-    """The curves of trials that ended, by number."""
-    looks: list[Collection[int]] = field(default_factory=list)
+    """The learning curves of ended trials by number."""
+    queries: list[Collection[int]] = field(default_factory=list)
     files: dict[str, StoredArtifact] = field(default_factory=dict)
 
     async def assigned(self) -> Sequence[Assignment]:
@@ -89,7 +89,7 @@ class FakeRepository:
         )
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
-        self.looks.append(known)
+        self.queries.append(known)
         self._check()
         return {number: curves for number, curves in self.ended.items() if number not in known}
 
@@ -142,12 +142,12 @@ class FakeRepository:
 class Bench:
     """Runs attempts on fake runners."""
 
-    place: NodeContext
+    node: NodeContext
     repository: FakeRepository
 
     def start(self, *script: list[Any], attempt: int = 1, root: int = 1) -> "Run":
         self.repository.scripts[attempt] = list(script)
-        supervisor = AttemptSupervisor(Assignment(attempt, 1, root), self.place, claimed_at=time.monotonic())
+        supervisor = AttemptSupervisor(Assignment(attempt, 1, root), self.node, claimed_at=time.monotonic())
         return Run(supervisor, asyncio.create_task(supervisor.run()))
 
     async def run(self, *script: list[Any], attempt: int = 1, root: int = 1) -> AttemptEnd | None:
@@ -155,14 +155,14 @@ class Bench:
         return self.repository.endings.get(attempt)
 
     def with_timing(self, **changes: float) -> None:
-        self.place = replace(self.place, timing=replace(self.place.timing, **changes))
+        self.node = replace(self.node, timing=replace(self.node.timing, **changes))
 
     def with_memory(self, cap: int) -> None:
-        self.place = replace(self.place, memory_per_slot=cap)
+        self.node = replace(self.node, memory_per_slot=cap)
 
     @property
     def pids(self) -> list[int]:
-        return self.place.pool.pids
+        return self.node.pool.pids
 
 
 @dataclass
@@ -178,7 +178,7 @@ class Run:
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     repository = FakeRepository({}, LocalStore(tmp_path / "store"))
     pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker([SECRET]), FAKE)
-    place = NodeContext(
+    node = NodeContext(
         repository=repository,
         pool=pool,
         devices=Devices(),
@@ -189,19 +189,19 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         threads_per_slot=1,
         memory_per_slot=2**31,
     )
-    yield Bench(place, repository)
+    yield Bench(node, repository)
     await pool.close()
 
 
 @pytest.fixture(scope="session")
 def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real broker on a socket of its own."""
+    """A real broker on its own socket."""
     with running_broker(tmp_path_factory.mktemp("broker")) as url:
         yield url
 
 
 async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait for a condition, not for a time."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never became true"

@@ -1,4 +1,4 @@
-"""One attempt on one fake runner, with a repository that may be away."""
+"""One attempt on a fake runner, with a repository that may be unavailable."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:
     assert ending.result is not None
     assert bench.repository.losses() == list(range(500))
     assert any(isinstance(event, Started) for event in bench.repository.events[1])
-    assert not (bench.place.attempts / "1").exists()
+    assert not (bench.node.attempts / "1").exists()
 
 
 async def test_events_are_committed_in_batches_under_load(bench: Bench) -> None:
@@ -41,7 +41,7 @@ async def test_a_runner_serves_the_next_attempt_of_its_root_job_and_no_other(ben
     assert stranger.result != first.result
 
 
-async def test_what_is_printed_becomes_log_lines_without_secrets(bench: Bench) -> None:
+async def test_printed_lines_become_log_lines_without_secrets(bench: Bench) -> None:
     await bench.run(
         ["print", f"the key is {SECRET}"],
         ["complain", "W0000 something"],
@@ -53,7 +53,7 @@ async def test_what_is_printed_becomes_log_lines_without_secrets(bench: Bench) -
     assert "postgres://me:•••@db/x" in lines
 
 
-async def test_a_runner_gets_no_secret_by_its_environment(
+async def test_a_runners_environment_contains_no_secret(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINYARD_DATABASE_URL", "postgres://me:hunter22@db/x")
@@ -66,7 +66,7 @@ async def test_a_runner_gets_no_secret_by_its_environment(
     assert not any(name.startswith(("TRAINYARD", "DJANGO")) for name in seen)
 
 
-async def test_lines_that_are_no_events_are_told_and_do_no_harm(bench: Bench) -> None:
+async def test_invalid_event_lines_are_logged_and_ignored(bench: Bench) -> None:
     ending = await bench.run(["raw", "{nonsense"], ["raw", '{"type": "metric"}'], ["points", 0, 1])
     assert ending is not None
     assert ending.outcome is Outcome.COMPLETED
@@ -86,7 +86,7 @@ async def test_files_outside_the_attempts_folder_are_refused(bench: Bench) -> No
     assert len([line for line in bench.repository.lines() if "not a file of this run" in line.line]) == 2
 
 
-async def test_a_runner_is_told_which_of_its_checkpoints_are_recorded(bench: Bench) -> None:
+async def test_a_runner_is_notified_of_its_recorded_checkpoints(bench: Bench) -> None:
     await bench.run(["checkpoint", 3], ["checkpoint", 6], ["await_recorded", 2])
     (line,) = [line.line for line in bench.repository.lines() if line.line.startswith("recorded")]
     assert line == "recorded ['job-1/3-1-0', 'job-1/6-1-0']"
@@ -109,7 +109,7 @@ async def test_the_use_of_cpu_and_memory_is_charted(bench: Bench) -> None:
     assert names == {"system/cpu_percent", "system/memory_mib"}
 
 
-async def test_with_the_ledger_away_the_run_goes_on_and_every_point_arrives_once(bench: Bench) -> None:
+async def test_without_a_database_the_run_continues_and_every_point_is_recorded_once(bench: Bench) -> None:
     run = bench.start(["slowly", 0, 40, 0.01], ["points", 40, 60])
     await until(lambda: bench.repository.losses())
     bench.repository.fault = DatabaseUnavailable("away")
@@ -131,7 +131,7 @@ async def test_a_stale_fence_kills_the_runner_and_writes_nothing_more(bench: Ben
     assert bench.repository.endings == {}
 
 
-async def test_an_attempt_ended_by_the_node_takes_its_runner_with_it(bench: Bench) -> None:
+async def test_ending_an_attempt_kills_its_runner(bench: Bench) -> None:
     run = bench.start(["ignore"])
     await until(lambda: bench.repository.events.get(1))
     run.supervisor.end(AttemptEnd.lease_lost())
@@ -144,7 +144,7 @@ async def test_an_attempt_ended_by_the_node_takes_its_runner_with_it(bench: Benc
     ("desired", "outcome"),
     [(Desired.PAUSED, Outcome.PAUSED), (Desired.STOPPED, Outcome.STOPPED), (Desired.KILLED, Outcome.KILLED)],
 )
-async def test_the_owners_wish_is_followed(bench: Bench, desired: Desired, outcome: Outcome) -> None:
+async def test_the_owners_desired_state_is_applied(bench: Bench, desired: Desired, outcome: Outcome) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
     run.supervisor.lease_renewed(asyncio.get_running_loop().time(), desired)
@@ -153,7 +153,7 @@ async def test_the_owners_wish_is_followed(bench: Bench, desired: Desired, outco
     assert bench.repository.endings[1].error is None
 
 
-async def test_a_pause_taken_back_in_time_lets_the_run_go_on(bench: Bench) -> None:
+async def test_a_pause_that_is_revoked_ends_the_attempt_for_a_resume(bench: Bench) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
     for desired in (Desired.PAUSED, Desired.RUNNING):
@@ -165,7 +165,9 @@ async def test_a_pause_taken_back_in_time_lets_the_run_go_on(bench: Bench) -> No
     )
 
 
-async def test_a_runner_that_does_not_yield_in_time_is_ended_as_ordered(bench: Bench) -> None:
+async def test_a_runner_that_does_not_yield_in_time_is_killed_with_the_requested_outcome(
+    bench: Bench,
+) -> None:
     bench.with_timing(grace=0.2)
     run = bench.start(["ignore"])
     await until(lambda: bench.repository.events.get(1))
@@ -176,7 +178,7 @@ async def test_a_runner_that_does_not_yield_in_time_is_ended_as_ordered(bench: B
     assert bench.pids == []
 
 
-async def test_a_node_that_leaves_gives_its_runs_back_for_others(bench: Bench) -> None:
+async def test_a_draining_node_ends_its_runs_so_that_others_resume_them(bench: Bench) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
     run.supervisor.drain()
@@ -196,14 +198,14 @@ async def test_a_runner_that_dies_is_a_loss_with_its_cause_and_all_its_points(be
     assert bench.pids == []
 
 
-async def test_a_failure_names_its_code_and_its_runner_is_not_used_again(bench: Bench) -> None:
+async def test_a_failure_has_its_code_and_its_runner_is_not_reused(bench: Bench) -> None:
     ending = await bench.run(["fail", "diverged"])
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.FAILED, "diverged")
     assert bench.pids == []
 
 
-async def test_a_task_without_room_on_the_disk_is_done_again(bench: Bench) -> None:
+async def test_a_task_that_fails_on_a_full_disk_is_retried(bench: Bench) -> None:
     ending = await bench.run(["fail", "disk_full"])
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.LOST, "disk_full")
@@ -218,7 +220,7 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
     assert bench.repository.losses() == list(range(5))
 
 
-async def test_a_run_that_hangs_is_ended_and_its_stacks_are_in_the_log(bench: Bench) -> None:
+async def test_a_stalled_run_is_killed_and_its_stack_traces_are_logged(bench: Bench) -> None:
     bench.with_timing(silence=1.0, stack_dump=2.0)
     ending = await bench.run(["points", 0, 5], ["hang"])
     assert ending is not None
@@ -226,7 +228,7 @@ async def test_a_run_that_hangs_is_ended_and_its_stacks_are_in_the_log(bench: Be
     assert any("do_hang" in line.line for line in bench.repository.lines())
 
 
-async def test_a_stopped_process_is_a_hang_too(bench: Bench) -> None:
+async def test_a_suspended_process_counts_as_stalled(bench: Bench) -> None:
     bench.with_timing(silence=0.3)
     run = bench.start(["hold"])
     await until(lambda: any(isinstance(event, Progress) for event in bench.repository.events.get(1, [])))
@@ -236,7 +238,7 @@ async def test_a_stopped_process_is_a_hang_too(bench: Bench) -> None:
     assert bench.pids == []
 
 
-async def test_a_full_disk_gives_the_attempt_back(bench: Bench) -> None:
+async def test_a_full_disk_ends_the_attempt_as_lost(bench: Bench) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
 
@@ -252,7 +254,7 @@ async def test_a_full_disk_gives_the_attempt_back(bench: Bench) -> None:
     )
 
 
-async def test_an_end_that_does_not_fit_is_left_to_the_reaper(bench: Bench) -> None:
+async def test_an_end_that_the_jobs_state_refuses_is_left_to_the_reaper(bench: Bench) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
     bench.repository.fault = StaleState("it cannot")
@@ -263,7 +265,7 @@ async def test_an_end_that_does_not_fit_is_left_to_the_reaper(bench: Bench) -> N
     assert bench.repository.endings == {}
 
 
-async def test_a_kill_is_heard_while_its_runner_is_still_being_started(
+async def test_a_kill_takes_effect_while_the_runner_is_being_started(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = asyncio.Event()

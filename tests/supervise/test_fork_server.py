@@ -1,4 +1,4 @@
-"""Runners forked from a process that has JAX and Keras: as good as executed ones, dead when it is."""
+"""Runners forked by a fork server that has imported JAX and Keras."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def facts(pid: int) -> dict[str, object]:
     }
 
 
-async def test_runners_are_forked_with_their_imports_in_sessions_of_their_own(pool: RunnerPool) -> None:
+async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: RunnerPool) -> None:
     first, second = await asyncio.gather(pool.take(KEY), pool.take(KEY))
     server = psutil.Process(first.pid).ppid()
     assert psutil.Process(server).name() == "ty-forkserver"
@@ -59,7 +59,7 @@ async def test_runners_are_forked_with_their_imports_in_sessions_of_their_own(po
     assert await first.end() == -signal.SIGKILL
 
 
-async def test_a_forked_runner_has_the_environment_of_an_executed_one_and_serves_tasks(
+async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_tasks(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
     task = tmp_path / "task.json"
@@ -77,7 +77,7 @@ async def test_a_forked_runner_has_the_environment_of_an_executed_one_and_serves
     assert told[0] == told[1]
 
 
-async def test_when_their_fork_server_dies_runners_die_and_the_next_are_forked_by_another(
+async def test_runners_die_with_their_fork_server_and_another_server_is_started(
     pool: RunnerPool,
 ) -> None:
     runner = await pool.take(KEY)
@@ -91,7 +91,7 @@ async def test_when_their_fork_server_dies_runners_die_and_the_next_are_forked_b
     assert psutil.Process(psutil.Process(again.pid).ppid()).name() == "ty-forkserver"
 
 
-async def test_a_fork_server_that_stands_still_is_killed_and_its_runner_is_known_to_be_gone(
+async def test_a_suspended_fork_server_is_killed_and_its_dead_runner_is_detected(
     pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fork_server, "FORK_TIMEOUT", 0.3)
@@ -107,12 +107,12 @@ async def test_a_fork_server_that_stands_still_is_killed_and_its_runner_is_known
     await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
-async def test_what_needs_no_jax_is_executed(pool: RunnerPool) -> None:
+async def test_runners_without_jax_are_spawned(pool: RunnerPool) -> None:
     runner = await pool.take(KEY, needs_jax=False)
     assert psutil.Process(runner.pid).ppid() == os.getpid()
 
 
-async def test_without_a_fork_server_runners_are_executed(
+async def test_without_a_fork_server_runners_are_spawned(
     pool: RunnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Environment(threads=1, platform="\0")

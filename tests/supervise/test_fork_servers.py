@@ -1,4 +1,4 @@
-"""Which fork servers a node keeps; the servers here are pretended."""
+"""Which fork servers a node keeps. The servers are fakes."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ OPEN = Path("/proc/self/fd")
 
 
 class FakeForkServer:
-    """Counts its kind; `imports` holds all starts up while it is clear."""
+    """Records all instances in `made`; starts wait until `imports` is set."""
 
     made: list["FakeForkServer"]
     imports: asyncio.Event
@@ -58,7 +58,7 @@ def made() -> list[FakeForkServer]:
     return FakeForkServer.made
 
 
-async def test_all_who_need_one_environment_share_a_server_from_its_imports_on(
+async def test_concurrent_requests_for_one_environment_share_a_server(
     fork_servers: ForkServers,
 ) -> None:
     FakeForkServer.imports.clear()
@@ -71,7 +71,7 @@ async def test_all_who_need_one_environment_share_a_server_from_its_imports_on(
     assert made()[0].alive
 
 
-async def test_a_dead_server_is_replaced_once_however_many_ask(fork_servers: ForkServers) -> None:
+async def test_concurrent_requests_replace_a_dead_server_once(fork_servers: ForkServers) -> None:
     first = await fork_servers.server_for(ONE)
     assert first is not None
     made()[0].alive = False
@@ -80,7 +80,7 @@ async def test_a_dead_server_is_replaced_once_however_many_ask(fork_servers: For
     assert {id(server) for server in again} == {id(made()[1])}
 
 
-async def test_one_without_runners_ends_when_unused_for_long(fork_servers: ForkServers) -> None:
+async def test_an_idle_server_ends_after_the_idle_time(fork_servers: ForkServers) -> None:
     await fork_servers.server_for(ONE)
     made()[0].idle = False
     await fork_servers.sweep()
@@ -91,7 +91,7 @@ async def test_one_without_runners_ends_when_unused_for_long(fork_servers: ForkS
     assert not made()[0].folder.exists()
 
 
-async def test_beyond_a_few_the_longest_unused_makes_room_and_none_with_a_runner(
+async def test_beyond_the_limit_the_longest_idle_server_is_ended_and_none_with_a_runner(
     fork_servers: ForkServers,
 ) -> None:
     for threads in range(1, MAX_FORK_SERVERS + 1):
@@ -104,7 +104,7 @@ async def test_beyond_a_few_the_longest_unused_makes_room_and_none_with_a_runner
     assert await fork_servers.server_for(Environment(100)) is None
 
 
-async def test_a_start_that_failed_is_tried_again_after_the_next_sweep(
+async def test_a_failed_start_is_retried_after_the_next_sweep(
     fork_servers: ForkServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     fork_servers.folder.write_text("in the way")
@@ -116,7 +116,7 @@ async def test_a_start_that_failed_is_tried_again_after_the_next_sweep(
     assert await fork_servers.server_for(ONE) is made()[0]
 
 
-async def test_closing_waits_for_no_imports(fork_servers: ForkServers) -> None:
+async def test_closing_does_not_wait_for_imports(fork_servers: ForkServers) -> None:
     FakeForkServer.imports.clear()
     waiting = asyncio.create_task(fork_servers.server_for(ONE))
     await asyncio.sleep(0)
@@ -124,7 +124,7 @@ async def test_closing_waits_for_no_imports(fork_servers: ForkServers) -> None:
     assert await waiting is None
 
 
-def test_a_fork_that_cannot_be_is_refused_and_the_server_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fork_is_reported_and_the_server_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_fork() -> int:
         raise BlockingIOError(errno.EAGAIN, "too many processes")
 

@@ -22,15 +22,15 @@ from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
 from webapp.ops.parent_death import argv_dying_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOK, TURN = 0.05, 0.25
-"""Seconds between two looks at a condition, and between two turns of the scheduler: they cost CPU."""
+CHECK_INTERVAL, SCHEDULER_INTERVAL = 0.05, 0.25
+"""Seconds between two checks of a condition, and between two runs of the scheduler."""
 FINAL = ("completed", "failed", "stopped")
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 
 class NodeProcess:
-    """`python -m workers.node`, quick and on fake runners."""
+    """`python -m workers.node` with short intervals and fake runners."""
 
     def __init__(self, log: Path, **environment: str) -> None:
         self.log = log
@@ -102,19 +102,19 @@ def search(yard: Yard, *, epochs: int) -> Job:
     return yard.submit(search=SEARCH | {"max_trials": 2}, fit={"epochs": epochs}, after={})
 
 
-def turn_until(condition: Callable[[], object], job: Job, seconds: float = 200.0) -> None:
-    """Let the scheduler work until a condition holds."""
+def schedule_until(condition: Callable[[], object], job: Job, seconds: float = 200.0) -> None:
+    """Run the scheduler until a condition holds."""
     deadline = time.monotonic() + seconds
     due = 0.0
     while not condition():
         assert time.monotonic() < deadline, "it never became true"
         if time.monotonic() >= due:
-            turn(job)
-            due = time.monotonic() + TURN
-        time.sleep(LOOK)
+            run_scheduler(job)
+            due = time.monotonic() + SCHEDULER_INTERVAL
+        time.sleep(CHECK_INTERVAL)
 
 
-def turn(job: Job) -> None:
+def run_scheduler(job: Job) -> None:
     scheduler.tick()
     scheduler.sweep()
     job.refresh_from_db()
@@ -138,17 +138,17 @@ def alive(pid: int) -> bool:
 def test_a_search_runs_to_its_end(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
     job = search(yard, epochs=10)
     nodes()
-    turn_until(lambda: job.state in FINAL, job)
+    schedule_until(lambda: job.state in FINAL, job)
     assert job.state == "completed"
     assert points(job) == {(t, e): list(range(1, 11)) for t in (1, 2) for e in (1, 2)}
 
 
-def test_runners_die_with_their_node_and_the_next_node_goes_on(
+def test_runners_die_with_their_node_and_the_next_node_resumes(
     yard: Yard, nodes: Callable[..., NodeProcess]
 ) -> None:
     job = search(yard, epochs=100)
     first = nodes()
-    turn_until(lambda: Checkpoint.objects.count() > 3, job)
+    schedule_until(lambda: Checkpoint.objects.count() > 3, job)
     runners = [runner.pid for runner in first.runners]
     assert runners
     first.process.kill()
@@ -158,15 +158,15 @@ def test_runners_die_with_their_node_and_the_next_node_goes_on(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     nodes()
-    turn_until(lambda: job.state in FINAL, job)
+    schedule_until(lambda: job.state in FINAL, job)
     assert job.state == "completed"
     assert points(job) == {(t, e): list(range(1, 101)) for t in (1, 2) for e in (1, 2)}
     causes = {(attempt.error or {}).get("code") for attempt in Attempt.objects.filter(outcome="lost")}
-    # On a slow machine the leases run out before the next node can say that its predecessor died.
+    # On a slow machine the leases expire before the next node reports its predecessor's death.
     assert causes & {"worker_died", "lease_expired"}
 
 
-def test_a_runner_killed_in_the_middle_of_a_batch_loses_only_what_it_was_at(
+def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
     yard: Yard, nodes: Callable[..., NodeProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "fill", lambda _search: 3)
@@ -174,12 +174,12 @@ def test_a_runner_killed_in_the_middle_of_a_batch_loses_only_what_it_was_at(
     job = yard.submit(search=wanted, fit={"epochs": 50}, after={})
     node = nodes()
     at = job.trials.filter(number=2, state="running", checkpoints__isnull=False)
-    turn_until(at.exists, job)
+    schedule_until(at.exists, job)
     (attempt,) = Attempt.objects.exclude(state="ended")
     assert list(attempt.trials.order_by("number").values_list("number", flat=True)) == [1, 2, 3]
     for runner in node.runners:
         runner.kill()
-    turn_until(lambda: job.state in FINAL, job)
+    schedule_until(lambda: job.state in FINAL, job)
     assert job.state == "completed"
     assert dict(job.trials.values_list("number", "restarts")) == {1: 0, 2: 1, 3: 0, 4: 0}
     assert job.attempts.filter(outcome="lost").get() == attempt
@@ -195,12 +195,12 @@ def is_end(event: dict[str, object]) -> bool:
     return event["type"] == "trial" and event["state"] == "completed"
 
 
-def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
+def test_a_node_that_shuts_down_ends_its_runs_without_counting_a_restart(
     yard: Yard, nodes: Callable[..., NodeProcess]
 ) -> None:
     job = search(yard, epochs=400)
     node = nodes()
-    turn_until(lambda: Checkpoint.objects.exists(), job)
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
     node.process.terminate()
     assert node.process.wait(timeout=90) == 0
     assert Worker.objects.get().state == "gone"
@@ -208,57 +208,57 @@ def test_a_node_asked_to_leave_gives_its_runs_back_at_no_cost(
     assert not job.trials.exclude(restarts=0).exists()
 
 
-def test_a_node_whose_worker_was_declared_lost_drops_its_runs_and_begins_anew(
+def test_a_node_whose_worker_was_declared_lost_ends_its_runs_and_registers_again(
     yard: Yard, nodes: Callable[..., NodeProcess]
 ) -> None:
     job = search(yard, epochs=2000)
     node = nodes()
-    turn_until(lambda: Checkpoint.objects.exists(), job)
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
     old = {runner.pid for runner in node.runners}
     assert old
     Worker.objects.update(state="lost")
-    turn_until(lambda: Worker.objects.filter(state="up").exists(), job)
+    schedule_until(lambda: Worker.objects.filter(state="up").exists(), job)
     assert not any(alive(pid) for pid in old)
 
 
 def test_pause_and_resume_keep_every_point(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:
     job = search(yard, epochs=200)
     nodes()
-    turn_until(lambda: Checkpoint.objects.exists(), job)
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
     control.pause(job, by=yard.owner)
-    turn_until(lambda: job.state == "paused", job)
+    schedule_until(lambda: job.state == "paused", job)
     assert not Attempt.objects.exclude(state="ended").exists()
     control.resume(job, by=yard.owner)
-    turn_until(lambda: job.state in FINAL, job)
+    schedule_until(lambda: job.state in FINAL, job)
     assert job.state == "completed"
     assert points(job) == {(t, e): list(range(1, 201)) for t in (1, 2) for e in (1, 2)}
 
 
-def test_a_nearly_full_disk_takes_no_new_work_and_says_so(
+def test_on_a_nearly_full_disk_no_new_work_starts_and_the_reason_is_shown(
     yard: Yard, nodes: Callable[..., NodeProcess]
 ) -> None:
     job = search(yard, epochs=3)
     nodes(TRAINYARD_MIN_FREE_BYTES=str(2**60))
-    turn_until(lambda: "disk" in job.why_waiting, job)
+    schedule_until(lambda: "disk" in job.why_waiting, job)
     assert not Attempt.objects.exists()
 
 
-def test_a_stopped_consumer_is_replaced_and_no_runner_notices(
+def test_a_suspended_consumer_is_replaced_without_affecting_runners(
     yard: Yard, nodes: Callable[..., NodeProcess], broker_url: str
 ) -> None:
     job = search(yard, epochs=8000)  # no runner ends before the test does
     node = nodes(TRAINYARD_REDIS_URL=broker_url, TRAINYARD_NODE_CANARY="2")
-    turn_until(lambda: Checkpoint.objects.exists() and node.consumers, job)
+    schedule_until(lambda: Checkpoint.objects.exists() and node.consumers, job)
     worker = Worker.objects.get()
 
-    def hears() -> bool:
+    def receives() -> bool:
         worker.refresh_from_db()
         return bool(worker.info.get("consumer", {}).get("proven"))
 
-    turn_until(hears, job)
+    schedule_until(receives, job)
     consumer, runners = worker.info["consumer"]["pid"], [runner.pid for runner in node.runners]
     assert runners
     os.kill(consumer, signal.SIGSTOP)
-    turn_until(lambda: any(found.pid != consumer for found in node.consumers), job)
+    schedule_until(lambda: any(found.pid != consumer for found in node.consumers), job)
     assert all(alive(pid) for pid in runners)
     assert not Attempt.objects.filter(outcome="lost").exists()

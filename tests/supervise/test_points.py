@@ -1,4 +1,4 @@
-"""What a hostile runner may not say about points: each is told in the log and harms nobody."""
+"""Invalid points events of a hostile runner are refused."""
 
 import json
 from typing import Any
@@ -30,13 +30,13 @@ POINTS = [0.5] * (POINTS_AN_EVENT + 1)
         {"names": ["a"], "at": POINTS, "times": POINTS, "values": [POINTS]},
     ],
 )
-def test_a_table_of_points_that_is_none_is_refused(hostile: dict[str, Any]) -> None:
+def test_an_invalid_points_event_is_refused(hostile: dict[str, Any]) -> None:
     assert RUNNER_EVENT.validate_json(json.dumps(GOOD))
     with pytest.raises(ValidationError):
         RUNNER_EVENT.validate_json(json.dumps(GOOD | hostile))
 
 
-def test_a_metric_holds_no_more_points_than_a_table() -> None:
+def test_a_metric_event_has_the_same_limit_of_points() -> None:
     one = ["loss", 1, 1, 1]
     for count, fits in ((POINTS_AN_EVENT, True), (POINTS_AN_EVENT + 1, False)):
         line = json.dumps({"type": "metric", "time": 1, "points": [one] * count})

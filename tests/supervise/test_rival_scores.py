@@ -1,4 +1,4 @@
-"""A runner hears what other runners' trials have reached, where a pruner compares with it."""
+"""A runner with a pruner gets the scores of trials that end on other runners."""
 
 import asyncio
 from pathlib import Path
@@ -44,35 +44,35 @@ def task(folder: Path, *, pruner: dict[str, Any] | None = None, curves: tuple[Cu
     )
 
 
-def told(bench: Bench) -> list[str]:
-    return [event.line for event in bench.repository.lines() if event.line.startswith("told")]
+def received(bench: Bench) -> list[str]:
+    return [event.line for event in bench.repository.lines() if event.line.startswith("received")]
 
 
-async def test_a_running_runner_is_told_once_of_each_trial_that_ends_elsewhere(
+async def test_a_running_runner_gets_each_trial_that_ends_elsewhere_once(
     bench: Bench, tmp_path: Path
 ) -> None:
     repository = bench.repository
     repository.tasks[1] = task(tmp_path, pruner=MEDIAN, curves=(curve(1),))
     repository.ended = {1: (curve(1),), 2: (), 3: (curve(3),)}  # known, without a figure, its own
     run = bench.start()
-    await until(lambda: {1, 2, 3} in repository.looks)
+    await until(lambda: {1, 2, 3} in repository.queries)
     repository.ended |= {4: (curve(4),), 5: (curve(5),)}
-    await until(lambda: told(bench))
+    await until(lambda: received(bench))
     repository.fault = DatabaseUnavailable("away")
-    looks = len(repository.looks)
-    await until(lambda: len(repository.looks) > looks + 2)
+    queries = len(repository.queries)
+    await until(lambda: len(repository.queries) > queries + 2)
     repository.fault, repository.ended[6] = None, (curve(6),)
-    await until(lambda: len(told(bench)) > 1)
+    await until(lambda: len(received(bench)) > 1)
     run.supervisor.lease_renewed(0, Desired.STOPPED)
     await run.ended()
-    assert told(bench) == ["told of [4, 5]", "told of [6]"]
+    assert received(bench) == ["received [4, 5]", "received [6]"]
 
 
-async def test_without_a_pruner_nobody_asks(bench: Bench, tmp_path: Path) -> None:
+async def test_without_a_pruner_the_database_is_not_queried(bench: Bench, tmp_path: Path) -> None:
     bench.repository.tasks[1] = task(tmp_path)
     run = bench.start()
     await until(lambda: len(bench.repository.losses()) > 5)
     await asyncio.sleep(0)
     run.supervisor.lease_renewed(0, Desired.STOPPED)
     await run.ended()
-    assert bench.repository.looks == []
+    assert bench.repository.queries == []

@@ -1,4 +1,4 @@
-"""The spool and the lines that go through it."""
+"""The spool and the line splitter."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ def spool(tmp_path: Path) -> Spool:
     return Spool(tmp_path / "spool.jsonl")
 
 
-def test_what_was_appended_is_read_back_from_any_position(spool: Spool) -> None:
+def test_appended_lines_are_read_back_from_any_position(spool: Spool) -> None:
     spool.append(b"one")
     position = spool.size
     spool.append(b"two")
@@ -38,7 +38,7 @@ def test_a_line_longer_than_a_batch_is_read_whole(spool: Spool) -> None:
     assert len(spool.read(0).lines[0]) == 2 * BATCH_BYTES
 
 
-def test_half_a_line_on_a_full_disk_never_counts(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_line_on_a_full_disk_is_overwritten(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     spool.append(b"whole")
     size = spool.size
     real = os.pwrite
@@ -55,14 +55,14 @@ def test_half_a_line_on_a_full_disk_never_counts(spool: Spool, monkeypatch: pyte
     assert spool.read(0).lines == (b"whole", b"after")
 
 
-def test_it_knows_what_is_not_on_the_disk_yet(spool: Spool) -> None:
+def test_unsynced_lines_make_the_spool_dirty(spool: Spool) -> None:
     spool.append(b"one")
     assert spool.dirty
     spool.sync()
     assert not spool.dirty
 
 
-def test_lines_are_cut_from_any_chunks_and_bounded() -> None:
+def test_lines_are_split_from_any_chunks_and_cut_to_the_limit() -> None:
     splitter = LineSplitter(limit=8)
     assert splitter.feed(b"ab") == []
     assert splitter.feed(b"c\nde\nf") == [b"abc", b"de"]

@@ -1,4 +1,4 @@
-"""Standbys: taken once, by whom they fit, and never left behind."""
+"""Standby runners are handed out once, to tasks they fit, and never left behind."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     await made.close()
 
 
-async def test_a_standby_becomes_the_runner_of_the_first_task_that_it_fits_and_of_no_other(
+async def test_a_standby_becomes_the_runner_of_the_first_task_with_its_key(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
     assert await pool.standbys.add(STANDBY, cache=tmp_path)
@@ -50,7 +50,7 @@ async def test_a_standby_becomes_the_runner_of_the_first_task_that_it_fits_and_o
     assert (await pool.take(KEY)).pid == waiting
 
 
-async def test_one_that_still_rehearses_is_given_to_nobody(pool: RunnerPool, tmp_path: Path) -> None:
+async def test_a_standby_that_still_warms_up_is_not_handed_out(pool: RunnerPool, tmp_path: Path) -> None:
     slow = StandbyKey(Environment(SLOW), None)
     adding = asyncio.create_task(pool.standbys.add(slow, cache=tmp_path))
     await until(lambda: pool.standbys.has(slow))
@@ -62,13 +62,13 @@ async def test_one_that_still_rehearses_is_given_to_nobody(pool: RunnerPool, tmp
     assert not pool.standbys.all
 
 
-async def test_one_that_cannot_rehearse_is_ended(pool: RunnerPool, tmp_path: Path) -> None:
+async def test_a_standby_that_cannot_warm_up_is_ended(pool: RunnerPool, tmp_path: Path) -> None:
     assert not await pool.standbys.add(StandbyKey(Environment(BROKEN), None), cache=tmp_path)
     assert not pool.standbys.all
     assert list((tmp_path / "runners").iterdir()) == []
 
 
-async def test_a_killed_one_is_noticed_and_given_to_nobody(pool: RunnerPool, tmp_path: Path) -> None:
+async def test_a_killed_standby_is_not_handed_out(pool: RunnerPool, tmp_path: Path) -> None:
     await pool.standbys.add(STANDBY, cache=tmp_path)
     runner = pool.standbys.all[0].runner
     os.kill(runner.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ async def test_a_killed_one_is_noticed_and_given_to_nobody(pool: RunnerPool, tmp
     assert (await pool.take(KEY)).pid != runner.pid
 
 
-async def test_whoever_gets_its_device_otherwise_finds_it_free(pool: RunnerPool, tmp_path: Path) -> None:
+async def test_a_standby_ends_when_another_task_gets_its_device(pool: RunnerPool, tmp_path: Path) -> None:
     await pool.standbys.add(STANDBY, cache=tmp_path)
     pid = pool.standbys.all[0].runner.pid
     await pool.take(RunnerKey(7, Environment(threads=2), "1"))
@@ -88,7 +88,7 @@ async def test_whoever_gets_its_device_otherwise_finds_it_free(pool: RunnerPool,
     assert not psutil.pid_exists(pid)
 
 
-async def test_closing_the_pool_leaves_none(pool: RunnerPool, tmp_path: Path) -> None:
+async def test_closing_the_pool_ends_standbys(pool: RunnerPool, tmp_path: Path) -> None:
     await pool.standbys.add(STANDBY, cache=tmp_path)
     pid = pool.standbys.all[0].runner.pid
     await pool.close()

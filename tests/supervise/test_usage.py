@@ -1,4 +1,4 @@
-"""What a runner and all that it started take."""
+"""CPU and memory of a runner and its descendants."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
     assert psutil.Process(grandparent.pid).memory_info().rss < 64 * MIB
 
 
-def test_a_process_that_is_gone_takes_nothing() -> None:
+def test_an_ended_process_uses_no_memory() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     assert ProcessTree(ended.pid).measure().memory == 0
