@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,8 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
     """
     partial = target.with_name(f".{target.name}.partial")
     try:
-        with tempfile.TemporaryDirectory(dir=home.run) as scratch, _private(partial) as file:
+        descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
+        with os.fdopen(descriptor, "w+b") as file, tempfile.TemporaryDirectory(dir=home.run) as scratch:
             with tarfile.open(fileobj=file, mode="w") as tar:
                 _Writer(tar).write(home, database, artifacts, Path(scratch))
             file.flush()
@@ -102,12 +103,6 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
     finally:
         partial.unlink(missing_ok=True)
     return target.stat().st_size
-
-
-@contextlib.contextmanager
-def _private(path: Path) -> Iterator[Any]:
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600), "w+b") as file:
-        yield file
 
 
 class _Writer:

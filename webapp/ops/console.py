@@ -30,7 +30,8 @@ class Console:
         """Write one line of output of the part `name`."""
         self._file(name).write(text)
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
-        label = self._paint(name.ljust(NAME_WIDTH), self._colour(name))
+        colour = self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
+        label = self._paint(name.ljust(NAME_WIDTH), colour)
         self._print(f"{clock} {label} | {_escape_control_characters(text)}")
 
     def message(self, text: str, *, error: bool = False) -> None:
@@ -52,9 +53,6 @@ class Console:
         if name not in self._files:
             self._files[name] = _LogFile(self._folder / f"{name}.log")
         return self._files[name]
-
-    def _colour(self, name: str) -> int:
-        return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
 
     def _paint(self, text: str, colour: int) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured else text

@@ -55,7 +55,8 @@ class Supervisor:
         """Run until a signal or a fatal error; return the exit status."""
         listener = ports.listen(self.options.host, self.options.port, flag="--port")
         serving_port = ports.free_port(self.options.host, self.options.serving_port, flag="--serving-port")
-        self._catch_signals()
+        for number in SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         running = asyncio.create_task(self._run_parts(listener, serving_port))
         stopped = asyncio.create_task(self._stopping.wait())
         try:
@@ -152,11 +153,6 @@ class Supervisor:
                     f"The web server failed to start {service.failures} times; "
                     f"see the log {self.home.log / 'web.log'}."
                 )
-
-    def _catch_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal)
 
     def _on_signal(self) -> None:
         self._signals += 1

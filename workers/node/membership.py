@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeResources:
-    """What outlives a worker id: folders, runners, devices."""
+    """The resources of a node that outlive a worker id: folders, runners, devices."""
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int) -> None:
         self.settings = settings
@@ -67,7 +67,7 @@ class NodeResources:
         return max(1, cores() // self.slots)
 
     def node_context(self, worker_id: int) -> NodeContext:
-        """Return what the attempts of this worker share."""
+        """Return the resources that the attempts of this worker share."""
         return NodeContext(
             repository=DatabaseAttemptRepository(
                 worker_id, renew_timeout=self.settings.timing.renew_patience
@@ -118,7 +118,7 @@ class Membership:
         self.lost = asyncio.Event()
 
     def handle_hint(self, hint: Hint) -> None:
-        """Do now what the next poll would do anyway."""
+        """React to a hint at once instead of at the next poll."""
         match hint:
             case Hint("wake", int()):
                 self._poll_now.set()

@@ -128,7 +128,7 @@ class Node:
         (self._killed if self._draining.is_set() else self._draining).set()
 
     async def _clean_up_after_crashes(self) -> None:
-        """Kill what dead nodes left behind, and end their attempts before their leases expire."""
+        """Kill orphaned runners of dead nodes, and end their attempts before the leases expire."""
         for dead in await asyncio.to_thread(clean_up_dead_nodes, self._folder):
             try:
                 await self._resources.database.call(

@@ -10,7 +10,7 @@ from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, Axis
 
 
 class SeriesKey(NamedTuple):
-    """What the series of a `points` event have in common."""
+    """The properties that all series of a `points` event have in common."""
 
     axis: Axis
     trial: int | None

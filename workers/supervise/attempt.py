@@ -35,7 +35,7 @@ MAX_REFUSALS = 5
 
 @dataclass(frozen=True)
 class NodeContext:
-    """What all attempts on this node share."""
+    """The resources that all attempts on this node share."""
 
     repository: AttemptRepository
     pool: RunnerPool

@@ -1,4 +1,4 @@
-"""What supervisor needs of the database. The node implements it with actions, tests with a list."""
+"""Defines the interface between the supervisor and the database. Tests implement it in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -77,14 +77,11 @@ class EventRecorder:
             while await self._wait_for_more():
                 began = time.monotonic()
                 await self._record_next()
-                await self._pause(self._rate_limiter.delay_after(began))
+                # Wait for more events to batch; after `close`, the rest is written at once.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), self._rate_limiter.delay_after(began))
         finally:
             syncing.cancel()
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait for more events to batch; after `close` the rest is written at once."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), seconds)
 
     async def _wait_for_more(self) -> bool:
         while self.acknowledged == self._spool.size:

@@ -66,24 +66,24 @@ class ForkServer:
         Raises:
             OSError: it could not be started, or its imports failed or took too long.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        with contextlib.ExitStack() as undo, theirs, (folder / "output.log").open("wb") as output:
-            undo.callback(ours.close)
+        connection, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        with contextlib.ExitStack() as undo, server_socket, (folder / "output.log").open("wb") as output:
+            undo.callback(connection.close)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "workers.runner.forkserver"),
-                *("--socket", str(theirs.fileno()), "--parent", str(os.getpid())),
+                *("--socket", str(server_socket.fileno()), "--parent", str(os.getpid())),
                 *("--environment", json.dumps(environment._asdict())),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=variables,
                 cwd=folder,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(server_socket.fileno(),),
                 start_new_session=True,
             )
             undo.pop_all()
-        server = cls(process, ours, folder, module)
+        server = cls(process, connection, folder, module)
         try:
             write_pid_file(folder, process.pid)
             await asyncio.wait({server._ready}, timeout=IMPORT_TIMEOUT)

@@ -3,8 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
@@ -78,7 +77,11 @@ class RunnerSession:
         for file in self._runner.logs:
             file.start_attempt()
         self._runner.set_listener(self._on_line)
-        watchers = [self._spawn(watch()) for watch in self._watchers()]
+        watches = (self._await_exit, self._follow_logs, self._measure, self._watch_progress)
+        watches += (self._request_yield, self._send_rival_scores)
+        watchers = [asyncio.create_task(watch()) for watch in watches]
+        for watcher in watchers:
+            watcher.add_done_callback(self._on_watcher_done)
         try:
             self._runner.send(start)
             self._recorder.notify_runner = self._runner.send
@@ -92,15 +95,6 @@ class RunnerSession:
             self._guarded(lambda: self._read_logs(last=True))
             self._runner.set_listener(None)
         return isinstance(self._final_event, Result | Yielded)
-
-    def _watchers(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        watched = (self._await_exit, self._follow_logs, self._measure, self._watch_progress)
-        return (*watched, self._request_yield, self._send_rival_scores)
-
-    def _spawn(self, watch: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(watch)
-        task.add_done_callback(self._on_watcher_done)
-        return task
 
     def _on_watcher_done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -25,7 +25,7 @@ State = Literal["preparing", "ready"]
 
 
 class StandbyKey(NamedTuple):
-    """What a standby fits: it has started JAX, so its environment and devices are fixed."""
+    """Decides which tasks a standby fits: once JAX has started, its environment and devices are fixed."""
 
     environment: Environment
     devices: str | None = None
@@ -83,7 +83,8 @@ class Standbys:
         standby = self._standbys[key] = Standby(key, runner)
         reported: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         runner.set_listener(lambda line: _settle(reported, _is_ready(line)))
-        runner.send(_warm_up_request(key, runner, cache))
+        folder = str(runner.folder / "rehearsal")
+        runner.send(Rehearse(folder=folder, compile_cache=str(cache), **key.environment._asdict()))
         try:
             first: list[asyncio.Future[Any]] = [reported, runner.ended]
             await asyncio.wait(first, timeout=WARM_UP_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
@@ -108,11 +109,6 @@ class Standbys:
         if self._standbys.get(standby.key) is standby:
             del self._standbys[standby.key]  # removed first, so that nothing else takes or ends it
             await asyncio.shield(self.end(standby.runner))
-
-
-def _warm_up_request(key: StandbyKey, runner: RunnerProcess, cache: Path) -> Rehearse:
-    folder = runner.folder / "rehearsal"
-    return Rehearse(folder=str(folder), compile_cache=str(cache), **key.environment._asdict())
 
 
 def _is_ready(line: bytes) -> bool:

@@ -124,9 +124,10 @@ class Endpoint:
             BadRequest: the label does not exist.
             Unavailable: it is approved, but not ready yet.
         """
-        release = self._release()
-        if release is None:
+        current = self.serving or self.newest
+        if current is None:
             raise NotFound(not_found(target))
+        release = current.release
         number, variant = _number(release, target)
         approved = next((version for version in release.versions if version.number == number), None)
         if approved is None:
@@ -135,10 +136,6 @@ class Endpoint:
         if version is None or not version.warm.is_set() or self.serving is None:
             raise Unavailable(f"Version {number} of model {self.model} is loading", retry_after=1)
         return PickedVersion(version, variant)
-
-    def _release(self) -> Release | None:
-        current = self.serving or self.newest
-        return current.release if current else None
 
     def _restart(self, *steps: SignedRelease) -> None:
         if self._converging is not None:

@@ -40,7 +40,7 @@ class ArtifactCache(Protocol):
 
 @dataclass(frozen=True)
 class VersionContext:
-    """What all versions of this server share."""
+    """The resources that all versions of this server share."""
 
     artifacts: ArtifactCache
     spare_child: SpareChild
