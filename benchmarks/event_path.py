@@ -1,12 +1,12 @@
-"""Metric points from a runner to a REST reader: through the real pipe, validation, fence and commit.
+"""Measures the path of metric points from a runner to a REST client: pipe, validation, fence and commit.
 
-Run `python -m benchmarks.event_path [--points 300000]`. It starts a whole installation (embedded broker,
-SQLite). A runner emits through the engine's `Report`: as fast as it goes, then paced; beside it the naive
-form, one event a point; then single points into an idle system, whose delay is taken at a reader of the
-database and at a WebSocket; then what a search's short trials say. At last a real training runs with and
-without 50,000 points a second beside it, in alternating windows. CPU is what comes on top of an idle
-installation. Every flood is read back by REST and
-compared point by point, from the curves and from the events.
+Run `python -m benchmarks.event_path [--points 300000]`. It starts a complete installation (embedded broker,
+SQLite). A runner emits points through the engine's `Report`: at full speed, then at a fixed rate, then in the
+naive form with one event per point. Single points are sent into an idle system, and their delay is measured
+at a reader of the database and at a WebSocket. Then come the events of a search's short trials. Finally a
+real training runs with and without 50,000 points per second beside it, in alternating windows. CPU time is
+counted beyond that of an idle installation. All points of each flood are read back by REST and compared, from
+the curves and from the events.
 """
 
 import argparse
@@ -49,7 +49,7 @@ IDLE = 6.0
 
 
 class Bench:
-    """A yard with one runner that floods on order."""
+    """A test installation with one runner that emits points on command."""
 
     def __init__(self, yard: RunningYard) -> None:
         self.yard = yard
@@ -61,14 +61,14 @@ class Bench:
         self.idle = {name: (spent - before[name]) / IDLE for name, spent in self.cpu().items()}
 
     def begin(self, do: str, **order: Any) -> None:
-        """Give an order."""
+        """Send a command to the runner."""
         self._number += 1
         path = self.yard.home / "flood.tmp"
         path.write_text(json.dumps({"number": self._number, "do": do, "series": SERIES, **order}))
         path.replace(self.yard.home / "flood.json")
 
     def done(self) -> dict[str, Any]:
-        """Wait until the newest order is followed: everything is in the pipe."""
+        """Wait until the newest command has been executed: all points are in the pipe."""
         path = self.yard.home / "flooded.json"
         while True:
             if path.exists() and (answer := json.loads(path.read_text()))["number"] == self._number:
@@ -76,46 +76,46 @@ class Bench:
             time.sleep(0.01)
 
     def order(self, do: str, **order: Any) -> dict[str, Any]:
-        """Give an order and wait until it is followed."""
+        """Send a command and wait until it has been executed."""
         self.begin(do, **order)
         return self.done()
 
-    def look(self, query: str, *values: object) -> Any:
-        """Return the first column of the first row."""
+    def query_value(self, query: str, *values: object) -> Any:
+        """Return the first column of the first row of a query."""
         with closing(self.open()) as database:
             return database.execute(query, values).fetchone()[0]
 
     def open(self) -> sqlite3.Connection:
-        """Open the yard's database for reading."""
+        """Open the installation's database for reading."""
         return sqlite3.connect(f"{self.yard.home.as_uri()}/trainyard.sqlite3?mode=ro", uri=True)
 
     def until_readable(self, tag: str, points: int) -> float:
-        """Wait until so many points are committed; return when that was."""
+        """Wait until `points` points are committed; return the time."""
         query = "SELECT coalesce(sum(count), 0) FROM jobs_metricseries WHERE job_id = ? AND name LIKE ?"
-        while self.look(query, self.job, f"{tag}%") < points:
+        while self.query_value(query, self.job, f"{tag}%") < points:
             time.sleep(0.005)
         return time.time()
 
     def cpu(self) -> dict[str, float]:
-        """Return the CPU seconds of each process of the path so far."""
+        """Return the CPU seconds of each process of the path."""
         processes = {**self.yard.parts(), "runner": psutil.Process(self.pid)}
         spent = {name: process.cpu_times() for name, process in processes.items()}
         return {name.partition("-")[0]: times.user + times.system for name, times in spent.items()}
 
     def spent(self, before: dict[str, float], seconds: float) -> dict[str, float]:
-        """Return the CPU seconds of each process since `before`, less what it takes when nothing happens."""
+        """Return the CPU seconds of each process since `before`, minus those of an idle installation."""
         now = self.cpu()
         return {name: max(0.0, now[name] - before[name] - self.idle[name] * seconds) for name in now}
 
     def pages(self) -> int:
         """Return the size of the database in bytes."""
-        return int(self.look("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))
+        return int(self.query_value("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))
 
 
 def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label: str) -> float:
-    """Let it flood, read everything back, print the row; return how many cores it kept busy."""
+    """Emit points, read them back and print the row; return the number of cores used."""
     order = {"tag": tag, "calls": points // SERIES, "rate": rate, "naive": naive, "series": SERIES}
-    cursor = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+    cursor = bench.query_value("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
     size, before = bench.pages(), bench.cpu()
     answer = bench.order("flood", **order)
     readable = bench.until_readable(tag, points)
@@ -130,7 +130,7 @@ def flood(bench: Bench, tag: str, points: int, *, rate: int, naive: bool, label:
 
 
 def check(bench: Bench, order: dict[str, Any], cursor: int) -> None:
-    """Compare what REST tells with what was emitted, point by point, from the curves and the events."""
+    """Compare the points that REST returns with those emitted, from the curves and from the events."""
     names, calls = names_of(order), order["calls"]
     want = {name: [(c, (c * len(names) + i) / 7) for c in range(calls)] for i, name in enumerate(names)}
     began = time.perf_counter()
@@ -139,22 +139,22 @@ def check(bench: Bench, order: dict[str, Any], cursor: int) -> None:
             query = {"names": name, "max_points": 100_000, "from": start, "to": start + 99_999}
             (series,) = bench.yard.ada.get(f"/jobs/{bench.job}/metrics", **query)["series"]
             assert series["total_points"] == calls, (name, series["total_points"])
-            told = [(point[0], point[1]) for point in series["points"]]
-            assert told == want[name][start : start + 100_000], name
+            received = [(point[0], point[1]) for point in series["points"]]
+            assert received == want[name][start : start + 100_000], name
     curves = time.perf_counter() - began
-    heard: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    from_events: dict[str, list[tuple[float, float]]] = defaultdict(list)
     last = cursor
     for event in events_after(bench, cursor):
         assert event["cursor"] == last + 1, (last, event["cursor"])
         last = event["cursor"]
         for name, x, value, _ in event["points"] if event["type"] == "metric" else ():
-            heard[name].append((x, value))
-    assert {name: heard[name] for name in names} == want
+            from_events[name].append((x, value))
+    assert {name: from_events[name] for name in names} == want
     print(f"{'':22}every point once and in order; curves read in {curves:.1f} s", flush=True)
 
 
 def events_after(bench: Bench, cursor: int) -> Iterator[dict[str, Any]]:
-    """Yield all events after a cursor, page after page."""
+    """Yield all events after a cursor, page by page."""
     while (page := bench.yard.ada.get(f"/jobs/{bench.job}/events", after=cursor, limit=5000))["items"]:
         yield from page["items"]
         cursor = page["cursor"]
@@ -190,14 +190,14 @@ def delays(bench: Bench, count: int) -> None:
             f"n {len(found)}"
         )
     spent = ", ".join(f"{name} {cpu / count * 1e3:.1f}" for name, cpu in cost.items())
-    print(f"CPU ms a single point: {spent}", flush=True)
+    print(f"CPU ms per single point: {spent}", flush=True)
 
 
 def listen(bench: Bench, framed: list[float], ready: threading.Event, over: threading.Event) -> None:
-    """Follow the job by WebSocket and note how late each single point is."""
+    """Subscribe to the job by WebSocket and record the delay of each single point."""
     address = bench.yard.urls["web"].replace("http", "ws", 1) + "/ws/v1/token"
     with connect(address, additional_headers=bench.yard.bearer("ada")) as socket:
-        after = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+        after = bench.query_value("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
         socket.send(json.dumps({"op": "subscribe", "job": bench.job, "after": after}))
         time.sleep(1.0)
         ready.set()
@@ -211,12 +211,12 @@ def listen(bench: Bench, framed: list[float], ready: threading.Event, over: thre
 
 
 def bookkeeping(bench: Bench, count: int) -> None:
-    """Print what recording a short trial costs: ten series of a hundred epochs within 0.3 s."""
-    before, cursor = bench.cpu(), bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
+    """Print the cost of recording a short trial: ten series of a hundred epochs within 0.3 s."""
+    before, cursor = bench.cpu(), bench.query_value("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job)
     answer = bench.order("trials", tag="trial", trials=count, calls=100)
     readable = bench.until_readable("trial", count * SERIES * 100)
     cost = bench.spent(before, readable - answer["began"])
-    events = bench.look("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job) - cursor
+    events = bench.query_value("SELECT event_seq FROM jobs_job WHERE id = ?", bench.job) - cursor
     spent = {name: cpu / count * 1e3 for name, cpu in cost.items()}
     emit = answer["thread"] / count * 1e3
     print(
@@ -230,19 +230,21 @@ Beside = Literal["nothing", "points", "spinning"]
 
 
 class Window(NamedTuple):
-    """A stretch of a training, and what was beside it."""
+    """A period of a training, and the load beside it."""
 
     beside: Beside
     begin: float
     end: float
-    cpu: float  # seconds that the training took of it
+    cpu: float  # seconds used by the training
 
 
 def slowdown(bench: Bench, pairs: int, share: float) -> None:
-    """Print how much slower a real training's epochs are while points flood beside it.
+    """Print how much slower the epochs of a real training are with a flood of points beside it.
 
     Args:
-        share: of a core, that the flood takes.
+        bench: the installation.
+        pairs: number of rounds.
+        share: of a core that the flood uses.
     """
     model = {"kind": "template", "template": "mlp", "args": {"units": 512, "layers": 2}}
     fit = {"epochs": 100_000, "batch_size": 32, "learning_rate": 0.001, "seed": 3}
@@ -260,12 +262,12 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     bench.yard.ada.post(f"/jobs/{training}/kill")
     moments = [point[4] for point in series["points"]]
     beside = {"points": f"{PACE:,} points/s", "spinning": f"a process that spins for {share:.2f} cores"}
-    for label, cost in (("wall", wall_an_epoch), ("CPU", cpu_an_epoch)):
+    for label, cost in (("wall", wall_per_epoch), ("CPU", cpu_per_epoch)):
         found = {(n // 3, window.beside): cost(window, moments) for n, window in enumerate(windows)}
-        for kind, words in beside.items():
+        for kind, description in beside.items():
             slower = sorted((found[n, kind] / found[n, "nothing"] - 1) * 100 for n in range(pairs))
             print(
-                f"training beside {words}, {label} an epoch: {statistics.median(slower):+.1f} %, "
+                f"training beside {description}, {label} per epoch: {statistics.median(slower):+.1f} %, "
                 f"median of {pairs} rounds, half of them within "
                 f"{slower[pairs // 4]:+.1f} and {slower[-(pairs // 4) - 1]:+.1f}",
                 flush=True,
@@ -273,7 +275,7 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
 
 
 def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, share: float) -> Window:
-    """Let something happen beside the training for `WINDOW` seconds."""
+    """Create load beside the training for `WINDOW` seconds."""
     began, before = time.time(), cpu_of(trainer)
     if beside == "points":
         calls = int(WINDOW * PACE) // SERIES
@@ -287,14 +289,14 @@ def window_of(bench: Bench, trainer: psutil.Process, beside: Beside, tag: str, s
 
 
 def busiest(processes: Iterable[psutil.Process]) -> psutil.Process:
-    """Return the process that takes most of the CPU, once a standby that is being made no longer does."""
+    """Return the process with most of the CPU time, after standbys have finished starting."""
     candidates = list(processes)
     while True:
         before = [cpu_of(process) for process in candidates]
         time.sleep(1.0)
-        took = [cpu_of(process) - was for process, was in zip(candidates, before, strict=True)]
-        if max(took) > 0.9 * sum(took):
-            return candidates[took.index(max(took))]
+        used = [cpu_of(process) - was for process, was in zip(candidates, before, strict=True)]
+        if max(used) > 0.9 * sum(used):
+            return candidates[used.index(max(used))]
 
 
 def cpu_of(process: psutil.Process) -> float:
@@ -304,18 +306,18 @@ def cpu_of(process: psutil.Process) -> float:
 
 
 def epochs_of(window: Window, moments: Sequence[float]) -> list[float]:
-    """Return the ends of the epochs within a window."""
+    """Return the end times of the epochs within a window."""
     return [moment for moment in moments if window.begin <= moment <= window.end]
 
 
-def wall_an_epoch(window: Window, moments: Sequence[float]) -> float:
-    """Return the seconds of an epoch."""
+def wall_per_epoch(window: Window, moments: Sequence[float]) -> float:
+    """Return the seconds per epoch."""
     inside = epochs_of(window, moments)
     return (inside[-1] - inside[0]) / (len(inside) - 1)
 
 
-def cpu_an_epoch(window: Window, moments: Sequence[float]) -> float:
-    """Return the CPU seconds of an epoch; other work on the machine hardly touches it."""
+def cpu_per_epoch(window: Window, moments: Sequence[float]) -> float:
+    """Return the CPU seconds per epoch, which other load on the machine hardly affects."""
     return window.cpu / len(epochs_of(window, moments))
 
 
@@ -333,7 +335,7 @@ def main() -> None:
             yard.open()
             yard.until_ready("digits")
             bench = Bench(yard)
-            print(f"{'':36}CPU us a point", flush=True)
+            print(f"{'':36}CPU us per point", flush=True)
             columns = ("points/s", "emitting", "runner", "worker", "web", "broker", "bytes")
             print(f"{'':22}{columns[0]:>12}" + "".join(f"{name:>9}" for name in columns[1:]), flush=True)
             run(bench, wanted)
@@ -342,9 +344,9 @@ def main() -> None:
 def run(bench: Bench, wanted: argparse.Namespace) -> None:
     """Measure everything."""
     flood(bench, "warm", 10_000, rate=0, naive=False, label="(warm-up)")
-    flood(bench, "full", wanted.points, rate=0, naive=False, label="as fast as it goes")
+    flood(bench, "full", wanted.points, rate=0, naive=False, label="full speed")
     share = flood(bench, "paced", wanted.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
-    flood(bench, "naive", wanted.naive, rate=0, naive=True, label="naive: event a point")
+    flood(bench, "naive", wanted.naive, rate=0, naive=True, label="naive: event per point")
     delays(bench, wanted.singles)
     bookkeeping(bench, wanted.trials)
     slowdown(bench, wanted.pairs, share)

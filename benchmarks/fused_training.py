@@ -1,15 +1,15 @@
-"""An epoch by our loop and by Keras' `fit`, on models already compiled.
+"""Compares an epoch of our loop with one of Keras' `fit`, on compiled models.
 
     python -m benchmarks.fused_training [--pairs 15] [--only mlp|every] [--features 64 784]
         [--newest-keras FOLDER]
 
-A round is as many epochs by each side as `fit` takes half a second for, one side after another, on the same
-rows, the same network (saved and loaded again), the same optimizer and batch, shuffled; what is compared is
-CPU time. `fit` runs with its default of one step an execution, and with its best `steps_per_execution`. First
-dense networks of many widths and batches, then every template of ours, where our loop has chosen its way by
-timing both on the model, as it does in long trainings.
+In a round each side trains as many epochs as `fit` does in half a second, one side after another, on the same
+shuffled rows, with the same network (saved and loaded), optimizer and batch size. CPU time is compared. `fit`
+runs with its default of one step per execution, and with its best `steps_per_execution`. Dense networks of
+many widths and batch sizes come first, then every template. Our loop has chosen its step mode by timing both
+modes on the model, as in long trainings.
 
-The Keras beside ours is the installed one and, if its folder is named, another one. To make the folder:
+The other side is the installed Keras and, if its folder is given, another version. To create the folder:
 
     pip install --target FOLDER --no-deps --pre keras-nightly
 """
@@ -43,13 +43,13 @@ from workers.engine.training.prepare import Prepared, prepare
 ROOT = Path(__file__).parents[1]
 STEPS_PER_EXECUTION = (1, 8, 32)
 TURN_SECONDS = 0.5
-CHOOSING = 3
-LONG = 1e5
-"""Seconds of training after which every program has timed both ways."""
+SELECTION_ROUNDS = 3
+LONG_SECONDS = 1e5
+"""Seconds of training after which every program has timed both step modes."""
 FIT: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.001}
 
 Train = Callable[[int], float]
-"""Trains so many epochs and returns the CPU seconds that it took."""
+"""Trains the given number of epochs and returns the CPU seconds."""
 
 
 class Case(NamedTuple):
@@ -80,10 +80,10 @@ EVERY = [
 
 
 class Fit:
-    """`fit` of one Keras, in a process of its own: two of them cannot live in one.
+    """Keras' `fit` in its own process, since two versions of Keras cannot be imported into one.
 
     Args:
-        folder: what to import Keras from; None for the installed one.
+        folder: to import Keras from; None for the installed version.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -103,7 +103,7 @@ class Fit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # the end of its input is its end
+        self._process.communicate()  # the process ends when its input ends
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout
@@ -112,14 +112,14 @@ class Fit:
             raise SystemExit(f"Keras' process ended with {self._process.wait()}")
         return dict(json.loads(line))
 
-    def ask(self, **told: Any) -> dict[str, Any]:
+    def ask(self, **request: Any) -> dict[str, Any]:
         assert self._process.stdin
-        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return self._answer()
 
     def trains(self) -> dict[int, Train]:
-        """Return what trains the present case, by `steps_per_execution`."""
+        """Return functions that train the current case, by `steps_per_execution`."""
         return {steps: partial(self._train, steps) for steps in STEPS_PER_EXECUTION}
 
     def _train(self, steps: int, epochs: int) -> float:
@@ -127,7 +127,7 @@ class Fit:
 
 
 def rows_of(case: Case) -> Dataset:
-    """Return rows of noise: how long a step takes does not depend on what is in them."""
+    """Return random rows; the duration of a step does not depend on their values."""
     rng = np.random.default_rng(0)
     image = len(case.shape) > 1
     profile = Profile(
@@ -154,7 +154,7 @@ def prepared(case: Case) -> Prepared:
 
 
 def looping(made: Prepared) -> tuple[Train, str]:
-    """Return what trains with our loop, and which way it has chosen."""
+    """Return a function that trains with our loop, and the step mode it has chosen."""
     loop = made.loop(epochs=10**6)
     done = 0
 
@@ -169,24 +169,24 @@ def looping(made: Prepared) -> tuple[Train, str]:
     train(2)
     program = made.program
     assert program is not None
-    program.steps *= round(LONG / program.trained)
-    program.trained = LONG
-    train(1)  # times both ways
-    return train, loop.way
+    program.trained_steps *= round(LONG_SECONDS / program.trained_seconds)
+    program.trained_seconds = LONG_SECONDS
+    train(1)  # times both step modes
+    return train, loop.step_mode
 
 
 def hand_over(case: Case, made: Prepared, fits: list[Fit], folder: Path) -> None:
-    """Give every `fit` the network and the rows that ours trains."""
+    """Give every `fit` the network and the rows of our side."""
     network, rows = folder / "network.keras", folder / "rows.npz"
     made.model.save(network)
     np.savez(rows, x=made.batches.x, y=made.batches.y.astype(np.int32))
-    told = {**FIT, "batch_size": case.batch_size}
+    settings = {**FIT, "batch_size": case.batch_size}
     for fit in fits:
-        fit.ask(network=str(network), rows=str(rows), fit=told, steps=STEPS_PER_EXECUTION)
+        fit.ask(network=str(network), rows=str(rows), fit=settings, steps=STEPS_PER_EXECUTION)
 
 
 def bare(case: Case, made: Prepared) -> Train:
-    """Return what trains the same network in JAX alone."""
+    """Return a function that trains the same network in plain JAX."""
     x, y = made.batches.x, made.batches.y
     return trains(
         x, y, units=case.args["units"], batch_size=case.batch_size, learning_rate=FIT["learning_rate"]
@@ -194,7 +194,7 @@ def bare(case: Case, made: Prepared) -> Train:
 
 
 def in_turn(sides: dict[Any, Train], epochs: int, rounds: int) -> dict[Any, list[float]]:
-    """Return each side's CPU seconds an epoch, round by round; each round begins with another side."""
+    """Return each side's CPU seconds per epoch for each round; each round starts with another side."""
     found = defaultdict(list)
     names = list(sides)
     for turn in range(rounds):
@@ -208,12 +208,12 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
     """Time the rounds and print a line for each Keras.
 
     Returns:
-        A row for each of them: how many times as long as ours plain and best `fit` took, the medians.
+        For each of them the median ratios of the default and the best `fit` to ours.
     """
     began = time.perf_counter()
     made = prepared(case)
     hand_over(case, made, fits, folder)
-    ours, way = looping(made)
+    ours, mode = looping(made)
     epochs = max(1, round(TURN_SECONDS / fits[0].trains()[1](1)))
     sides: dict[Any, Train] = {"ours": ours}
     if case in MLPS:
@@ -221,7 +221,7 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
     best = {}
     for fit in fits:
         trains = fit.trains()
-        tried = in_turn(trains, epochs, CHOOSING)
+        tried = in_turn(trains, epochs, SELECTION_ROUNDS)
         best[fit] = min(trains, key=lambda steps: min(tried[steps]))
         sides |= {(fit, steps): trains[steps] for steps in {1, best[fit]}}
     found = in_turn(sides, epochs, pairs)
@@ -231,8 +231,10 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
         shown = [ratios(found[fit, steps], found["ours"]) for steps in (1, best[fit])]
         cells = [case.name, str(case.args.get("units", "")), str(case.batch_size), fit.keras]
         cells += [milliseconds(found[side]) if side in found else "" for side in ("bare", "ours", (fit, 1))]
-        cells += [said(shown[0]), str(best[fit])]
-        print_row([*cells, milliseconds(found[fit, best[fit]]), said(shown[1]), way, f"{cost:.0f}"])
+        cells += [median_and_quartiles(shown[0]), str(best[fit])]
+        print_row(
+            [*cells, milliseconds(found[fit, best[fit]]), median_and_quartiles(shown[1]), mode, f"{cost:.0f}"]
+        )
         medians.append([statistics.median(each) for each in shown])
     return medians
 
@@ -241,8 +243,8 @@ def ratios(theirs: list[float], ours: list[float]) -> list[float]:
     return sorted(a / b for a, b in zip(theirs, ours, strict=True))
 
 
-def said(found: list[float]) -> str:
-    """Say the median and, in brackets, the quartiles."""
+def median_and_quartiles(found: list[float]) -> str:
+    """Return the median and, in brackets, the quartiles as text."""
     quarter = len(found) // 4
     return f"{statistics.median(found):.2f} ({found[quarter]:.2f}–{found[-1 - quarter]:.2f})"
 
@@ -263,7 +265,7 @@ HEADS = [
     "best steps",
     "best, ms",
 ]
-HEADS += ["best / ours", "way", "cost, s"]
+HEADS += ["best / ours", "mode", "cost, s"]
 WIDTHS = [27, 5, 5, 21, 8, 8, 8, 18, 10, 8, 18, 4, 7]
 
 
@@ -277,13 +279,16 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
 
 
 def report(cases: list[Case], fits: list[Fit], found: list[list[list[float]]]) -> None:
-    """Print the least of the medians, for each number of features and for the other models together."""
+    """Print the smallest median for each number of features, and for all other models together."""
     groups = defaultdict(list)
     for case, medians in zip(cases, found, strict=True):
         groups[case.name if case in MLPS else "every other model"].append(medians)
     for name, rows in groups.items():
         for fit, (plain, best) in zip(fits, np.min(rows, axis=0), strict=True):
-            print(f"{name}, keras {fit.keras}: fit takes {plain:.2f} times ours or more, its best {best:.2f}")
+            print(
+                f"{name}, keras {fit.keras}: fit takes at least {plain:.2f} times ours, "
+                f"its best setting {best:.2f}"
+            )
 
 
 def main() -> None:
@@ -299,9 +304,9 @@ def main() -> None:
     options = parser.parse_args()
     folders = [None, options.newest_keras] if options.newest_keras else [None]
     cases = cases_of(options)
-    with ExitStack() as held:
-        fits = [held.enter_context(Fit(folder)) for folder in folders]
-        shared = Path(held.enter_context(tempfile.TemporaryDirectory()))
+    with ExitStack() as stack:
+        fits = [stack.enter_context(Fit(folder)) for folder in folders]
+        shared = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.pairs} rounds")
         print_row(HEADS)
         found = [compare(case, fits, options.pairs, shared) for case in cases]

@@ -1,18 +1,18 @@
-"""One search, by Trainyard and by the libraries that people use: the time from submitting to the best trial.
+"""Compares a search in Trainyard with other libraries: the time from submission to the end of the search.
 
     python -m benchmarks.reference_search [--space digits|breast_cancer|cnn] [--seeds 5]
         [--peers keras_tuner optuna ray_tune] [--ray FOLDER] [--try-threads TRIALS] [--answered]
 
 A round is one search of each with the same seed, one after another: ours on an installation without compiled
-programs and without standby runners ("cold"), ours on one that has both ("warm"), and each peer as a script
-in a process of its own. All sides train on the same rows, with the same stopping rule, as many trainings:
-repeated configurations are trained again. Our checkpoints and events are on. Printed are medians, the medians
-of paired ratios, and the best validation scores.
+programs and without standby runners ("cold"), ours on one with both ("warm"), and each peer as a script in
+its own process. All sides train on the same rows, with the same stopping rule and the same number of
+trainings: repeated configurations are trained again. Our checkpoints and events are enabled. The output is
+medians, the medians of paired ratios, and the best validation scores.
 
-`--try-threads` first times a short search of each peer under a few settings of its threads; the rounds then
-run with the quickest. `--answered` adds ours, warm, where repeated configurations get the scores that they
-had: what this gains is no part of the comparison. Ray is not installed with us. To make its folder, which
-holds only what is missing (four of these are for `jsonschema`):
+`--try-threads` first times a short search of each peer with a few thread settings; the rounds then use the
+fastest. `--answered` adds ours, warm, with repeated configurations answered by their earlier scores, which is
+not part of the comparison. Ray is not among our dependencies. To create its folder, which contains only the
+missing packages (four of these are for `jsonschema`):
 
     pip install --target FOLDER --no-deps ray tensorboardX msgpack filelock jsonschema attrs referencing \\
         rpds-py jsonschema-specifications
@@ -76,7 +76,7 @@ COMMON = {"batch_size": 128, "patience": 5, "max_trials": 20, "executions": 2}
 
 
 def spec_of(search: dict[str, Any], algorithm: str, seed: int, duplicates: str = "replace") -> dict[str, Any]:
-    """Return the search as an experiment; `replace` trains a configuration again once all were tried."""
+    """Return the search as an experiment; `replace` repeats configurations once all have been tried."""
     fixed = dict(search["fixed"])
     fit = {name: fixed.pop(name) for name in ("optimizer", "learning_rate") if name in fixed}
     return {
@@ -102,12 +102,12 @@ def spec_of(search: dict[str, Any], algorithm: str, seed: int, duplicates: str =
 
 
 def ours(yard: RunningYard, spec: dict[str, Any], name: str) -> Found:
-    """Search once on a yard that is up."""
+    """Run one search on a running installation."""
     experiment = yard.ada.post("/experiments", {"project": PROJECT, "name": name, "spec": spec})
     began = time.perf_counter()
     job = int(yard.ada.post(f"/experiments/{experiment['id']}/submit")["job"])
     while yard.job(job)["state"] not in ("completed", "failed", "stopped"):
-        time.sleep(0.2)  # as often as a script would ask
+        time.sleep(0.2)  # as often as a script would poll
     seconds = time.perf_counter() - began
     yard.until_completed(job)
     trials = yard.ada.get(f"/jobs/{job}/trials", limit="200")["items"]
@@ -118,13 +118,13 @@ def ours(yard: RunningYard, spec: dict[str, Any], name: str) -> Found:
 
 
 def write_rows(search: dict[str, Any], path: Path) -> None:
-    """Write the rows that our trials train and are measured on, as scikit-learn has them."""
+    """Write the training and validation rows of our trials for the peers."""
     command = [sys.executable, "-m", "benchmarks.peers.rows", search["dataset"], str(path)]
     subprocess.run(command, check=True)
 
 
 def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]:
-    """Run the rounds; return what each side found, round by round."""
+    """Run the rounds; return the results of each side."""
     search = search_of(options)
     rows, plan = folder / "rows.npz", folder / "search.json"
     write_rows(search, rows)
@@ -134,7 +134,7 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
         for peer in peers:
             peer.choose(rows, search | {"max_trials": options.try_threads}, seed=1000)
     found: dict[str, list[Found]] = defaultdict(list)
-    poll = {"TRAINYARD_NODE_POLL": "2"}  # as users have it
+    poll = {"TRAINYARD_NODE_POLL": "2"}  # the default setting
     with (
         open_yard(folder / "cold", TRAINYARD_STANDBY="0", **poll) as cold,
         open_yard(folder / "warm", TRAINYARD_NODE_STANDBY_PATIENCE="1", **poll) as warm,
@@ -154,15 +154,15 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
 
 
 def search_of(options: argparse.Namespace) -> dict[str, Any]:
-    asked = {"max_trials": options.trials, "epochs": options.epochs}
-    given = {name: value for name, value in asked.items() if value is not None}
+    overrides = {"max_trials": options.trials, "epochs": options.epochs}
+    given = {name: value for name, value in overrides.items() if value is not None}
     return {**COMMON, **SEARCHES[options.space], **given}
 
 
 def sides_of_ours(
     options: argparse.Namespace, search: dict[str, Any], seed: int, cold: RunningYard, warm: RunningYard
 ) -> dict[str, Callable[[], Found]]:
-    """Return our searches with this seed; none has started."""
+    """Return functions that run our searches with this seed."""
     spec, name = spec_of(search, options.algorithm, seed), f"seed {seed}"
 
     def search_cold() -> Found:
@@ -181,7 +181,7 @@ def sides_of_ours(
 
 
 def report(found: dict[str, list[Found]], peers: list[str]) -> None:
-    """Print what the rounds say."""
+    """Print medians, scores and ratios."""
     heads = ["median, s", "score, mean ± s.e.", "trainings", "epochs", "distinct"]
     print("\n" + " | ".join(["", *heads, *(f"{peer} / it" for peer in peers)]))
     for name, rounds in found.items():
@@ -191,7 +191,7 @@ def report(found: dict[str, list[Found]], peers: list[str]) -> None:
             statistics.median(column) for column in zip(*rounds, strict=True)
         )
         cells = [name, f"{seconds:.1f}", f"{scores.mean():.4f} ± {error:.4f}"]
-        cells += [f"{figure:.0f}" for figure in (trainings, epochs, distinct)]
+        cells += [f"{count:.0f}" for count in (trainings, epochs, distinct)]
         print(" | ".join([*cells, *(f"{_ratio(found[peer], rounds):.1f}" for peer in peers)]))
 
 
@@ -207,7 +207,7 @@ def options_of_call() -> argparse.Namespace:
     )
     parser.add_argument("--space", choices=SEARCHES, default="digits")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--first-seed", type=int, default=0, help="to go on where an earlier run ended")
+    parser.add_argument("--first-seed", type=int, default=0, help="to continue an earlier run")
     parser.add_argument("--algorithm", default="bayesian")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=["keras_tuner", "optuna"])
     parser.add_argument("--ray", type=Path, metavar="FOLDER", help="where Ray is, for --peers ray_tune")

@@ -1,9 +1,9 @@
-"""From starting a runner to its first loss: forked from a server with the imports, beside a new interpreter.
+"""Measures the time from starting a runner to its first loss: forked, or as a new interpreter.
 
 Run `python -m benchmarks.runner_start [--pairs 10]`. Both train the same small network for one epoch, with
-empty compile caches; pairs alternate, so load on the machine hits both. Printed are medians of the wall time,
-of the runner's CPU time and of the memory that it holds for itself, and their ratios. The fork server is
-warm: what it costs to start one is printed first.
+empty compile caches; pairs alternate, so that load on the machine affects both. The output is medians of the
+wall time, of the runner's CPU time and of its private memory, and their ratios. The fork server is warm; the
+time to start it is printed first.
 """
 
 import argparse
@@ -43,30 +43,30 @@ KEY = RunnerKey(1, Environment(threads=1))
 
 
 class Cost(NamedTuple):
-    wall: float  # seconds from asking for a runner to its first metric
+    wall: float  # seconds from requesting a runner to its first metric
     cpu: float  # seconds of the runner alone
-    memory: float  # MiB that are its own
+    memory: float  # MiB of private memory
 
 
 class Listener:
-    """Hears a runner until an event of some kind."""
+    """Reads a runner's events until one of the given kind."""
 
     def __init__(self, kind: str) -> None:
-        self._kind, self.heard = kind, asyncio.Event()
+        self._kind, self.received = kind, asyncio.Event()
         self.last: dict[str, object] = {}
 
     def __call__(self, line: bytes) -> None:
         event = json.loads(line)
         if event["type"] in (self._kind, "failed"):
             self.last = event
-            self.heard.set()
+            self.received.set()
 
 
 async def profile(pool: RunnerPool, folder: Path) -> DatasetFile:
-    """Have the data made ready, as a worker does."""
+    """Profile the data, as a worker does."""
     task = ProfileTask(folder=str(folder / "profile"), source="bundled", bundled="digits")
     runner = await pool.take(KEY, needs_jax=False)
-    done = await told(runner, task, "result")
+    done = await run_until(runner, task, "result")
     await pool.discard(runner)
     result = done["result"]
     assert isinstance(result, dict)
@@ -74,7 +74,7 @@ async def profile(pool: RunnerPool, folder: Path) -> DatasetFile:
     return DatasetFile(path=str(path), digest=result["digest"], profile=result["profile"])
 
 
-async def told(runner: RunnerProcess, task: ProfileTask | TrainTask, kind: str) -> dict[str, object]:
+async def run_until(runner: RunnerProcess, task: ProfileTask | TrainTask, kind: str) -> dict[str, object]:
     """Start a task and return its first event of a kind."""
     folder = Path(task.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,13 +82,13 @@ async def told(runner: RunnerProcess, task: ProfileTask | TrainTask, kind: str) 
     listener = Listener(kind)
     runner.set_listener(listener)
     runner.send(Start(task=str(folder / "spec.json")))
-    await listener.heard.wait()
+    await listener.received.wait()
     assert listener.last["type"] == kind, listener.last
     return listener.last
 
 
 async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
-    """Start a runner, see its first epoch, end it."""
+    """Start a runner, wait for its first epoch, and end it."""
     task = TrainTask(
         folder=str(folder),
         spec=SPEC,
@@ -103,7 +103,7 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
     )
     began = time.perf_counter()
     runner = await pool.take(KEY)
-    await told(runner, task, "points")
+    await run_until(runner, task, "points")
     wall = time.perf_counter() - began
     process = psutil.Process(runner.pid)
     times, memory = process.cpu_times(), process.memory_full_info()
@@ -112,7 +112,7 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
 
 
 async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cost]]:
-    """Return what the fork server took to start, and the costs of forked and of executed runners."""
+    """Return the seconds to start the fork server, and the costs of forked and of executed runners."""
     fork_servers = ForkServers(folder / "forking", 3600.0, "workers.runner")
     forking = RunnerPool(folder / "forking", 1, 3600.0, 2**40, SecretMasker(), fork_servers=fork_servers)
     executing = RunnerPool(folder / "executing", 1, 3600.0, 2**40, SecretMasker())

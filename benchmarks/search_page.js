@@ -1,6 +1,6 @@
-// Put into the page that `search_page.py` measures: when did the effect of the last input stand on the screen?
-// Event Timing tells when the frame after an input was shown (in steps of 8 ms, from 16 ms on). A chart may be
-// drawn in a later frame, so its own count of drawings is watched too.
+// Added to the page that `search_page.py` measures: finds when the effect of the last input became visible.
+// Event Timing reports the frame after an input (in steps of 8 ms, from 16 ms on). A chart may be drawn in a
+// later frame, so its count of drawings is observed too.
 globalThis.bench = (() => {
   const LEAST = 16;
   const INPUTS = new Set(["click", "pointerup", "keydown"]);
@@ -15,9 +15,9 @@ globalThis.bench = (() => {
   events.observe({ type: "event", durationThreshold: LEAST });
   const slow = (entries) => entries.forEach(({ duration }) => (shown = Math.max(shown, duration)));
   const frames = new PerformanceObserver((list) => slow(list.getEntries()));
-  frames.observe({ type: "long-animation-frame" }); // what moves under a dragging hand is no event of its own
+  frames.observe({ type: "long-animation-frame" }); // movement during a drag is not reported as an event
   const changes = new MutationObserver(() => {
-    if (drawing() !== before && !drawn) setTimeout(() => (drawn = performance.now())); // after that frame's painting
+    if (drawing() !== before && !drawn) setTimeout(() => (drawn = performance.now())); // after that frame has been painted
   });
   changes.observe(document, { subtree: true, childList: true, attributeFilter: ["data-drawn"] });
 
@@ -27,12 +27,12 @@ globalThis.bench = (() => {
       events.takeRecords();
       [shown, drawn, before] = [LEAST, 0, drawing()];
     },
-    /** Milliseconds from the input since `begin` to the frame that shows its effect, a chart drawn anew if one is due. */
+    /** Milliseconds from the input since `begin` to the frame that shows its effect, including a redrawn chart if one is expected. */
     async took(redrawn) {
       while (redrawn && !drawn) await frame();
       await frame();
       await frame();
-      await pause(50); // what was shown is told a moment later
+      await pause(50); // entries are reported a moment later
       slow(frames.takeRecords());
       note(events.takeRecords());
       return Math.max(shown, redrawn ? drawn - input : 0);

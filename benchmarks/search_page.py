@@ -1,9 +1,9 @@
-"""The page of a search with ten thousand trials, in Chromium: first paint, and what each interaction takes.
+"""Measures the page of a search with ten thousand trials in Chromium: first paint and each interaction.
 
-Run `python -m benchmarks.search_page [--trials 10000] [--repeats 5]`. It seeds a database of its own, starts
-the real web server and prints, for the table and every chart, the median and the worst of what a click, a key
-or a drag takes until the frame that shows its effect (goal: 100 ms). First paint is the time from the
-navigation until the first row of trials and the first chart stand on the screen.
+Run `python -m benchmarks.search_page [--trials 10000] [--repeats 5]`. It creates its own database, starts the
+real web server and prints, for the table and every chart, the median and the maximum time from a click, key
+or drag to the frame that shows its effect (goal: 100 ms). First paint is the time from the navigation until
+the first row of trials and the first chart are visible.
 """
 
 import argparse
@@ -32,10 +32,10 @@ PAINTED = f"""() => new Promise(done => {{
 }})"""
 WATCH = Path(__file__).with_suffix(".js").read_text()
 BOX, CHIP = "ty-trials tbody input", ".ty-chip button"
-GOAL_MS = 100.0  # what a person takes for at once
+GOAL_MS = 100.0  # perceived as immediate
 
-# By chart: whether filters and picks change what it shows. Importance is of all trials, and curves are of the
-# picked ones or the best.
+# By chart: whether filters and selections change it. Importance uses all trials; curves use the selected ones
+# or the best.
 CHARTS = {
     **dict.fromkeys(("parallel", "slice", "contour", "heat", "rank", "pareto", "timeline", "curves"), True),
     "importance": False,
@@ -67,7 +67,7 @@ def server(environment: dict[str, str]) -> Iterator[str]:
 
 
 def seed(trials: int) -> tuple[int, str, str]:
-    """Return the job's id, and the cookie of somebody who may see it."""
+    """Return the job's id, and the cookie of a user who may see it."""
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
@@ -87,14 +87,14 @@ def seed(trials: int) -> tuple[int, str, str]:
 
 
 class Took(NamedTuple):
-    """Milliseconds: what a clock says, and what the page's main thread worked."""
+    """Milliseconds of wall time, and of work of the page's main thread."""
 
     wall: float
     work: float
 
 
 class Stopwatch:
-    """Times what a hand does to a page: real clicks, keys and drags, not calls of its functions."""
+    """Times real clicks, keys and drags on a page."""
 
     def __init__(self, page: Any) -> None:
         self.times: dict[str, list[Took]] = {}
@@ -103,7 +103,7 @@ class Stopwatch:
         self._devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def time(self, name: str, act: Callable[[], object], *, redraws: bool = False) -> None:
-        """Do something once, until the frame that shows its effect; the open chart's too if it `redraws`."""
+        """Time an action until the frame that shows its effect, including the open chart if it `redraws`."""
         self._page.evaluate("bench.begin()")
         worked = self._worked()
         act()
@@ -111,11 +111,11 @@ class Stopwatch:
         self.note(name, Took(wall, self._worked() - worked))
 
     def first_paint(self, name: str, address: str) -> None:
-        """Load a page until its trials and its chart stand on the screen."""
+        """Time a navigation until the page's trials and chart are visible."""
         before = self._worked()
         self._page.goto(address, wait_until="commit")
         wall = float(self._page.evaluate(PAINTED))
-        after = self._worked()  # a navigation may begin to count anew
+        after = self._worked()  # a navigation may reset the counter
         self.note(name, Took(wall, after - before if after >= before else after))
 
     def note(self, name: str, took: Took) -> None:
@@ -144,13 +144,13 @@ def _use_table(page: Any, watch: Stopwatch) -> None:
     watch.time("table: next page", _click(page, "ty-trials .ty-pager button:last-child"))
     watch.time("table: pick a trial", _click(page, BOX))
     watch.time("table: filter", _filter(page, "score", "0.9", ""))
-    watch.time("table: let a filter go", _click(page, CHIP))
+    watch.time("table: remove a filter", _click(page, CHIP))
     watch.time("table: next trial by key", lambda: page.keyboard.press("j"))
 
 
 def _use_history(page: Any, watch: Stopwatch) -> None:
     watch.time("history: filter", _filter(page, "h.units", "64", "128"))
-    watch.time("history: let a filter go", _click(page, CHIP))
+    watch.time("history: remove a filter", _click(page, CHIP))
     watch.time("history: pick a trial", _click(page, BOX))
     page.locator(BOX).first.click()
     box = _seen(page.locator("ty-charts .u-over"))
@@ -163,7 +163,7 @@ def _use_history(page: Any, watch: Stopwatch) -> None:
 def _use_chart(page: Any, watch: Stopwatch, chart: str, *, follows: bool) -> None:
     address = f".ty-chart-nav a[href*='chart={chart}']"
     page.locator(address).click()
-    # What the chart asks the server for has come; from then on it is kept.
+    # the chart has loaded its data from the server, which is cached from now on
     page.wait_for_function("document.querySelector('ty-charts .ty-chart-body canvas')")
     page.locator(".ty-chart-nav a").first.click()
     watch.time(f"{chart}: open", _click(page, address), redraws=True)
@@ -171,14 +171,14 @@ def _use_chart(page: Any, watch: Stopwatch, chart: str, *, follows: bool) -> Non
         box = _seen(page.locator(".ty-echart canvas").first)
         down = ((box["x"] + 48, box["y"] + share * box["height"]) for share in (0.3, 0.6))
         watch.time(f"{chart}: brush", lambda: _drag(page, *down, rest=500))
-        watch.time(f"{chart}: let a filter go", _click(page, CHIP), redraws=True)
+        watch.time(f"{chart}: remove a filter", _click(page, CHIP), redraws=True)
     axis = page.locator(".ty-chart-controls select").first
     if axis.count():
         axis.focus()
         watch.time(f"{chart}: other axis", lambda: page.keyboard.press("ArrowDown"), redraws=True)
         page.keyboard.press("ArrowUp")
     watch.time(f"{chart}: filter", _filter(page, "h.units", "64", "128"), redraws=follows)
-    watch.time(f"{chart}: let a filter go", _click(page, CHIP), redraws=follows)
+    watch.time(f"{chart}: remove a filter", _click(page, CHIP), redraws=follows)
     watch.time(f"{chart}: pick a trial", _click(page, BOX), redraws=follows)
     page.locator(BOX).first.click()
     if chart != "curves":
@@ -187,13 +187,13 @@ def _use_chart(page: Any, watch: Stopwatch, chart: str, *, follows: bool) -> Non
 
 
 def _click(page: Any, selector: str) -> Callable[[], object]:
-    """Find something first, so that only the click is timed."""
+    """Locate an element before the click, so that only the click is timed."""
     box = _seen(page.locator(selector).first)
     return lambda: page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
 def _filter(page: Any, column: str, low: str, high: str) -> Callable[[], object]:
-    """Fill the form; return what presses its button."""
+    """Fill in the form; return a function that clicks its button."""
     form = page.locator("form.ty-filters")
     form.get_by_label("Filter by").select_option(column)
     form.locator("[name=from]").fill(low)
@@ -202,13 +202,13 @@ def _filter(page: Any, column: str, low: str, high: str) -> Callable[[], object]
 
 
 def _seen(locator: Any) -> dict[str, float]:
-    """Return where an element stands in the window, once scrolled to."""
+    """Scroll to an element and return its position in the window."""
     locator.scroll_into_view_if_needed()
     return dict(locator.bounding_box())
 
 
 def _drag(page: Any, start: tuple[float, float], end: tuple[float, float], rest: int = 0) -> None:
-    """Drag and wait so many milliseconds for what a chart does afterwards."""
+    """Drag, then wait `rest` milliseconds for the chart's own delayed update."""
     page.mouse.move(*start)
     page.mouse.down()
     page.mouse.move(*end, steps=4)

@@ -1,4 +1,4 @@
-"""The peer of `serving_predict`: the server one writes by hand, without batching. Not part of the product."""
+"""Serves a model with a minimal ASGI server without batching, for comparison in `serving_predict`."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-"""Predictions a second: our server beside a plain ASGI server that runs the same compiled function unbatched.
+"""Compares our prediction server with a plain ASGI server that runs the same compiled function unbatched.
 
 Run `python -m benchmarks.serving_predict [--rounds 3] [--seconds 3]`. Rounds alternate between the two, so
-load on the machine hits both; medians and their ratio are printed. The peer is what one writes by hand:
-uvicorn, orjson, `jax.jit` over the model, one call a request. The model is a 784×64 MLP.
+that load on the machine affects both; medians and their ratio are printed. The peer is a minimal server:
+uvicorn, orjson, `jax.jit` of the model, one call per request. The model is a 784×64 MLP.
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Rate(NamedTuple):
     per_second: float
     p50_ms: float
     p99_ms: float
-    cpu_ms: float  # of all processes of the server for one request: hardly moved by load on the machine
+    cpu_ms: float  # per request, of all processes of the server; load on the machine hardly affects it
 
 
 class Server(NamedTuple):
@@ -67,7 +67,7 @@ CASES = (
 
 
 def build_model(path: Path) -> None:
-    """Write the model in a process of its own: this one only measures."""
+    """Write the model in another process, so that this one does not import Keras."""
     code = (
         "import keras, sys\n"
         "x = keras.Input((784,), name='x'); h = keras.layers.Dense(64, activation='relu')(x)\n"
@@ -80,7 +80,7 @@ def build_model(path: Path) -> None:
 
 @contextlib.contextmanager
 def ours(folder: Path, model: Path) -> Iterator[Server]:
-    """Start our server from a state file: it needs no dashboard for that."""
+    """Start our server from a state file, without a dashboard."""
     key = Ed25519PrivateKey.generate()
     file = model.read_bytes()
     digest = hashlib.sha256(file).hexdigest()
@@ -144,7 +144,7 @@ def _eventually[T](seen: Callable[[], T], seconds: float = 90) -> T:
 
 
 def request(case: Case) -> bytes:
-    """Return the whole request as bytes; the same for both, but only we take binary tensors."""
+    """Return the request as bytes. It is the same for both servers, but only ours accepts binary tensors."""
     x = np.random.default_rng(0).random((case.rows, FEATURES), np.float32)
     if not case.binary:
         body = json.dumps({"instances": [[float(f"{value:.4f}") for value in row] for row in x]}).encode()
@@ -161,7 +161,7 @@ def request(case: Case) -> bytes:
 
 
 class Client(asyncio.Protocol):
-    """Sends the same request again as soon as it is answered."""
+    """Sends the same request again as soon as the response arrives."""
 
     def __init__(self, content: bytes, seconds: list[float]) -> None:
         self._content, self._seconds = content, seconds
@@ -190,7 +190,7 @@ class Client(asyncio.Protocol):
 
 
 async def measure(server: Server, case: Case, seconds: float) -> Rate:
-    """Ask as fast as `case.clients` connections can."""
+    """Send requests as fast as `case.clients` connections can."""
     host, port = server.url.removeprefix("http://").split(":")
     taken: list[float] = []
     content = request(case)
@@ -199,7 +199,7 @@ async def measure(server: Server, case: Case, seconds: float) -> Rate:
         (await loop.create_connection(lambda: Client(content, taken), host, int(port)))[0]
         for _ in range(case.clients)
     ]
-    await asyncio.sleep(0.3)  # the first answers do not count
+    await asyncio.sleep(0.3)  # the first responses do not count
     taken.clear()
     began, used = time.perf_counter(), server.cpu_seconds()
     await asyncio.sleep(seconds)
@@ -215,13 +215,13 @@ def median(rates: list[Rate]) -> Rate:
 
 
 def report(case: Case, mine: Rate, theirs: Rate) -> None:
-    what = f"{case.rows:3d} rows, {case.clients:2d} clients{', binary (peer: JSON)' if case.binary else ''}"
+    label = f"{case.rows:3d} rows, {case.clients:2d} clients{', binary (peer: JSON)' if case.binary else ''}"
     shown = " | ".join(
         f"{rate.per_second:6.0f}/s p50 {rate.p50_ms:6.2f} p99 {rate.p99_ms:7.2f} cpu {rate.cpu_ms:5.2f} ms"
         for rate in (mine, theirs)
     )
     ratios = f"rate x{mine.per_second / theirs.per_second:.2f}, cpu x{mine.cpu_ms / theirs.cpu_ms:.2f}"
-    print(f"{what:41s} {shown} | {ratios}", flush=True)
+    print(f"{label:41s} {shown} | {ratios}", flush=True)
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""Executions of a trial one after another in one compiled program, and side by side in one call under `vmap`.
+"""Compares training executions of a trial one after another with training them in one call under `vmap`.
 
-    python -m benchmarks.stacked_executions [--pairs 15] [--lanes 2 8]
+    python -m benchmarks.stacked_executions [--pairs 15] [--executions 2 8]
 
 In a round, each side trains every execution for one epoch with the programs that trials use
 (`workers.engine.compiled.vmapped`): the same model, rows and optimizer, each execution with its own state and
-order of rows. Both sides are compiled first. CPU time is compared. The last column is the engine's own
-choice: it times both ways on each model, and takes the second where it is clearly faster.
+order of rows. Both sides are compiled first. CPU time is compared. The last column is the engine's choice: it
+times both on each model and uses one call where that is clearly faster.
 """
 
 import argparse
@@ -19,10 +19,10 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import jax
 import numpy as np
 
-from benchmarks.fused_training import Case, prepared, said
-from workers.engine.compiled.autotune import CLEARLY
+from benchmarks.fused_training import Case, median_and_quartiles, prepared
+from workers.engine.compiled.autotune import MAX_TIME_RATIO
 from workers.engine.compiled.program import Program
-from workers.engine.compiled.vmapped import Lane, Shared, Stacked
+from workers.engine.compiled.vmapped import EpochInputs, SharedInputs, VmappedProgram
 
 REGULARIZED = {"units": 64, "dropout": 0.3, "batch_norm": True}
 CASES = [
@@ -33,29 +33,32 @@ CASES = [
     Case("cnn, 8 x 8 images", "cnn", (8, 8, 1), {"filters": 16, "layers": 2}, 128, 1024),
 ]
 
-HELD = 256
+VALIDATION_ROWS = 256
 Epoch = Callable[[], float]
-"""Trains every execution for an epoch and returns the CPU seconds that it took."""
+"""Trains every execution for an epoch and returns the CPU seconds."""
 
 
-def lanes_of(program: Program, case: Case, count: int) -> list[Lane]:
-    """Return what executions begin with: an order of the rows for each; what fills no batch is left out."""
+def inputs_of(program: Program, case: Case, count: int) -> list[EpochInputs]:
+    """Return the inputs of an epoch, each with its own order of rows; incomplete batches are left out."""
     rng = np.random.default_rng(0)
     shape = case.rows // case.batch_size, case.batch_size
     orders = [rng.permutation(case.rows)[: shape[0] * shape[1]].reshape(shape) for _ in range(count)]
     ones = np.ones(shape, np.float32)
-    return [Lane(program.state(), program.dials(), rows.astype(np.int32), ones) for rows in orders]
+    return [
+        EpochInputs(program.state(), program.hyperparameters(), rows.astype(np.int32), ones)
+        for rows in orders
+    ]
 
 
-def training(stacked: Stacked, lanes: list[Lane], shared: Shared, at_once: int) -> Epoch:
-    """Return what trains the lanes, so many in a call."""
+def training(vmapped: VmappedProgram, inputs: list[EpochInputs], shared: SharedInputs, at_once: int) -> Epoch:
+    """Return a function that trains all executions, `at_once` of them in each call."""
 
     def epoch() -> float:
         began = time.process_time()
-        for first in range(0, len(lanes), at_once):
-            some = slice(first, first + at_once)
-            states = [state for state, _, _ in stacked.train(lanes[some], shared)]
-            lanes[some] = [lane._replace(state=new) for lane, new in zip(lanes[some], states, strict=True)]
+        for first in range(0, len(inputs), at_once):
+            call = slice(first, first + at_once)
+            states = [state for state, _, _ in vmapped.train(inputs[call], shared)]
+            inputs[call] = [each._replace(state=new) for each, new in zip(inputs[call], states, strict=True)]
         return time.process_time() - began
 
     return epoch
@@ -66,10 +69,12 @@ def compare(case: Case, count: int, pairs: int) -> None:
     made = prepared(case)
     assert made.program is not None
     program, batches = made.program, made.batches
-    held = batches.x[:HELD].astype(np.float32)
-    shared = Shared(*map(jax.device_put, (batches.x, batches.y, held)), program.clear_metrics())
+    validation_x = batches.x[:VALIDATION_ROWS].astype(np.float32)
+    shared = SharedInputs(
+        *map(jax.device_put, (batches.x, batches.y, validation_x)), program.initial_metrics()
+    )
     sides = [
-        training(program.stacked, lanes_of(program, case, count), shared, at_once) for at_once in (1, count)
+        training(program.vmapped, inputs_of(program, case, count), shared, at_once) for at_once in (1, count)
     ]
     for train in sides:
         train()  # compiles
@@ -80,8 +85,8 @@ def compare(case: Case, count: int, pairs: int) -> None:
     milliseconds = (1000 * statistics.median(seconds) for seconds in found)
     shown = " | ".join(f"{each:8.1f}" for each in milliseconds)
     ratios = sorted(a / b for a, b in zip(*found, strict=True))
-    taken = "in one call" if min(found[1]) < CLEARLY * min(found[0]) else "one by one"
-    print(f"{case.name:28} | {count:5} | {shown} | {said(ratios):24} | {taken}", flush=True)
+    chosen = "in one call" if min(found[1]) < MAX_TIME_RATIO * min(found[0]) else "one by one"
+    print(f"{case.name:28} | {count:5} | {shown} | {median_and_quartiles(ratios):24} | {chosen}", flush=True)
 
 
 def main() -> None:
@@ -92,12 +97,12 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--lanes", type=int, nargs="+", default=[2, 8], metavar="EXECUTIONS")
+    parser.add_argument("--executions", type=int, nargs="+", default=[2, 8], metavar="NUMBER")
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.pairs} rounds")
-    print(f"{'':28} | lanes | one, ms  | vmap, ms | {'one by one / vmap':24} | taken")
+    print(f"{'':28} | execs | one, ms  | vmap, ms | {'one by one / vmap':24} | chosen")
     for case in CASES:
-        for count in options.lanes:
+        for count in options.executions:
             compare(case, count, options.pairs)
 
 

@@ -1,10 +1,10 @@
-"""From submitting a job to its first training step: plain Python, ours cold, ours on a standby.
+"""Measures the time from submitting a job to its first training step: plain Python, ours cold, ours warm.
 
-Run `python -m benchmarks.submit_to_first_step [--rounds 10]`. Two whole installations run beside each other,
+Run `python -m benchmarks.submit_to_first_step [--rounds 10]`. Two complete installations run side by side:
 one without standbys and with an empty compile cache before each job, one with a standby and the programs of
 an earlier job of its project. A round is one job on each and one `python script.py` that imports Keras and
-fits the same network on the same rows; all train one epoch of one step, and the clock stops at the figures of
-that step. Medians are printed, the ratios of pairs, and where our time goes, hop by hop.
+fits the same network on the same rows. All train one epoch of one step, and the time ends with the metrics of
+that step. The output is medians, ratios of pairs, and the time of each stage.
 """
 
 import argparse
@@ -51,7 +51,7 @@ HOPS = ("posted", "queued", "assigned", "claimed", "started", "stepped")
 
 
 class Hops(NamedTuple):
-    """Seconds since the request began to be sent."""
+    """Seconds since the request was sent, for each stage."""
 
     posted: float
     queued: float
@@ -62,14 +62,14 @@ class Hops(NamedTuple):
 
 
 def plain(script: Path, data: Path) -> float:
-    """Return the seconds from starting an interpreter to its first step."""
+    """Return the seconds from starting an interpreter to its first training step."""
     began = time.time()
     done = subprocess.run([sys.executable, script, data], capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1]) - began
 
 
 def measure(yard: RunningYard, experiment: int) -> Hops:
-    """Submit a job and return when each hop was reached."""
+    """Submit a job and return the time of each stage."""
     began = time.time()
     job = int(yard.ada.post(f"/experiments/{experiment}/submit")["job"])
     posted = time.time()
@@ -84,7 +84,7 @@ def measure(yard: RunningYard, experiment: int) -> Hops:
 
 
 def row_times(job: int) -> list[float]:
-    """Run inside a yard: return when a job was queued, placed and claimed."""
+    """Return when a job was queued, placed and claimed. Runs inside the installation."""
     from jobs.models import Attempt
 
     attempt = Attempt.objects.select_related("job").filter(job=job).earliest("pk")
@@ -93,7 +93,7 @@ def row_times(job: int) -> list[float]:
 
 
 def data_file() -> str:
-    """Run inside a yard: return where the rows lie."""
+    """Return the path of the data file. Runs inside the installation."""
     from jobs.models import DatasetVersion
     from jobs.store import store
 
@@ -103,7 +103,7 @@ def data_file() -> str:
 
 
 def standby_is_ready(yard: RunningYard) -> None:
-    """Wait for a heartbeat that tells of a standby which no job has taken yet."""
+    """Wait until a heartbeat reports a standby that is not in use."""
 
     def waiting() -> list[int]:
         found: list[int] = yard.call("benchmarks.submit_to_first_step", "standbys")
@@ -114,7 +114,7 @@ def standby_is_ready(yard: RunningYard) -> None:
 
 
 def standbys() -> list[int]:
-    """Run inside a yard: return the processes that wait for a job."""
+    """Return the ids of standby processes. Runs inside the installation."""
     from jobs.models import Worker
 
     warm = [row for worker in Worker.objects.filter(state="up") for row in worker.info.get("warm", [])]
@@ -130,7 +130,7 @@ def _name(pid: int) -> str:
 
 @contextmanager
 def yard_with(home: Path, **environment: str) -> Iterator[tuple[RunningYard, int]]:
-    """Open a yard with an experiment in it."""
+    """Start an installation with an experiment."""
     with open_yard(home, **environment) as yard:
         yard.open()
         wanted = {"project": "flow", "name": "first step", "spec": SPEC}
@@ -138,7 +138,7 @@ def yard_with(home: Path, **environment: str) -> Iterator[tuple[RunningYard, int
 
 
 def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Hops]]:
-    """Return what each of the three took."""
+    """Return the times of each of the three."""
     script = folder / "script.py"
     script.write_text(PLAIN)
     plainly: list[float] = []
@@ -149,8 +149,8 @@ def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Ho
         yard_with(folder / "warm", TRAINYARD_NODE_STANDBY_PATIENCE="1") as (warm, warm_experiment),
     ):
         data = Path(cold.call("benchmarks.submit_to_first_step", "data_file"))
-        measure(cold, cold_experiment)  # it starts the fork server
-        measure(warm, warm_experiment)  # it fills the compile cache
+        measure(cold, cold_experiment)  # starts the fork server
+        measure(warm, warm_experiment)  # fills the compile cache
         for _ in range(rounds):
             plainly.append(plain(script, data))
             shutil.rmtree(folder / "cold" / "compile-cache", ignore_errors=True)
@@ -161,16 +161,16 @@ def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Ho
 
 
 def report(plainly: list[float], colds: list[Hops], warms: list[Hops]) -> None:
-    """Print medians, ratios and hops."""
+    """Print medians, ratios and stages."""
     cold, warm = [hops.stepped for hops in colds], [hops.stepped for hops in warms]
-    print(f"{'to the first step':24}{'median, s':>10}{'worst, s':>10}{'plain / it':>12}")
+    print(f"{'to the first step':24}{'median, s':>10}{'worst, s':>10}{'plain / this':>12}")
     for name, ours in (("python script.py", plainly), ("ours, cold", cold), ("ours, standby + cache", warm)):
         ratio = statistics.median(a / b for a, b in zip(plainly, ours, strict=True))
         print(f"{name:24}{statistics.median(ours):10.2f}{max(ours):10.2f}{ratio:12.2f}")
     print("\nmedian milliseconds since the request: " + ", ".join(HOPS))
     for name, all_hops in (("cold", colds), ("standby", warms)):
-        figures = [statistics.median(column) * 1000 for column in zip(*all_hops, strict=True)]
-        print(f"{name:10}" + "".join(f"{figure:10.0f}" for figure in figures))
+        milliseconds = [statistics.median(column) * 1000 for column in zip(*all_hops, strict=True)]
+        print(f"{name:10}" + "".join(f"{each:10.0f}" for each in milliseconds))
 
 
 def main() -> None:

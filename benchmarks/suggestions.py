@@ -1,9 +1,9 @@
-"""How long the next suggestion takes: every algorithm, with KerasTuner's and Optuna's own beside it.
+"""Measures the time for the next suggestion of every algorithm, compared with KerasTuner and Optuna.
 
     python -m benchmarks.suggestions [--repeats 20]
 
-CPU time in milliseconds, imports and first calls left out: on a machine with other work, wall time says
-more about that work. `parse` is what a worker takes to read the request.
+CPU time in milliseconds, without imports and first calls; wall time would depend on other load on the
+machine. `parse` is the time that a worker needs to read the request.
 """
 
 import argparse
@@ -43,7 +43,7 @@ SPACE = [
 ]
 SIZES = (100, 1000, 10_000)
 SLOW = {"keras_tuner_bayesian": 100, "KerasTuner's oracle": 100}
-"""The largest size that these are asked at, a few times: at 1,000 a round would take minutes."""
+"""Largest number of trials for these, with few repeats: at 1,000 a round would take minutes."""
 LADDER = (1, 3, 11, 33, 100)
 
 
@@ -62,7 +62,7 @@ def spec(algorithm: str) -> SearchSpec:
 
 
 def rows_for(search: SearchSpec, size: int) -> tuple[TrialRow, ...]:
-    """Return so many trials, a few of them running; under rungs, most wait at one of them."""
+    """Return `size` trials, a few of them running; with rungs, most of the others are paused at one."""
     rng = random.Random(0)
     rows = []
     for number in range(1, size + 1):
@@ -96,11 +96,11 @@ def parsing(size: int) -> Callable[[], object]:
 
 
 def optunas(size: int) -> Callable[[], object]:
-    """Ask Optuna's sampler as it comes, in a study that is warm."""
+    """Return a function that asks Optuna's sampler with default settings, in a study with `size` trials."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
 
-    def asked() -> optuna.Trial:
+    def ask() -> optuna.Trial:
         trial = study.ask()
         trial.suggest_int("units", 16, 256, step=16)
         trial.suggest_int("layers", 1, 4)
@@ -112,14 +112,14 @@ def optunas(size: int) -> Callable[[], object]:
 
     sampler, study.sampler = study.sampler, optuna.samplers.RandomSampler(seed=0)
     for _ in range(size):
-        trial = asked()
+        trial = ask()
         study.tell(trial, loss(trial.params))
     study.sampler = sampler
-    return asked
+    return ask
 
 
 def keras_tuners(size: int) -> Callable[[], object]:
-    """Ask KerasTuner's Bayesian oracle as it comes, filled once."""
+    """Return a function that asks KerasTuner's Bayesian oracle with default settings and `size` trials."""
     search = spec("random")
     hyperparameters = keras_tuner.HyperParameters.from_config(to_config(search.space))
     oracle = keras_tuner.oracles.BayesianOptimizationOracle(

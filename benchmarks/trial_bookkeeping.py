@@ -1,11 +1,11 @@
-"""What a short trial costs beside its training: a search of one-epoch trials, beside Keras in one process.
+"""Measures the overhead of short trials: a search of one-epoch trials, compared with Keras in one process.
 
-Run `python -m benchmarks.trial_bookkeeping [--trials 200] [--slots 1] [--untrained]`. A whole installation is
-started on a home of its own: web, scheduler, broker, a worker and its runners; it searches random learning
-rates for a small network on the digits. Then one process builds, compiles and fits as many such networks (200
-at most) for one epoch each with Keras alone. Printed are milliseconds a trial of both, their ratio, and the
-CPU time a trial of every part that only keeps the books. Starting all this is not counted. With `--untrained`
-the trials sleep for 20 ms instead of training, which shows the books alone.
+Run `python -m benchmarks.trial_bookkeeping [--trials 200] [--slots 1] [--untrained]`. A complete installation
+is started in its own home: web, scheduler, broker, a worker and its runners. It searches random learning
+rates for a small network on the digits. Then one process builds, compiles and fits the same number of
+networks (at most 200) for one epoch each with Keras alone. The output is milliseconds per trial of both,
+their ratio, and the CPU time per trial of every process that does not train. Startup is not counted. With
+`--untrained` the trials sleep for 20 ms instead of training, which leaves only the overhead.
 """
 
 import argparse
@@ -22,21 +22,21 @@ from typing import Any, NamedTuple
 from tests.flow.yard import RunningYard, open_yard
 
 UNITS, BATCH = 32, 128
-MOST_PLAIN = 200
-"""So many trainings by Keras alone say what one takes: a second or more."""
+MAX_PLAIN = 200
+"""Maximum number of trainings with Keras alone; each takes a second or more."""
 UNTRAINED = {"TRAINYARD_RUNNER_MODULE": "benchmarks.untrained_runner", "TRAINYARD_FORK_RUNNERS": "0"}
 BOOKKEEPERS = ("web", "scheduler", "worker-1", "consumer", "broker")
 
 
 class Measured(NamedTuple):
     wall: float  # seconds from the job's start to its end
-    trained: float  # seconds during which some trial was at work, over all slots
-    cpu: dict[str, float]  # seconds of each part meanwhile
+    trained: float  # seconds during which trials ran, summed over slots
+    cpu: dict[str, float]  # seconds of each process meanwhile
     attempts: int
 
 
 def spec(trials: int) -> dict[str, Any]:
-    """Return the search: same shapes throughout, so that neither side compiles for another reason."""
+    """Return the search. All trials have the same shapes, so that neither side compiles more than it must."""
     rate = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}
     return {
         "version": 1,
@@ -55,7 +55,7 @@ def spec(trials: int) -> dict[str, Any]:
 
 
 def ours(trials: int, slots: int, home: Path, **environment: str) -> Measured:
-    """Run the search in an installation of its own."""
+    """Run the search in its own installation."""
     with open_yard(home, **environment) as yard:
         yard.open(slots=slots)
         yard.until_ready("digits")
@@ -68,7 +68,7 @@ def ours(trials: int, slots: int, home: Path, **environment: str) -> Measured:
 
 
 def cpu_of(yard: RunningYard) -> dict[str, float]:
-    """Return the CPU seconds of each part so far; the worker's runners are not among them."""
+    """Return the CPU seconds of each process, without the worker's runners."""
     parts = yard.parts()
     consumers = [child for child in parts["worker-1"].children() if "celery" in child.cmdline()]
     found = parts | {"consumer": consumers[0]} if consumers else parts
@@ -89,13 +89,13 @@ def times(home: Path, job: int) -> tuple[float, float]:
 
 
 def attempts(home: Path, job: int) -> int:
-    """Return how many attempts held the trials."""
+    """Return the number of attempts that ran the trials."""
     return int(_ask(home, "SELECT count(*) FROM jobs_attempt WHERE job_id = ?", job)[0])
 
 
 def plain(trials: int) -> float:
-    """Return the seconds that Keras alone takes for so many of these trainings, in a process of its own."""
-    fitted = min(trials, MOST_PLAIN)
+    """Return the seconds that Keras alone takes for this number of trainings, in its own process."""
+    fitted = min(trials, MAX_PLAIN)
     command = [sys.executable, "-m", "benchmarks.trial_bookkeeping", "--plain", str(fitted)]
     environment = os.environ | {"KERAS_BACKEND": "jax", "NPROC": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -103,14 +103,14 @@ def plain(trials: int) -> float:
 
 
 def fit_all(trials: int) -> float:
-    """Build, compile and fit one network after another; return the seconds after the imports."""
+    """Build, compile and fit one network after another; return the seconds without imports."""
     import keras
     import numpy as np
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(x))
-    train, held = order[: int(0.6 * len(x))], order[int(0.6 * len(x)) : int(0.8 * len(x))]
+    train, validation = order[: int(0.6 * len(x))], order[int(0.6 * len(x)) : int(0.8 * len(x))]
     x = x.astype("float32")
     rates = 10 ** np.random.default_rng(1).uniform(-4, -1, trials)
     began = time.perf_counter()
@@ -122,19 +122,24 @@ def fit_all(trials: int) -> float:
         model = keras.Sequential([keras.Input((64,)), *layers])
         model.compile(keras.optimizers.Adam(rate), "sparse_categorical_crossentropy", metrics=["accuracy"])
         model.fit(
-            x[train], y[train], batch_size=BATCH, epochs=1, validation_data=(x[held], y[held]), verbose=0
+            x[train],
+            y[train],
+            batch_size=BATCH,
+            epochs=1,
+            validation_data=(x[validation], y[validation]),
+            verbose=0,
         )
     return time.perf_counter() - began
 
 
 def report(trials: int, slots: int, found: Measured, theirs: float | None) -> None:
-    """Print seconds and milliseconds a trial."""
+    """Print milliseconds per trial."""
     print(f"{trials} trials of one epoch in {found.attempts} attempts; {slots} slots, {os.cpu_count()} cores")
-    print(f"{'':44}{'ms a trial':>12}")
+    print(f"{'':44}{'ms per trial':>12}")
     rows = {
         "wall, the search": found.wall,
         **({} if theirs is None else {"wall, Keras alone in one process": theirs}),
-        "of the search: trials at work (each slot)": found.trained,
+        "of the search: trials running (each slot)": found.trained,
         "of the search: slots between trials": found.wall * slots - found.trained,
         **{f"CPU, {part}": seconds for part, seconds in found.cpu.items()},
         "CPU, all of these": sum(found.cpu.values()),
@@ -149,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.trial_bookkeeping", description=__doc__)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--slots", type=int, default=1)
-    parser.add_argument("--untrained", action="store_true", help="books only: the trials train nothing")
+    parser.add_argument("--untrained", action="store_true", help="overhead only: the trials do not train")
     parser.add_argument("--plain", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.plain is not None:

@@ -1,4 +1,4 @@
-"""The real runner, whose trials say all that a trial says and train nothing: what is left is bookkeeping."""
+"""Runs the real runner with trials that report all events but train nothing, to measure the bookkeeping."""
 
 import os
 import random
@@ -13,40 +13,42 @@ from workers.engine.report import Report
 from workers.runner.__main__ import main
 
 SECONDS = 0.02
-"""How long each trial pretends to work, asleep."""
+"""Duration of each trial, which sleeps instead of training."""
 
 NAMES = ("loss", "accuracy", "val_loss", "val_accuracy", "lr")
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
-    """Say of each trial what `workers.engine.tasks.trial` says of one that trains for one epoch."""
+    """Report the events that `workers.engine.tasks.trial` reports for trials of one epoch."""
     for trial in task.trials:
-        words = report.of_trial(trial.number)
-        words.trial_begins()
+        trial_report = report.for_trial(trial.number)
+        trial_report.trial_started()
         for plan in trial.executions:
-            words.execution(plan.execution, "running")
-            words.log(f"execution {plan.execution} begins: {trial.values}")
+            trial_report.execution(plan.execution, "running")
+            trial_report.log(f"execution {plan.execution} started: {trial.values}")
             time.sleep(SECONDS)
-            figures = {name: random.random() for name in NAMES}
-            words.metric(1, figures, execution=plan.execution)
+            metrics = {name: random.random() for name in NAMES}
+            trial_report.metric(1, metrics, execution=plan.execution)
             folder = (
                 Path(task.checkpoints) / f"trial-{trial.number}" / f"execution-{plan.execution}" / "step-1"
             )
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            words.checkpoint(
+            trial_report.checkpoint(
                 str(folder), step=1, epoch=1, manifest="0" * 64, size=1, execution=plan.execution
             )
-            words.progress(1, 1, "epochs")
-            words.log(f"execution {plan.execution}: val_loss {figures['val_loss']:.4g} at epoch 1 of 1")
-            words.execution(
+            trial_report.progress(1, 1, "epochs")
+            trial_report.log(
+                f"execution {plan.execution}: val_loss {metrics['val_loss']:.4g} at epoch 1 of 1"
+            )
+            trial_report.execution(
                 plan.execution,
                 "completed",
-                score=figures["val_loss"],
+                score=metrics["val_loss"],
                 best_epoch=1,
                 epochs=1,
-                metrics=figures,
+                metrics=metrics,
             )
-        words.trial_ends()
+        trial_report.trial_finished()
     return {}
 
 

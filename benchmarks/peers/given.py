@@ -1,6 +1,6 @@
-"""What the script of a peer is started with, and what it answers. Nothing here imports Keras.
+"""Reads the arguments of a peer's script and prints its result. Does not import Keras.
 
-`KERAS_BACKEND=jax python -m benchmarks.peers.NAME_search rows.npz search.json seed folder` runs one alone.
+`KERAS_BACKEND=jax python -m benchmarks.peers.NAME_search rows.npz search.json seed folder` runs one script.
 """
 
 import json
@@ -12,7 +12,7 @@ Values = dict[str, Any]
 
 
 class Arguments(NamedTuple):
-    """What a script is started with."""
+    """Arguments of a peer's script."""
 
     rows: str
     search: str
@@ -20,7 +20,7 @@ class Arguments(NamedTuple):
     folder: str
 
     def plan(self) -> dict[str, Any]:
-        """Return the search: its space, what is fixed, how much is trained."""
+        """Return the search: its space, fixed values and number of trials."""
         return dict(json.loads(Path(self.search).read_text()))
 
 
@@ -30,7 +30,7 @@ def arguments() -> Arguments:
 
 
 def suggested(trial: Any, entry: dict[str, Any]) -> Any:
-    """Return what Optuna draws for an entry of the space."""
+    """Return the value that Optuna suggests for an entry of the space."""
     name, step = entry["name"], entry.get("step")
     if entry["kind"] == "int":
         return trial.suggest_int(name, entry["min"], entry["max"], step=step or 1)
@@ -40,7 +40,7 @@ def suggested(trial: Any, entry: dict[str, Any]) -> Any:
     return trial.suggest_categorical(name, entry["values"])
 
 
-def say(*, score: float, trainings: int, epochs: int, configurations: list[Values]) -> None:
-    """Print what was found, as the last line."""
+def print_result(*, score: float, trainings: int, epochs: int, configurations: list[Values]) -> None:
+    """Print the result as the last line."""
     distinct = len({json.dumps(each, sort_keys=True) for each in configurations})
     print(json.dumps({"score": score, "trainings": trainings, "epochs": epochs, "distinct": distinct}))

@@ -1,8 +1,9 @@
-"""Keras' `fit` in a process of its own, which trains when it is told to.
+"""Runs Keras' `fit` on request, in its own process.
 
-`python -m benchmarks.peers.keras_fit` says which Keras it has, then answers each line of JSON with another.
-`{"network", "rows", "fit", "steps"}` compiles a saved network once for each `steps_per_execution` in `steps`
-and trains one epoch with each; `{"steps", "epochs"}` trains that many epochs and answers with CPU seconds.
+`python -m benchmarks.peers.keras_fit` prints its version of Keras, then answers each line of JSON with
+another. `{"network", "rows", "fit", "steps"}` compiles a saved network once for each `steps_per_execution` in
+`steps` and trains one epoch with each; `{"steps", "epochs"}` trains that many epochs and returns the CPU
+seconds.
 """
 
 import gc
@@ -19,18 +20,18 @@ import numpy as np
 
 
 class Trainer:
-    """One network on its rows, compiled as a user of Keras compiles it."""
+    """A network with its rows, compiled with Keras' defaults."""
 
     def __init__(self, network: str, rows: str, fit: dict[str, Any], steps: list[int]) -> None:
-        with np.load(rows) as held:
-            self._x, self._y = held["x"], held["y"]
+        with np.load(rows) as arrays:
+            self._x, self._y = arrays["x"], arrays["y"]
         self._batch_size = fit["batch_size"]
-        self._models = {many: compiled(network, fit, many) for many in steps}
-        for many in steps:
-            self.train(many, 1)
+        self._models = {count: compiled(network, fit, count) for count in steps}
+        for count in steps:
+            self.train(count, 1)
 
     def train(self, steps: int, epochs: int) -> float:
-        """Train so many epochs; return the CPU seconds of this process, all threads together."""
+        """Train `epochs` epochs; return the CPU seconds of all threads of this process."""
         model = self._models[steps]
         began = time.process_time()
         model.fit(self._x, self._y, batch_size=self._batch_size, epochs=epochs, shuffle=True, verbose=0)
@@ -50,23 +51,23 @@ def compiled(network: str, fit: dict[str, Any], steps_per_execution: int) -> Any
     return model
 
 
-def say(answer: dict[str, Any]) -> None:
+def respond(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
 def main() -> None:
     trainer = None
-    say({"keras": keras.__version__})
+    respond({"keras": keras.__version__})
     for line in sys.stdin:
-        told = json.loads(line)
-        if "network" in told:
+        request = json.loads(line)
+        if "network" in request:
             trainer = None
             keras.backend.clear_session()
             gc.collect()
-            trainer = Trainer(**told)
-            say({"ready": True})
+            trainer = Trainer(**request)
+            respond({"ready": True})
         elif trainer is not None:
-            say({"seconds": trainer.train(told["steps"], told["epochs"])})
+            respond({"seconds": trainer.train(request["steps"], request["epochs"])})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A search as a KerasTuner user writes it, by its Bayesian optimization."""
+"""Runs a search with KerasTuner's Bayesian optimization, as its users write it."""
 
 import keras
 import keras_tuner
 
-from benchmarks.peers.given import arguments, say
+from benchmarks.peers.given import arguments, print_result
 from benchmarks.peers.task import Task
 
 given = arguments()
@@ -11,7 +11,7 @@ task = Task(given)
 
 
 class CountEpochs(keras.callbacks.Callback):
-    """Counts what was trained over all copies that the tuner makes."""
+    """Counts trainings and epochs over all copies that the tuner makes."""
 
     trainings = epochs = 0
 
@@ -29,7 +29,7 @@ def draw(hp, entry):
     if entry["kind"] == "float":
         sampling = entry.get("sampling", "linear")
         return hp.Float(name, entry["min"], entry["max"], step=step, sampling=sampling)
-    return hp.Choice(name, entry["values"])
+    return hp.TimingResults(name, entry["values"])
 
 
 tuner = keras_tuner.BayesianOptimization(
@@ -43,7 +43,7 @@ tuner = keras_tuner.BayesianOptimization(
 )
 fitting = task.fitting()
 tuner.search(**fitting | {"callbacks": [*fitting["callbacks"], CountEpochs()]})
-say(
+print_result(
     score=tuner.oracle.get_best_trials(1)[0].score,
     trainings=CountEpochs.trainings,
     epochs=CountEpochs.epochs,

@@ -1,8 +1,8 @@
-"""A search as an Optuna user writes it, with its TPE sampler."""
+"""Runs a search with Optuna's TPE sampler, as its users write it."""
 
 import optuna
 
-from benchmarks.peers.given import arguments, say, suggested
+from benchmarks.peers.given import arguments, print_result, suggested
 from benchmarks.peers.task import Task
 
 given = arguments()
@@ -19,7 +19,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=given.seed))
 study.optimize(objective, n_trials=task.search["max_trials"])
 found = [trial.user_attrs["found"] for trial in study.trials]
-say(
+print_result(
     score=study.best_value,
     trainings=sum(each["trainings"] for each in found),
     epochs=sum(each["epochs"] for each in found),

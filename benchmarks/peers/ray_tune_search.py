@@ -1,6 +1,6 @@
-"""A search as a user of Ray Tune writes it: Optuna's TPE sampler, as many trials at once as there are cores.
+"""Runs a search with Ray Tune and Optuna's TPE sampler, as its users write it: one trial at once per core.
 
-`TRIALS_AT_ONCE` says otherwise; the cores are shared out among them.
+The environment variable `TRIALS_AT_ONCE` changes the number; the cores are divided among the trials.
 """
 
 import os
@@ -10,7 +10,7 @@ import ray
 from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 
-from benchmarks.peers.given import arguments, say, suggested
+from benchmarks.peers.given import arguments, print_result, suggested
 
 CORES = os.cpu_count() or 1
 AT_ONCE = int(os.environ.get("TRIALS_AT_ONCE", CORES))
@@ -25,7 +25,9 @@ def space(trial):
 
 
 def train(config):
-    from benchmarks.peers.task import task_of  # in the processes that train: this one needs no Keras
+    from benchmarks.peers.task import (
+        task_of,
+    )  # imported in the processes that train; this one does not need Keras
 
     tune.report(task_of(given).trial(config))
 
@@ -47,7 +49,7 @@ results = tuner.fit()
 ray.shutdown()
 assert not results.errors, results.errors[0]
 found = [result.metrics for result in results]
-say(
+print_result(
     score=max(each["score"] for each in found),
     trainings=sum(each["trainings"] for each in found),
     epochs=sum(each["epochs"] for each in found),

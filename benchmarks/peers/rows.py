@@ -1,4 +1,4 @@
-"""Writes the rows of a search of ours, as peers read them: `python -m benchmarks.peers.rows NAME OUT.npz`."""
+"""Writes the rows of a search for the peers: `python -m benchmarks.peers.rows NAME OUT.npz`."""
 
 import sys
 from pathlib import Path
@@ -12,6 +12,6 @@ from workers.engine.data.dataset import load_dataset
 name, out = sys.argv[1:]
 spec = {"dataset": name, "split": {"validation": 0.2, "test": 0.2, "seed": 0}}
 data = load_dataset(dataset_file(Path(out).parent, name), DataSpec.model_validate(spec))
-train, held = data.parts.train, data.parts.validation
+train, validation = data.parts.train, data.parts.validation
 x = data.x.astype(np.float32)
-np.savez(out, x=x[train], y=data.y[train], x_val=x[held], y_val=data.y[held])
+np.savez(out, x=x[train], y=data.y[train], x_val=x[validation], y_val=data.y[validation])

@@ -1,4 +1,4 @@
-"""Runs a peer's search in a process of its own, with the threads that suit it best on this machine."""
+"""Runs a peer's search in its own process, with the fastest thread setting on this machine."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Found(NamedTuple):
-    """What one search took and found."""
+    """Duration and result of one search."""
 
     seconds: float
     score: float
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """How a script is started: with how many threads, on which cores."""
+    """Number of threads and cores that a script is started with."""
 
     name: str
     environment: dict[str, str] = {}
@@ -36,25 +36,25 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-AS_IT_COMES = Setting("as it comes")
+DEFAULT = Setting("default")
 SETTINGS = (
-    AS_IT_COMES,
+    DEFAULT,
     Setting("one thread", ONE_THREAD),
     Setting("one core", before=("taskset", "-c", str(min(os.sched_getaffinity(0))))),
 )
 AT_ONCE = (
-    AS_IT_COMES,
-    Setting("one thread a trial", ONE_THREAD),
+    DEFAULT,
+    Setting("one thread per trial", ONE_THREAD),
     Setting("one trial at once", {"TRIALS_AT_ONCE": "1"}),
 )
 
 
 class Peer:
-    """A script that searches.
+    """A library's script that runs searches.
 
     Args:
         name: of the library; the script is `NAME_search`.
-        folder: where it may write.
+        folder: for its files.
         packages: a folder to import the library from, if it is not installed.
     """
 
@@ -63,21 +63,21 @@ class Peer:
         self._folder = folder
         self._path = [str(packages.resolve())] if packages else []
         self._settings = AT_ONCE if name == "ray_tune" else SETTINGS
-        self.setting = AS_IT_COMES
+        self.setting = DEFAULT
 
     def choose(self, rows: Path, search: dict[str, Any], seed: int) -> None:
-        """Search once under every setting and keep the quickest for all that follows."""
+        """Run one search with every setting and use the fastest from then on."""
         plan = self._folder / "choosing.json"
         plan.write_text(json.dumps(search))
         seconds = {}
         for setting in self._settings:
             seconds[setting.name] = self._search(setting, rows, plan, seed).seconds
         self.setting = min(self._settings, key=lambda setting: seconds[setting.name])
-        said = ", ".join(f"{name} {took:.1f} s" for name, took in seconds.items())
-        print(f"{self.name}, {search['max_trials']} trials: {said}; runs {self.setting.name}", flush=True)
+        times = ", ".join(f"{name} {took:.1f} s" for name, took in seconds.items())
+        print(f"{self.name}, {search['max_trials']} trials: {times}; uses {self.setting.name}", flush=True)
 
     def search(self, rows: Path, plan: Path, seed: int) -> Found:
-        """Search once."""
+        """Run one search with the chosen setting."""
         return self._search(self.setting, rows, plan, seed)
 
     def _search(self, setting: Setting, rows: Path, plan: Path, seed: int) -> Found:

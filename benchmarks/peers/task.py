@@ -1,4 +1,4 @@
-"""What every peer trains: the same networks on the same rows, by Keras' `fit`."""
+"""Trains the networks of a search with Keras' `fit`; every peer uses the same ones."""
 
 import functools
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from benchmarks.peers.given import Arguments, Values
 
 
 class Task:
-    """One search: its rows, its space, and the models that it trains."""
+    """One search: its rows, its space and its models."""
 
     def __init__(self, given: Arguments) -> None:
-        with np.load(given.rows) as held:
-            self.x, self.y, self.x_val, self.y_val = (held[name] for name in ("x", "y", "x_val", "y_val"))
+        with np.load(given.rows) as arrays:
+            self.x, self.y, self.x_val, self.y_val = (arrays[name] for name in ("x", "y", "x_val", "y_val"))
         self.search = given.plan()
         self._binary = len(np.unique(self.y)) == 2
         self._normalize = keras.layers.Normalization(axis=-1)
         self._normalize.adapt(self.x)
 
     def values(self, draw: Callable[[dict[str, Any]], Any]) -> Values:
-        """Return what a model is built from: drawn where it is searched, fixed elsewhere."""
+        """Return the hyperparameters of a model: drawn from the space, or fixed."""
         return self.search["fixed"] | {entry["name"]: draw(entry) for entry in self.search["space"]}
 
     def build(self, values: Values) -> Any:
@@ -39,7 +39,7 @@ class Task:
         return model
 
     def fitting(self) -> dict[str, Any]:
-        """Return the arguments of `fit`; the callback remembers, so each training needs them anew."""
+        """Return new arguments of `fit` for one training, since the callback has state."""
         return {
             "x": self.x,
             "y": self.y,
@@ -51,7 +51,7 @@ class Task:
         }
 
     def trial(self, values: Values) -> dict[str, Any]:
-        """Train as often as a trial does; return the mean of the best scores, and what was trained."""
+        """Train all executions of a trial; return their mean best score and the number of epochs."""
         histories = [self.build(values).fit(**self.fitting()) for _ in range(self.search["executions"])]
         return {
             "score": float(np.mean([max(each.history["val_accuracy"]) for each in histories])),
@@ -62,7 +62,7 @@ class Task:
 
 @functools.cache
 def task_of(given: Arguments) -> Task:
-    """Return the task; made once in a process."""
+    """Return the task, created once per process."""
     return Task(given)
 
 

@@ -39,9 +39,9 @@ def die_if_requested(name: str) -> None:
 
 def run() -> None:
     """Run the runner, checking for requests at every kill point."""
-    killpoint.decide = die_if_requested
+    killpoint.handler = die_if_requested
     if (installation_home() / DOOM).is_dir():
-        os.environ[checkpointing.INTERVAL] = "0"  # a checkpoint each epoch gives many points to die at
+        os.environ[checkpointing.INTERVAL_VARIABLE] = "0"  # a checkpoint each epoch gives many points to die at
     main()
 
 

@@ -18,7 +18,7 @@ from jobs.queries import jobs as shown
 from jobs.queries import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
-from workers.engine.training.checkpoint import is_whole
+from workers.engine.training.checkpoint import is_intact
 
 EVERYTHING = 10**9
 Event = dict[str, Any]
@@ -116,7 +116,8 @@ def _checkpoints(job: Job) -> Iterator[str]:
         newest[(row.trial_id, row.execution)] = row
     for row in (row for row in newest.values() if row.removed is None):
         folder = store().checkpoint_root / row.folder
-        if not is_whole(folder, row.manifest) and Checkpoint.objects.filter(pk=row.pk, removed=None).exists():
+        kept = Checkpoint.objects.filter(pk=row.pk, removed=None)
+        if not is_intact(folder, row.manifest) and kept.exists():
             yield f"job {job.pk}: checkpoint {row.folder} does not verify"
 
 

@@ -1,4 +1,4 @@
-"""A worker whose runner is the engine itself, called in this process: real trainings without processes."""
+"""A worker that calls the engine in this process instead of a runner: real trainings without processes."""
 
 import time
 from pathlib import Path
@@ -6,63 +6,63 @@ from typing import Any
 
 from jobs import clock
 from jobs.actions import attempt_end, tasks
-from jobs.contracts import events as said
+from jobs.contracts import events
 from jobs.contracts.pruning import Curve
 from jobs.kinds.search.payload import TrialTask
 from jobs.models import Attempt
 from jobs.states import Outcome
 from jobs.store import store
 from tests.jobs.yard import PretendWorker
-from workers.engine.report import Yielding, finite
+from workers.engine.report import TaskInterrupted, finite_or_none
 from workers.runner.event_reporter import EventReporter
 from workers.runner.metric_batching import MetricCall
 
 
 class EventWriter:
-    """Keeps what an `EventReporter` sends, in order."""
+    """Records the events that an `EventReporter` sends, in order."""
 
     def __init__(self) -> None:
-        self.sent: list[said.RunnerEvent] = []
+        self.sent: list[events.RunnerEvent] = []
 
-    def send(self, event: said.RunnerEvent) -> None:
-        if isinstance(event, said.CheckpointCommitted):
+    def send(self, event: events.RunnerEvent) -> None:
+        if isinstance(event, events.CheckpointCommitted):
             folder = Path(event.folder).relative_to(store().checkpoint_root)
             event = event.model_copy(update={"folder": str(folder)})
         self.sent.append(event)
 
     def send_metrics(self, call: MetricCall) -> None:
         pairs = zip(call.names, call.values, strict=True)
-        points = tuple((name, call.x, finite(value), call.time) for name, value in pairs)
+        points = tuple((name, call.x, finite_or_none(value), call.time) for name, value in pairs)
         series = call.series
-        event = said.Metric(
+        event = events.Metric(
             time=call.time, trial=series.trial, execution=series.execution, x=series.axis, points=points
         )
         self.sent.append(event)
 
 
 class ControlReader:
-    """Asks for nothing, tells what a test puts into `told`, and of no checkpoint that it is recorded."""
+    """Returns the learning curves that a test puts into `received`; no requests, no recorded checkpoints."""
 
     def __init__(self) -> None:
-        self.told: list[Curve] = []
+        self.received: list[Curve] = []
 
     def request(self) -> None:
         return None
 
     def curves(self) -> list[Curve]:
-        said, self.told = self.told, []
-        return said
+        received, self.received = self.received, []
+        return received
 
     def recorded(self) -> list[str]:
         return []
 
 
 class EngineWorker(PretendWorker):
-    """Runs attempts with the real engine; `tasks` are those that it was given."""
+    """Runs attempts with the real engine; `tasks` lists the tasks it has run."""
 
     def __init__(self, folder: Path, *, slots: int = 1) -> None:
         super().__init__(slots=slots)
-        self.row.lease_until = clock.seconds_from_now(3600)  # nobody renews it while the engine trains
+        self.row.lease_until = clock.seconds_from_now(3600)  # it is not renewed while the engine trains
         self.row.save(update_fields=["lease_until"])
         self.folder = folder
         self.tasks: list[TrialTask] = []
@@ -76,11 +76,11 @@ class EngineWorker(PretendWorker):
         assert isinstance(task, TrialTask)
         self.tasks.append(task)
         writer = EventWriter()
-        writer.send(said.Started(time=time.time()))
+        writer.send(events.Started(time=time.time()))
         outcome = Outcome.COMPLETED
         try:
             trial.run(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
-        except Yielding:
+        except TaskInterrupted:
             outcome = Outcome.PAUSED
         self.say(attempt, *writer.sent)
         attempt_end.finish(attempt.pk, outcome)

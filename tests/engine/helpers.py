@@ -1,4 +1,4 @@
-"""What engine tests share: a report that remembers, small data sets, specs in a line."""
+"""Helpers for engine tests: a report that records its calls, small data sets, short specs."""
 
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,19 @@ from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.tasks.profile import run as run_profile
 
 
-class Memory:
-    """A `Report` that keeps what it was told; `wants` is what it will ask for, in order."""
+class RecordingReport:
+    """A `Report` that records its calls; `requests` are the requests it returns, in order."""
 
     def __init__(self, folder: Path | str = ".") -> None:
         self.folder = str(folder)
-        self.told: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-        self.wants: list[str | None] = []
+        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.requests: list[str | None] = []
 
-    def of_trial(self, number: int) -> "Memory":
+    def for_trial(self, number: int) -> "RecordingReport":
         return self
 
     def request(self) -> Any:
-        return self.wants.pop(0) if self.wants else None
+        return self.requests.pop(0) if self.requests else None
 
     def curves(self) -> list[Any]:
         return []
@@ -32,10 +32,10 @@ class Memory:
         return [args[0] for args, _ in self.of("checkpoint")]
 
     def of(self, kind: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(args, named) for name, args, named in self.told if name == kind]
+        return [(args, named) for name, args, named in self.calls if name == kind]
 
     def __getattr__(self, kind: str) -> Any:
-        return lambda *args, **named: self.told.append((kind, args, named))
+        return lambda *args, **named: self.calls.append((kind, args, named))
 
 
 def spec_of(dataset: str = "digits", template: str = "mlp", **parts: Any) -> ExperimentSpec:
@@ -50,7 +50,7 @@ def profiled(folder: Path, **task: Any) -> DatasetFile:
     folder.mkdir(parents=True, exist_ok=True)
     if "bundled" in task:
         task["source"] = "bundled"
-    result = run_profile(ProfileTask(folder=str(folder), **task), Memory(folder))
+    result = run_profile(ProfileTask(folder=str(folder), **task), RecordingReport(folder))
     return DatasetFile(path=str(folder / result["path"]), digest=result["digest"], profile=result["profile"])
 
 

@@ -1,4 +1,4 @@
-"""Run as a process that may be killed: trains a task's executions in one call, prints each checkpoint."""
+"""Runs in a process that a test kills: trains a task's executions in one call and prints each checkpoint."""
 
 import json
 import os
@@ -9,13 +9,13 @@ from typing import Any
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
 from jobs.kinds.search.payload import TrialTask
-from tests.engine.helpers import Memory
-from workers.engine.compiled.autotune import Choice
+from tests.engine.helpers import RecordingReport
+from workers.engine.compiled.autotune import TimingResults
 from workers.engine.tasks import trial
 
 
-class Printed(Memory):
-    """Lets the supervisor's part be played by whoever reads the output."""
+class PrintingReport(RecordingReport):
+    """Prints each checkpoint; the test that reads the output acts as the supervisor."""
 
     def checkpoint(self, folder: str, *, manifest: str, step: int, execution: int, **more: Any) -> None:
         del more
@@ -25,10 +25,10 @@ class Printed(Memory):
 
 
 def main(task: Path) -> None:
-    """Run the task that the file holds."""
-    Choice.price = lambda self, lanes: 0.5  # type: ignore[method-assign]
+    """Run the task in the file."""
+    TimingResults.relative_cost = lambda self, count: 0.5  # type: ignore[method-assign]
     wanted = TrialTask.model_validate_json(task.read_text())
-    trial.run(wanted, Printed(wanted.folder))
+    trial.run(wanted, PrintingReport(wanted.folder))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small real data sets, models and a report for the tests of whole tasks."""
+"""Creates small real data sets, models and a report for tests of whole tasks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ Array = npt.NDArray[Any]
 Weights = tuple[Array, Array]  # kernel [inputs, outputs], bias [outputs]
 
 
-class Listener:
-    """A report that remembers what it was told."""
+class ArtifactReport:
+    """A report that records artifacts, warnings and steps."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ class Listener:
         self.artifacts: dict[str, Path] = {}
         self.warnings: list[str] = []
         self.steps: list[float] = []
-        self.asked: Any = None
+        self.pending_request: Any = None
 
     def progress(self, done, total, unit):
         self.steps.append(done / total)
@@ -47,15 +47,15 @@ class Listener:
         self.artifacts[role] = Path(self.folder) / path
 
     def request(self):
-        return self.asked
+        return self.pending_request
 
 
 def dataset_file(folder: Path, bundled: str) -> DatasetFile:
-    """Profile a bundled set as a worker does."""
-    listener = Listener(folder / f"profile-{bundled}")
-    task = ProfileTask(folder=listener.folder, source="bundled", bundled=bundled)
-    result = profile.run(task, listener)
-    path = str(listener.artifacts["dataset"])
+    """Profile a bundled data set as a worker does."""
+    report = ArtifactReport(folder / f"profile-{bundled}")
+    task = ProfileTask(folder=report.folder, source="bundled", bundled=bundled)
+    result = profile.run(task, report)
+    path = str(report.artifacts["dataset"])
     return DatasetFile(path=path, digest=result["digest"], profile=result["profile"])
 
 
@@ -64,66 +64,66 @@ def spec_for(bundled: str, template: str = "linear", **more: Any) -> ExperimentS
     return ExperimentSpec.model_validate(body)
 
 
-def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFile, **how: Any) -> Member:
-    """Train a tiny model in closed form and store it as the store does: without a suffix.
+def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFile, **options: Any) -> Member:
+    """Train a tiny model in closed form and store it without a suffix, as the artifact store does.
 
-    Its hidden layer is random, its last one fitted by least squares (Huang, Zhu and Siew 2006, Extreme
-    learning machine): as good as some epochs of Adam, and nothing is compiled.
+    Its hidden layer is random and its last layer is fitted by least squares (Huang, Zhu and Siew 2006,
+    Extreme learning machine). It is as good as some epochs of Adam, and nothing is compiled.
     """
     from workers.engine.models.build import measure_scaling
 
     data = load_dataset(file, spec.data)
     train, validation = data.parts.train, data.parts.validation
     scaling = measure_scaling(data.x[train], data.y[train], data.profile)
-    units = how.get("units", 16)
-    rng = np.random.default_rng(how.get("seed", 0))
-    z = _normal(data.x, scaling)
+    units = options.get("units", 16)
+    rng = np.random.default_rng(options.get("seed", 0))
+    z = _normalized(data.x, scaling)
     first = rng.normal(size=(z.shape[1], units)) / np.sqrt(z.shape[1]), rng.normal(size=units) / 2
     hidden = np.maximum(z @ first[0] + first[1], 0)
-    labels = np.random.default_rng(1).permutation(data.y[train]) if how.get("shuffled") else data.y[train]
+    labels = np.random.default_rng(1).permutation(data.y[train]) if options.get("shuffled") else data.y[train]
     last = _least_squares(hidden[train], _targets(data, labels, scaling))
 
-    model = _with_weights(data, scaling, how.get("model_name", f"m_{name}"), first, last)
+    model = _with_weights(data, scaling, options.get("model_name", f"m_{name}"), first, last)
     model.save(folder / f"{name}.keras")
     stored = (folder / f"{name}.keras").rename(folder / f"digest-of-{name}")
     predictions = folder / f"{name}.npz"
-    y_pred = _answers(data.task, hidden[validation] @ last[0] + last[1], scaling)
+    y_pred = _predictions(data.task, hidden[validation] @ last[0] + last[1], scaling)
     np.savez(predictions, rows=validation, y_true=data.y[validation], y_pred=y_pred)
     values = {"units": units}
     return Member(name=name, model=str(stored), validation_predictions=str(predictions), values=values)
 
 
-def _normal(x: Array, scaling: "Scaling") -> Array:
+def _normalized(x: Array, scaling: "Scaling") -> Array:
     mean, variance = (np.broadcast_to(a, x.shape[1:]).ravel() for a in (scaling.x_mean, scaling.x_variance))
     return (x.reshape(len(x), -1) - mean) / np.sqrt(variance)
 
 
-def _least_squares(hidden: Array, wanted: Array, ridge: float = 10.0) -> Weights:
+def _least_squares(hidden: Array, targets: Array, ridge: float = 10.0) -> Weights:
     design = np.column_stack([hidden, np.ones(len(hidden))])
-    found = np.linalg.solve(design.T @ design + ridge * np.eye(design.shape[1]), design.T @ wanted)
-    return found[:-1], found[-1]
+    solution = np.linalg.solve(design.T @ design + ridge * np.eye(design.shape[1]), design.T @ targets)
+    return solution[:-1], solution[-1]
 
 
 def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
-    """Return what the last layer shall give before its activation: scaled targets, or logits of +-3."""
+    """Return the targets of the last layer before its activation: scaled values, or logits of ±3."""
     if data.task == "regression":
         return (labels.reshape(len(labels), -1) - scaling.y_mean[0]) / scaling.y_std[0]
-    hot = labels.reshape(-1, 1) if data.task == "binary" else np.eye(data.profile.outputs)[labels.ravel()]
-    return 6.0 * hot - 3.0
+    one_hot = labels.reshape(-1, 1) if data.task == "binary" else np.eye(data.profile.outputs)[labels.ravel()]
+    return 6.0 * one_hot - 3.0
 
 
-def _answers(task: str, last: Array, scaling: "Scaling") -> Array:
-    """Return what the model answers where its last layer gives `last`."""
+def _predictions(task: str, last: Array, scaling: "Scaling") -> Array:
+    """Return the model's predictions from the outputs of its last layer before the activation."""
     if task == "regression":
         return last * scaling.y_std[0] + scaling.y_mean[0]
     if task == "binary":
         return 1 / (1 + np.exp(-last))
-    odds = np.exp(last - last.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)
+    exponentials = np.exp(last - last.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 def _with_weights(data: Dataset, scaling: "Scaling", name: str, first: Weights, last: Weights) -> Any:
-    """Return a Keras model of two dense layers, with an optimizer's state as stored models have it."""
+    """Return a Keras model of two dense layers, with an optimizer state, like stored models."""
     import keras
 
     activation = {"regression": None, "binary": "sigmoid"}.get(str(data.task), "softmax")

@@ -1,4 +1,4 @@
-"""Run as a process of its own with 4 simulated devices: trains under several meshes, prints the losses."""
+"""Runs in its own process with 4 simulated devices: trains with several meshes and prints the losses."""
 
 import json
 import sys
@@ -8,12 +8,12 @@ from workers.runner.environment import Environment
 
 Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 
-from tests.engine.helpers import Memory, profiled, spec_of  # noqa: E402  the environment comes first
+from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402  the environment comes first
 from workers.engine.data.dataset import load_dataset  # noqa: E402
-from workers.engine.training.checkpointing import Keeper  # noqa: E402
-from workers.engine.training.early_stopping import Watch  # noqa: E402
+from workers.engine.training.checkpointing import Checkpointer  # noqa: E402
+from workers.engine.training.early_stopping import BestTracker  # noqa: E402
 from workers.engine.training.prepare import prepare  # noqa: E402
-from workers.engine.training.training import Plan, Training  # noqa: E402
+from workers.engine.training.training import Training, TrainingPlan  # noqa: E402
 
 RULES = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
 MESHES = {
@@ -27,7 +27,7 @@ MESHES = {
 
 
 def main(folder: Path) -> None:
-    """Train the same model under each mesh."""
+    """Train the same model with each mesh."""
     file = profiled(folder / "profile", bundled="digits")
     found = {}
     for name, mesh in MESHES.items():
@@ -38,16 +38,16 @@ def main(folder: Path) -> None:
         )  # fmt: skip
         dataset = load_dataset(file, spec.data)
         prepared = prepare(spec, dataset, dataset.parts.train, name=name, seed=3)
-        report = Memory(folder)
-        plan = Plan(
-            model=prepared.model, batches=prepared.batches, epochs=2, best=Watch("val_loss", "min"),
-            validation=prepared.held(dataset.parts.validation), stop=None, report=report,
-            keeper=Keeper(folder / name, report, fence=1), pace=lambda done: None,
+        report = RecordingReport(folder)
+        plan = TrainingPlan(
+            model=prepared.model, batches=prepared.batches, epochs=2, best=BestTracker("val_loss", "min"),
+            validation=prepared.evaluation_set(dataset.parts.validation), stop=None, report=report,
+            checkpointer=Checkpointer(folder / name, report, fence=1), on_progress=lambda done: None,
         )  # fmt: skip
-        outcome = Training(plan).run()
+        result = Training(plan).run()
         kernel = prepared.model.get_layer("dense_1").kernel.value
         shard = kernel.addressable_shards[0].data.shape
-        found[name] = {"history": outcome.history, "shard": shard, "devices": len(kernel.devices())}
+        found[name] = {"history": result.history, "shard": shard, "devices": len(kernel.devices())}
     sys.stdout.write(json.dumps(found) + "\n")
 
 

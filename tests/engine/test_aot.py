@@ -1,4 +1,4 @@
-"""Compiled functions that are kept for later processes, and what is remembered beside them."""
+"""Ahead-of-time functions: compiled programs and timing results stored for later processes."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ ROWS = np.arange(3, dtype=np.float32)
 
 
 def called(name, rows):
-    """Call a function as another process would that knows nothing but the folder; say if it was traced."""
-    from workers.engine.compiled.aot import Ahead
+    """Call a function like another process that shares only the folder; return whether it was traced."""
+    from workers.engine.compiled.aot import AheadOfTimeFunction
 
     traced = []
 
@@ -19,18 +19,18 @@ def called(name, rows):
         traced.append(True)
         return [leaf + rows.sum() for leaf in tree], rows * 2
 
-    (total,), doubled = Ahead(function, name)([np.float32(1)], rows)
+    (total,), doubled = AheadOfTimeFunction(function, name)([np.float32(1)], rows)
     assert float(total) == 1 + rows.sum()
     assert np.array_equal(doubled, rows * 2)
     return bool(traced)
 
 
-def test_what_one_process_has_compiled_another_runs_without_tracing(cache):
+def test_a_program_compiled_by_one_process_runs_in_another_without_tracing(cache):
     assert called("steps", ROWS)
     assert not called("steps", ROWS)
 
 
-def test_each_name_each_shape_and_each_setting_has_a_program_of_its_own(cache):
+def test_each_name_each_shape_and_each_setting_has_its_own_program(cache):
     import jax
 
     assert called("steps", ROWS)
@@ -40,15 +40,15 @@ def test_each_name_each_shape_and_each_setting_has_a_program_of_its_own(cache):
         assert called("steps", ROWS)
 
 
-def test_other_code_does_not_run_the_programs_of_this(cache, monkeypatch):
+def test_changed_code_does_not_run_programs_of_the_old_code(cache, monkeypatch):
     from workers.engine.compiled import aot
 
     assert called("steps", ROWS)
-    monkeypatch.setattr(aot, "constants", lambda: {"code": "newer"})
+    monkeypatch.setattr(aot, "static_fingerprint", lambda: {"code": "newer"})
     assert called("steps", ROWS)
 
 
-def test_a_torn_program_is_compiled_anew_and_replaced(cache):
+def test_an_incomplete_program_is_compiled_again_and_replaced(cache):
     assert called("steps", ROWS)
     (file,) = cache.glob("whole-*")
     file.write_bytes(file.read_bytes()[:100])
@@ -65,7 +65,7 @@ def test_a_damaged_program_is_never_run(cache):
     assert called("steps", ROWS)
 
 
-def test_a_program_that_cannot_be_written_out_is_run_all_the_same(cache, monkeypatch):
+def test_a_program_that_cannot_be_serialized_still_runs(cache, monkeypatch):
     from jax.experimental import serialize_executable
 
     def refuse(_compiled):
@@ -99,7 +99,7 @@ def untraceable(*_args, **_more):
     raise AssertionError("the step is traced")
 
 
-def test_without_a_cache_functions_are_compiled_as_ever(cache):
+def test_without_a_cache_functions_are_compiled_by_jax_alone(cache):
     import jax
 
     jax.config.update("jax_compilation_cache_dir", None)
@@ -108,8 +108,8 @@ def test_without_a_cache_functions_are_compiled_as_ever(cache):
     assert not list(cache.glob("whole-*"))
 
 
-def test_the_faster_way_is_remembered_for_programs_alike(cache):
-    from workers.engine.compiled.autotune import Choice
+def test_the_faster_step_mode_is_stored_for_equal_programs(cache):
+    from workers.engine.compiled.autotune import TimingResults
 
-    Choice("a").make("one")
-    assert (Choice("a").way, Choice("b").way) == ("one", None)
+    TimingResults("a").set_step_mode("one")
+    assert (TimingResults("a").step_mode, TimingResults("b").step_mode) == ("one", None)

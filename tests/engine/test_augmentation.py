@@ -1,9 +1,9 @@
-"""Augmentation: random while training, nothing at any other time, and not in the saved model."""
+"""Augmentation: random during training, inactive otherwise, and not in the saved model."""
 
 import numpy as np
 import pytest
 
-from tests.engine.helpers import Memory, profiled, spec_of
+from tests.engine.helpers import RecordingReport, profiled, spec_of
 from workers.engine.errors import BadSpec
 
 EVERYTHING = {
@@ -27,7 +27,7 @@ def prepared_for(dataset, **augmentation):
     return prepare(spec, dataset, dataset.parts.train[:128], name="t", seed=0)
 
 
-def test_a_model_varies_its_images_only_while_it_trains_and_is_saved_without(digits, tmp_path):
+def test_a_model_augments_images_only_in_training_and_is_saved_without(digits, tmp_path):
     from workers.engine.tasks.export import export
     from workers.engine.training.loops import predict
 
@@ -41,13 +41,13 @@ def test_a_model_varies_its_images_only_while_it_trains_and_is_saved_without(dig
     assert varied.max() <= digits.x.max()
     np.testing.assert_array_equal(np.asarray(layer(images, training=False)), images)
 
-    exported = export(prepared, Memory(tmp_path), "plain", 0)
+    exported = export(prepared, RecordingReport(tmp_path), "plain", 0)
     assert "augmentation" not in {layer.name for layer in exported.model.layers}
     seen = predict(prepared.model, digits.x[:64], 64)
     np.testing.assert_allclose(predict(exported.model, digits.x[:64], 64), seen, atol=1e-6)
 
 
-def test_what_is_drawn_depends_on_the_seed_alone(digits):
+def test_random_draws_depend_only_on_the_seed(digits):
     draws = [
         np.asarray(
             prepared_for(digits, flip="both").model.get_layer("augmentation")(digits.x[:16], training=True)
@@ -57,13 +57,13 @@ def test_what_is_drawn_depends_on_the_seed_alone(digits):
     np.testing.assert_array_equal(*draws)
 
 
-def test_all_that_can_be_asked_for_is_one_layer_that_compiles(digits):
+def test_all_transformations_form_one_layer_that_compiles(digits):
     layer = prepared_for(digits, **EVERYTHING).model.get_layer("augmentation")
     assert len(layer.layers) == len(EVERYTHING)
     assert all(one.supports_jit for one in layer.layers)
 
 
-def test_a_kept_model_draws_anew_from_another_seed(digits):
+def test_a_cached_model_draws_from_the_new_seed(digits):
     from workers.engine.models.width_padding import Widths
 
     prepared = prepared_for(digits, flip="both", zoom=0.1)
@@ -75,7 +75,7 @@ def test_a_kept_model_draws_anew_from_another_seed(digits):
         assert np.array_equal(after, before) == same
 
 
-def test_nothing_asked_for_adds_no_layer_and_vectors_are_refused(digits, tmp_path):
+def test_an_empty_spec_adds_no_layer_and_vectors_are_rejected(digits, tmp_path):
     from workers.engine.models.build import build
 
     names = {layer.name for layer in prepared_for(digits).model.layers}

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, and the newest whole one is found whatever was broken."""
+"""Checkpoints: complete or absent, and the newest intact one is found."""
 
 import json
 import os
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jobs.contracts.task_parts import CheckpointFolder
-from tests.engine.helpers import Memory
+from tests.engine.helpers import RecordingReport
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import DiskFull, Snapshot
-from workers.engine.training.checkpointing import UNRECORDED, Keeper
+from workers.engine.training.checkpointing import MAX_UNRECORDED, Checkpointer
 
 
 def snapshot(value=1.0):
@@ -38,7 +38,7 @@ def test_what_was_written_is_read_again_bit_for_bit(tmp_path):
             assert after.tobytes() == before.tobytes()
 
 
-def test_nothing_is_left_aside_after_a_commit(tmp_path):
+def test_no_temporary_folder_is_left_after_a_commit(tmp_path):
     commit(tmp_path, 7)
     assert [f.name for f in tmp_path.iterdir()] == ["0000000007-1"]
 
@@ -69,25 +69,25 @@ def damage_by_absence(folder):
 @pytest.mark.parametrize(
     "damage", [damage_by_flip, damage_by_cut, damage_by_loss, damage_of_manifest, damage_by_absence]
 )
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, damage):
+def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, damage):
     older, newer = commit(tmp_path, 1), commit(tmp_path, 2)
     damage(tmp_path / newer.folder)
-    assert checkpoint.newest_whole([newer, older]) == older
+    assert checkpoint.newest_intact([newer, older]) == older
 
 
 def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path):
     kept = commit(tmp_path, 1)
-    assert checkpoint.newest_whole([kept.model_copy(update={"manifest": "0" * 64})]) is None
+    assert checkpoint.newest_intact([kept.model_copy(update={"manifest": "0" * 64})]) is None
 
 
-def test_recorded_checkpoints_go_but_for_two_and_half_written_ones_of_earlier_attempts(tmp_path):
+def test_all_but_two_recorded_checkpoints_and_incomplete_ones_of_earlier_attempts_are_deleted(tmp_path):
     for step in range(6):
         commit(tmp_path, step)
     for name in (".tmp-1-9", ".tmp-2-9"):
         (tmp_path / name).mkdir()
-    checkpoint.prune(tmp_path, fence=1, recorded="0000000003-1")
+    checkpoint.delete_old(tmp_path, fence=1, recorded="0000000003-1")
     assert names(tmp_path) == [".tmp-1-9", ".tmp-2-9", *(f"000000000{n}-1" for n in (2, 3, 4, 5))]
-    checkpoint.prune(tmp_path, fence=2, recorded=None)
+    checkpoint.delete_old(tmp_path, fence=2, recorded=None)
     assert names(tmp_path) == [".tmp-2-9", *(f"000000000{n}-1" for n in (2, 3, 4, 5))]
 
 
@@ -95,50 +95,50 @@ def names(folder):
     return sorted(f.name for f in folder.iterdir())
 
 
-def test_what_a_run_went_on_from_stays_until_it_has_recorded_its_own(tmp_path):
+def test_the_checkpoint_a_run_resumed_from_is_kept_until_its_own_are_recorded(tmp_path):
     commit(tmp_path, 80)
     for step in (85, 90):
         (tmp_path / f"00000000{step}-2").mkdir()
-    checkpoint.prune(tmp_path, fence=2, recorded=None)
+    checkpoint.delete_old(tmp_path, fence=2, recorded=None)
     assert len(names(tmp_path)) == 3
-    checkpoint.prune(tmp_path, fence=2, recorded="0000000090-2")
+    checkpoint.delete_old(tmp_path, fence=2, recorded="0000000090-2")
     assert names(tmp_path) == ["0000000085-2", "0000000090-2"]
 
 
-class Lagging(Memory):
-    """Nothing is recorded before it is let through."""
+class LaggingReport(RecordingReport):
+    """Only the first `recorded_count` checkpoints are recorded."""
 
-    through = 0
+    recorded_count = 0
 
     def recorded(self):
-        return super().recorded()[: self.through]
+        return super().recorded()[: self.recorded_count]
 
 
-def test_while_nothing_is_recorded_all_stand_and_after_some_no_more_are_written(tmp_path):
-    report = Lagging(tmp_path)
-    keeper = Keeper(tmp_path / "c", report, fence=1, interval=0.0)
+def test_while_none_is_recorded_all_are_kept_and_after_some_no_more_are_written(tmp_path):
+    report = LaggingReport(tmp_path)
+    checkpointer = Checkpointer(tmp_path / "c", report, fence=1, interval=0.0)
     for step in range(20):
-        if keeper.due():
-            keeper.commit(snapshot(step), step=step, epoch=step)
-    assert names(tmp_path / "c") == [f"{step:010}-1" for step in range(UNRECORDED)]
-    report.through = 5
-    assert keeper.due(), "there is room again"
-    keeper.commit(snapshot(20), step=20, epoch=20)
+        if checkpointer.is_due():
+            checkpointer.write(snapshot(step), step=step, epoch=step)
+    assert names(tmp_path / "c") == [f"{step:010}-1" for step in range(MAX_UNRECORDED)]
+    report.recorded_count = 5
+    assert checkpointer.is_due(), "some have been recorded"
+    checkpointer.write(snapshot(20), step=20, epoch=20)
     assert names(tmp_path / "c") == [f"{step:010}-1" for step in (3, 4, 5, 6, 7, 20)]
 
 
-def test_several_that_train_at_once_write_as_often_as_one(tmp_path, monkeypatch):
+def test_several_trainings_at_once_write_as_often_as_one(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("workers.engine.training.checkpointing.time.monotonic", lambda: now[0])
-    keeper = Keeper(tmp_path / "c", Memory(tmp_path), fence=1, interval=1.0)
-    keeper.keep_less_often(3)
+    checkpointer = Checkpointer(tmp_path / "c", RecordingReport(tmp_path), fence=1, interval=1.0)
+    checkpointer.multiply_interval(3)
     due = []
     for now[0] in (0.9, 1.1, 2.9, 3.1):
-        due.append(keeper.due())
+        due.append(checkpointer.is_due())
     assert due == [False, False, False, True]
 
 
-def test_a_full_disk_leaves_the_earlier_checkpoint_and_says_so(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_earlier_checkpoint_and_is_reported(tmp_path, monkeypatch):
     commit(tmp_path, 1)
 
     def full(*_):

@@ -7,11 +7,11 @@ import pytest
 
 from jobs.contracts.after import Ensemble
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
-from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.dataset import load_dataset
-from workers.engine.evaluation.members import BadMembers, read_pool, warnings
+from workers.engine.evaluation.members import BadMembers, ensemble_warnings, read_predictions
 from workers.engine.models.files import load_model
-from workers.engine.report import Yielding
+from workers.engine.report import TaskInterrupted
 from workers.engine.tasks import ensemble
 
 
@@ -37,18 +37,18 @@ def task_for(setting, folder, method="weighted", members=None):
 @pytest.fixture(scope="module")
 def done(setting, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ensemble")
-    listener = Listener(folder)
-    return ensemble.run(task_for(setting, folder), listener), listener
+    report = ArtifactReport(folder)
+    return ensemble.run(task_for(setting, folder), report), report
 
 
 def test_the_saved_model_is_the_weighted_mean_of_its_members(setting, done, tmp_path):
     spec, file, members = setting
-    result, listener = done
+    result, report = done
     x = load_dataset(file, spec.data).x
     weights = {entry["member"]: entry["weight"] for entry in result["weights"]}
     models = {member.name: keras.models.load_model(link(member, tmp_path)) for member in members}
     expected = sum(weights[name] * model.predict(x, verbose=0) for name, model in models.items())
-    saved = keras.models.load_model(listener.artifacts["model"], safe_mode=True)
+    saved = keras.models.load_model(report.artifacts["model"], safe_mode=True)
     scale = max(1.0, np.abs(expected).max())
     assert np.abs(saved.predict(x, verbose=0) - expected).max() <= 1e-6 * scale
 
@@ -65,60 +65,60 @@ def test_the_weights_sum_to_one_and_name_every_member(setting, done):
     assert sum(entry["weight"] for entry in result["weights"]) == pytest.approx(1)
 
 
-def test_the_report_sets_everything_side_by_side(setting, done):
-    _, listener = done
-    report = json.loads(listener.artifacts["report"].read_text())
-    assert [c["name"] for c in report["candidates"]] == ["m0", "m1", "m2", "mean", "ensemble"]
-    assert len(report["diversity"]["pairs"]) == 3
-    assert len(report["leave_one_out"]) == 3
-    by_name = {c["name"]: c for c in report["candidates"]}
-    assert by_name["ensemble"]["loss"] <= min(c["loss"] for c in report["candidates"]) + 1e-3
-    assert report["fit"]["loss"] == by_name["ensemble"]["loss"]
-    assert report["best_single"] in {"m1", "m2"}
-    assert report["difference"] < 1e-2
+def test_the_report_compares_all_candidates(setting, done):
+    _, report = done
+    comparison = json.loads(report.artifacts["report"].read_text())
+    assert [c["name"] for c in comparison["candidates"]] == ["m0", "m1", "m2", "mean", "ensemble"]
+    assert len(comparison["diversity"]["pairs"]) == 3
+    assert len(comparison["leave_one_out"]) == 3
+    by_name = {c["name"]: c for c in comparison["candidates"]}
+    assert by_name["ensemble"]["loss"] <= min(c["loss"] for c in comparison["candidates"]) + 1e-3
+    assert comparison["fit"]["loss"] == by_name["ensemble"]["loss"]
+    assert comparison["best_single"] in {"m1", "m2"}
+    assert comparison["difference"] < 1e-2
 
 
-def test_test_data_are_evaluated_once_for_the_ensemble_alone(setting, done):
-    result, listener = done
-    evaluation = json.loads(listener.artifacts["evaluation"].read_text())
+def test_only_the_ensemble_is_evaluated_on_test_data(setting, done):
+    result, report = done
+    evaluation = json.loads(report.artifacts["evaluation"].read_text())
     assert evaluation["rows"] == result["test_rows"]
     assert result["metrics"]["test"] == {n: m["value"] for n, m in evaluation["metrics"].items()}
-    with listener.artifacts["predictions"].open() as file:
+    with report.artifacts["predictions"].open() as file:
         assert len(list(csv.reader(file))) == result["test_rows"] + 1
 
 
-def test_validation_figures_go_by_the_names_of_trainings(setting, done):
+def test_validation_metrics_have_the_names_that_trainings_use(setting, done):
     result, _ = done
     assert "loss" in result["metrics"]["validation"]
     assert result["signature"]["inputs"][0]["name"] == "input"
 
 
 def test_a_plain_mean_has_equal_weights(setting, tmp_path):
-    result = ensemble.run(task_for(setting, tmp_path, "mean"), Listener(tmp_path))
+    result = ensemble.run(task_for(setting, tmp_path, "mean"), ArtifactReport(tmp_path))
     assert [entry["weight"] for entry in result["weights"]] == pytest.approx([1 / 3] * 3)
 
 
-def test_members_of_one_name_and_one_configuration_are_joined_with_a_warning(tmp_path):
+def test_members_of_one_name_and_one_configuration_are_combined_with_a_warning(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     members = tuple(train_member(tmp_path, f"m{k}", spec, file, seed=k, model_name="same") for k in range(2))
-    listener = Listener(tmp_path / "run")
-    ensemble.run(task_for((spec, file, members), tmp_path / "run", "mean"), listener)
-    assert "members_differ_by_seed_only" in listener.warnings
-    assert len(load_model(listener.artifacts["model"], tmp_path).layers) == 6
+    report = ArtifactReport(tmp_path / "run")
+    ensemble.run(task_for((spec, file, members), tmp_path / "run", "mean"), report)
+    assert "members_differ_by_seed_only" in report.warnings
+    assert len(load_model(report.artifacts["model"], tmp_path).layers) == 6
 
 
-def test_an_ensemble_no_better_than_its_best_member_says_so(tmp_path):
+def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     good = train_member(tmp_path, "good", spec, file).model_copy(update={"title": "Retrain trial 2"})
     bad = train_member(tmp_path, "bad", spec, file, units=2)
-    listener = Listener(tmp_path / "run")
-    result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), listener)
-    assert "ensemble_not_better" in listener.warnings
+    report = ArtifactReport(tmp_path / "run")
+    result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), report)
+    assert "ensemble_not_better" in report.warnings
     assert result["best_single"] == "good"
-    judged = json.loads(listener.artifacts["report"].read_text())
+    comparison = json.loads(report.artifacts["report"].read_text())
     assert (
         "the best single member, Retrain trial 2, with"
-        in dict(warnings(judged, (good, bad)))["ensemble_not_better"]
+        in dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
     )
 
 
@@ -128,18 +128,18 @@ def stored(folder, name, rows, y_pred):
     return Member(name=name, model="", validation_predictions=str(path))
 
 
-def test_members_predicted_on_other_rows_are_refused(tmp_path):
+def test_members_with_other_validation_rows_are_rejected(tmp_path):
     a = stored(tmp_path, "a", np.arange(3), np.zeros((3, 2)))
     b = stored(tmp_path, "b", np.arange(1, 4), np.zeros((3, 2)))
     c = stored(tmp_path, "c", np.arange(3), np.zeros((3, 5)))
     with pytest.raises(BadMembers, match="b was validated on other rows than a"):
-        read_pool([a, b], "multiclass")
+        read_predictions([a, b], "multiclass")
     with pytest.raises(BadMembers, match="c predicts"):
-        read_pool([a, c], "multiclass")
+        read_predictions([a, c], "multiclass")
 
 
-def test_a_task_told_to_stop_leaves_at_the_next_step(setting, tmp_path):
-    listener = Listener(tmp_path)
-    listener.asked = "stop"
-    with pytest.raises(Yielding):
-        ensemble.run(task_for(setting, tmp_path), listener)
+def test_a_task_stops_at_the_next_step_after_a_request(setting, tmp_path):
+    report = ArtifactReport(tmp_path)
+    report.pending_request = "stop"
+    with pytest.raises(TaskInterrupted):
+        ensemble.run(task_for(setting, tmp_path), report)

@@ -4,18 +4,18 @@ import pytest
 from workers.engine.evaluation.diversity import correlation, diversity, q_statistic
 from workers.engine.evaluation.ensemble_weights import (
     equal_weights,
-    evidence,
     fit_weights,
     held_out_loss,
     leave_one_out,
-    pool,
+    loss_terms,
     pooled_loss,
+    weighted_mean,
 )
 from workers.engine.evaluation.evaluate import loss_of
 
 
 def classifiers(noises, rows=400, classes=5, seed=0):
-    """Members that err independently, the more the larger their noise."""
+    """Members with independent errors, which grow with their noise."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, rows)
     members = []
@@ -37,27 +37,27 @@ def regressors(noises, rows=400, seed=0):
 )
 def test_fitted_weights_beat_equal_ones_and_every_member(task, made):
     truth, members = made
-    found = evidence(task, truth, members)
-    fit = fit_weights(task, found)
+    terms = loss_terms(task, truth, members)
+    fit = fit_weights(task, terms)
     assert fit.weights.sum() == pytest.approx(1)
     assert fit.weights[0] > fit.weights[2]
-    singles = [pooled_loss(task, found, np.eye(3)[k]) for k in range(3)]
-    assert fit.loss <= min(*singles, equal_weights(task, found).loss) + 1e-9
+    singles = [pooled_loss(task, terms, np.eye(3)[k]) for k in range(3)]
+    assert fit.loss <= min(*singles, equal_weights(task, terms).loss) + 1e-9
 
 
 def test_regression_weights_are_those_of_least_squares():
     """Independent errors: the best weights are proportional to 1 / variance."""
     truth, members = regressors([2.0, 4.0], rows=100_000)
-    weights = fit_weights("regression", evidence("regression", truth, members)).weights
+    weights = fit_weights("regression", loss_terms("regression", truth, members)).weights
     assert weights == pytest.approx([0.8, 0.2], abs=0.01)
 
 
 def test_the_pooled_loss_is_the_log_loss_of_the_pooled_predictions():
     truth, members = classifiers([1.0, 2.0])
     weights = np.array([0.7, 0.3])
-    found = evidence("multiclass", truth, members)
-    assert pooled_loss("multiclass", found, weights) == pytest.approx(
-        loss_of("multiclass", truth, pool(members, weights))
+    terms = loss_terms("multiclass", truth, members)
+    assert pooled_loss("multiclass", terms, weights) == pytest.approx(
+        loss_of("multiclass", truth, weighted_mean(members, weights))
     )
 
 
@@ -65,43 +65,43 @@ def test_binary_members_may_give_one_column_or_two():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 50)
     p = rng.random((50, 1))
-    one = evidence("binary", truth, [p])
-    assert one == pytest.approx(evidence("binary", truth, [np.hstack([1 - p, p])]))
+    one = loss_terms("binary", truth, [p])
+    assert one == pytest.approx(loss_terms("binary", truth, [np.hstack([1 - p, p])]))
 
 
-def test_multilabel_members_are_pooled_by_the_loss_of_all_labels():
+def test_multilabel_weights_are_fitted_to_the_loss_of_all_labels():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, (80, 3)).astype(float)
     members = [
         np.clip(0.5 + 0.3 * (truth - 0.5) + s * rng.normal(size=truth.shape), 0.01, 0.99) for s in (0.05, 0.3)
     ]
-    fit = fit_weights("multilabel", evidence("multilabel", truth, members))
+    fit = fit_weights("multilabel", loss_terms("multilabel", truth, members))
     assert fit.weights[0] > 0.8
-    assert fit.loss == pytest.approx(loss_of("multilabel", truth, pool(members, fit.weights)))
+    assert fit.loss == pytest.approx(loss_of("multilabel", truth, weighted_mean(members, fit.weights)))
 
 
-def test_a_useless_member_is_left_out_altogether():
+def test_a_useless_member_is_left_out():
     truth, members = classifiers([0.5, 1.0])
     noise = np.random.default_rng(9).dirichlet(np.ones(5), len(truth))
     wrong = np.roll(members[0], 1, axis=1)
     weights = fit_weights(
-        "multiclass", evidence("multiclass", truth, [*members, 0.5 * noise + 0.5 * wrong])
+        "multiclass", loss_terms("multiclass", truth, [*members, 0.5 * noise + 0.5 * wrong])
     ).weights
     assert weights[2] == 0.0
 
 
 def test_loss_on_held_out_rows_is_not_below_the_fitted_one():
     truth, members = classifiers([2.0, 2.0, 2.0], rows=60)
-    found = evidence("multiclass", truth, members)
-    assert held_out_loss("multiclass", found, seed=0) >= fit_weights("multiclass", found).loss
+    terms = loss_terms("multiclass", truth, members)
+    assert held_out_loss("multiclass", terms, seed=0) >= fit_weights("multiclass", terms).loss
 
 
 def test_leaving_out_the_best_member_costs_most():
     truth, members = classifiers([1.0, 2.0, 3.0])
-    found = evidence("multiclass", truth, members)
-    gains = leave_one_out("multiclass", found, fit_weights("multiclass", found).weights)
+    terms = loss_terms("multiclass", truth, members)
+    gains = leave_one_out("multiclass", terms, fit_weights("multiclass", terms).weights)
     assert gains.argmax() == 0
-    assert leave_one_out("multiclass", found, np.array([1.0, 0.0, 0.0]))[0] > 0
+    assert leave_one_out("multiclass", terms, np.array([1.0, 0.0, 0.0]))[0] > 0
 
 
 def test_q_is_one_for_equal_members_and_undefined_without_any_error():

@@ -38,7 +38,7 @@ def test_multiclass_agrees_with_scikit_learn():
         )  # fmt: skip
 
 
-def test_every_metric_says_its_rows_and_its_interval_holds_the_value():
+def test_every_metric_has_its_rows_and_an_interval_that_contains_the_value():
     truth, p = multiclass()
     for name, metric in evaluate("multiclass", truth, p)["metrics"].items():
         assert metric["rows"] == 300
@@ -71,7 +71,7 @@ def test_a_perfectly_calibrated_model_has_no_calibration_error():
     assert evaluate("binary", truth, p)["metrics"]["ece"]["value"] == pytest.approx(0, abs=1e-12)
 
 
-def test_rows_without_a_number_count_as_wrong_and_leave_the_json_clean():
+def test_rows_with_nan_count_as_wrong_and_do_not_reach_the_json():
     truth, p = multiclass(rows=10)
     p[:2] = np.nan
     found = evaluate("multiclass", truth, p)
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_intervals():
     assert evaluate("multiclass", truth, p, seed=5) != evaluate("multiclass", truth, p, seed=6)
 
 
-def test_different_lengths_are_refused_with_both_numbers():
+def test_different_lengths_are_rejected_with_both_numbers():
     with pytest.raises(ValueError, match="3 true rows and 2 predicted"):
         evaluate("regression", np.zeros(3), np.zeros(2))
 
@@ -146,7 +146,7 @@ def test_loss_is_log_loss_for_classes_and_squared_error_for_regression():
     assert loss_of("regression", [1.0, 2.0], [[2.0], [4.0]]) == 2.5
 
 
-def test_primary_metrics_point_the_right_way():
+def test_primary_metrics_have_the_right_direction():
     assert primary_metric("binary") == ("accuracy", "max")
     assert primary_metric("regression") == ("rmse", "min")
 
@@ -165,6 +165,6 @@ def test_predictions_of_a_classifier_name_the_classes(tmp_path):
     ]
 
 
-def test_predictions_of_a_regressor_stand_beside_the_truth(tmp_path):
+def test_predictions_of_a_regressor_are_written_with_the_true_values(tmp_path):
     write_predictions(tmp_path / "p.csv", "regression", [3], [1.5], [[1.25]])
     assert read(tmp_path / "p.csv") == [["row", "y_true", "y_pred"], ["3", "1.5", "1.25"]]

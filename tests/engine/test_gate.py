@@ -7,7 +7,7 @@ import pytest
 
 from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
-from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.gates import baseline_gate, finite_gate, metric_gate, signature_gate
 from workers.engine.tasks import gate
@@ -26,7 +26,7 @@ def signature(shape=(8, 8), classes=10, name="input", dtype="float32"):
     )
 
 
-def test_a_signature_may_widen_but_not_change():
+def test_a_signature_may_become_more_general_but_not_change():
     assert signature_gate(signature(), signature()).state == "passed"
     assert signature_gate(signature((None, 8)), signature()).state == "passed"
     assert signature_gate(signature(), None).state == "skipped"
@@ -48,8 +48,8 @@ def test_an_error_may_grow_by_a_share_and_no_more():
     assert metric_gate("regression", 50.6, None, 0.01).state == "not_evaluated"
 
 
-def answers_for(truth, share, classes, rng):
-    """Right for about `share` of the rows, anything else for the others."""
+def predictions_for(truth, share, classes, rng):
+    """Return correct predictions for about `share` of the rows and random ones for the others."""
     guess = np.where(rng.random(len(truth)) < share, truth, rng.integers(0, classes, len(truth)))
     return 0.8 * np.eye(classes)[guess] + 0.2 / classes
 
@@ -57,13 +57,13 @@ def answers_for(truth, share, classes, rng):
 def test_only_a_model_that_has_learned_beats_the_baseline():
     rng = np.random.default_rng(0)
     train, test = rng.integers(0, 10, 1000), rng.integers(0, 10, 360)
-    learned = baseline_gate("multiclass", train, test, answers_for(test, 0.5, 10, rng), 0)
-    chance = baseline_gate("multiclass", train, test, answers_for(test, 0.0, 10, rng), 0)
+    learned = baseline_gate("multiclass", train, test, predictions_for(test, 0.5, 10, rng), 0)
+    chance = baseline_gate("multiclass", train, test, predictions_for(test, 0.0, 10, rng), 0)
     assert (learned.state, chance.state) == ("passed", "failed")
     assert learned.limit == chance.limit
 
 
-def test_a_rare_class_is_beaten_by_probabilities_where_accuracy_cannot_win():
+def test_a_rare_class_passes_by_log_loss_where_accuracy_cannot_improve():
     rng = np.random.default_rng(0)
     train, test = (rng.random(4000) < 0.03).astype(int), (rng.random(2000) < 0.03).astype(int)
     p = np.where(test == 1, 0.4, 0.01)
@@ -93,13 +93,13 @@ def setting(request, tmp_path_factory):
     return folder, spec_for(request.param), dataset_file(folder, request.param)
 
 
-def judge(folder, challenger, **more):
-    listener = Listener(folder)
+def evaluate_gates(folder, challenger, **more):
+    report = ArtifactReport(folder)
     task = GateTask(
         **{"folder": str(folder), "challenger": str(challenger), "dataset": None, "spec": None,
            "challenger_digest": file_digest(Path(challenger)), **more}
     )  # fmt: skip
-    result = gate.run(task, listener)
+    result = gate.run(task, report)
     json.dumps(result, allow_nan=False)
     assert [g["name"] for g in result["gates"]] == NAMES
     return {g["name"]: g for g in result["gates"]}, result
@@ -108,7 +108,7 @@ def judge(folder, challenger, **more):
 def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
     folder, spec, file = setting
     member = train_member(folder, "good", spec, file)
-    gates, result = judge(
+    gates, result = evaluate_gates(
         tmp_path, member.model, dataset=file, spec=spec, champion=member.model,
         champion_signature=None,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
 def test_a_model_trained_on_shuffled_labels_fails_even_without_a_champion(setting, tmp_path):
     folder, spec, file = setting
     member = train_member(folder, "shuffled", spec, file, shuffled=True)
-    gates, _ = judge(tmp_path, member.model, dataset=file, spec=spec)
+    gates, _ = evaluate_gates(tmp_path, member.model, dataset=file, spec=spec)
     assert gates["better_than_baseline"]["state"] == "failed"
     assert gates["metric"]["state"] == "skipped"
     assert gates["loads"]["state"] == "passed"
@@ -135,20 +135,20 @@ def foreign(folder, form):
 
 
 def test_an_upload_without_data_leaves_its_metric_gates_open(tmp_path):
-    gates, result = judge(tmp_path, foreign(tmp_path, keras.layers.Dense(3)))
+    gates, result = evaluate_gates(tmp_path, foreign(tmp_path, keras.layers.Dense(3)))
     assert gates["metric"]["state"] == gates["better_than_baseline"]["state"] == "not_evaluated"
     assert gates["batch_invariance"]["state"] == gates["finite"]["state"] == "passed"
     assert result["metrics"] == {}
 
 
 def test_another_file_than_the_registered_one_fails_its_digest(tmp_path):
-    gates, _ = judge(tmp_path, foreign(tmp_path, keras.layers.Dense(3)), challenger_digest="0" * 64)
+    gates, _ = evaluate_gates(tmp_path, foreign(tmp_path, keras.layers.Dense(3)), challenger_digest="0" * 64)
     assert gates["digest"]["state"] == "failed"
 
 
-def test_what_does_not_load_is_judged_no_further(tmp_path):
+def test_a_model_that_does_not_load_is_not_evaluated(tmp_path):
     (tmp_path / "m.keras").write_bytes(b"no model")
-    gates, _ = judge(tmp_path, tmp_path / "m.keras")
+    gates, _ = evaluate_gates(tmp_path, tmp_path / "m.keras")
     assert gates["loads"]["state"] == "failed"
     assert {gates[name]["state"] for name in NAMES[2:]} == {"not_evaluated"}
 
@@ -160,5 +160,5 @@ def test_predictions_that_depend_on_the_batch_are_found(tmp_path):
     inputs = keras.Input((4,), name="input")
     shifted = keras.layers.Rescaling(1.0, offset=1.0)(inputs)
     keras.Model(inputs, over_the_batch(shifted)).save(tmp_path / "m.keras")
-    gates, _ = judge(tmp_path, tmp_path / "m.keras")
+    gates, _ = evaluate_gates(tmp_path, tmp_path / "m.keras")
     assert gates["batch_invariance"]["state"] == "failed"

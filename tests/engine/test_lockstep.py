@@ -1,4 +1,4 @@
-"""Executions of a trial in one call: each trains as it would alone, and ends as it would alone."""
+"""Executions of a trial in one call: each trains and ends as it would alone."""
 
 import gc
 import json
@@ -12,14 +12,14 @@ import pytest
 
 from jobs.contracts.task_parts import CheckpointFolder
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from tests.engine.helpers import Memory, spec_of
+from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.training import blobs_file
 from workers.engine.killpoint import VARIABLE
-from workers.engine.training.checkpointing import INTERVAL
+from workers.engine.training.checkpointing import INTERVAL_VARIABLE
 
 FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}
 STEPS = 4
-"""Of an epoch."""
+"""Steps per epoch."""
 SEARCH = {
     "algorithm": "random",
     "objective": {"metric": "val_loss", "direction": "min"},
@@ -38,25 +38,25 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def stacks(monkeypatch):
-    """Let the price of a stacked epoch be what a test says; return how many lanes each call had."""
-    from workers.engine.compiled.autotune import Choice
-    from workers.engine.compiled.vmapped import Stacked
+def set_cost(monkeypatch):
+    """Return a function that sets the relative cost of a vmapped epoch and returns the size of each call."""
+    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.vmapped import VmappedProgram
 
     calls: list[int] = []
-    train = Stacked.train
+    train = VmappedProgram.train
 
-    def counting(self, lanes, shared):
-        calls.append(len(lanes))
-        return train(self, lanes, shared)
+    def counting(self, inputs, shared):
+        calls.append(len(inputs))
+        return train(self, inputs, shared)
 
-    def at(price):
-        monkeypatch.setattr(Choice, "price", lambda self, lanes: price)
-        monkeypatch.setattr(Stacked, "train", counting)
+    def set_to(cost):
+        monkeypatch.setattr(TimingResults, "relative_cost", lambda self, count: cost)
+        monkeypatch.setattr(VmappedProgram, "train", counting)
         calls.clear()
         return calls
 
-    return at
+    return set_to
 
 
 def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts) -> TrialTask:
@@ -73,20 +73,20 @@ def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts)
     )  # fmt: skip
 
 
-def trained(task, memory=None):
+def trained(task, report=None):
     """Run a task; return each execution's result, and the points of its curves."""
     from workers.engine.tasks import trial
 
-    memory = memory or Memory(task.folder)
-    (result,) = trial.run(task, memory)["trials"]
+    report = report or RecordingReport(task.folder)
+    (result,) = trial.run(task, report)["trials"]
     curves: dict[int, list[dict[str, float]]] = {}
-    for (_, figures), named in memory.of("metric"):
-        curves.setdefault(named["execution"], []).append(figures)
+    for (_, metrics), named in report.of("metric"):
+        curves.setdefault(named["execution"], []).append(metrics)
     return {one["execution"]: one for one in result["executions"]}, curves
 
 
 def assert_alike(first, second):
-    """Compare results and curves; what is computed in another order differs in its last digits."""
+    """Compare results and curves. Another order of computation changes the last digits."""
     assert first[1].keys() == second[1].keys()
     for execution, points in first[1].items():
         assert len(points) == len(second[1][execution])
@@ -99,63 +99,63 @@ def assert_alike(first, second):
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_executions_in_one_call_train_as_they_do_one_by_one(file, tmp_path, stacks, name):
-    calls = stacks(None)
+def test_executions_in_one_call_train_as_they_do_one_by_one(file, tmp_path, set_cost, name):
+    calls = set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", args=MLPS[name]))
     assert calls == []
-    calls = stacks(0.5)
+    calls = set_cost(0.5)
     assert_alike(trained(task_of(file, tmp_path / "together", args=MLPS[name])), alone)
     assert calls == [3] * 6
     losses = [curve[-1]["val_loss"] for curve in alone[1].values()]
     assert len(set(losses)) == 3, "they had the same seed"
 
 
-def test_each_stops_at_its_own_epoch_and_the_last_go_on_alone(file, tmp_path, stacks):
+def test_each_stops_at_its_own_epoch_and_the_last_ones_continue_alone(file, tmp_path, set_cost):
     fit = {**FIT, "epochs": 40, "early_stopping": {"monitor": "val_loss", "patience": 2, "min_delta": 0.02}}
-    stacks(None)
+    set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", fit=fit))
     ends = sorted(len(curve) for curve in alone[1].values())
     assert ends[0] < ends[1] <= ends[2], "choose another patience: they end together"
-    calls = stacks(1.5)  # pays for two and more
+    calls = set_cost(1.5)  # faster for two or more
     assert_alike(trained(task_of(file, tmp_path / "together", fit=fit)), alone)
     assert calls == [3] * ends[1]
 
 
-def test_a_pause_leaves_a_checkpoint_of_each_and_all_go_on_from_theirs(file, tmp_path, stacks):
-    from workers.engine.report import Yielding
+def test_a_pause_writes_a_checkpoint_of_each_and_all_resume_from_theirs(file, tmp_path, set_cost):
+    from workers.engine.report import TaskInterrupted
     from workers.engine.tasks import trial
 
-    stacks(0.5)
+    set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
-    memory = Memory(tmp_path / "paused")
-    # Asked before the trial, then by each execution after each epoch: the second one hears it in its third.
-    memory.wants = [None] * 8 + ["pause"]
-    with pytest.raises(Yielding, match="pause"):
-        trial.run(task_of(file, tmp_path / "paused"), memory)
+    report = RecordingReport(tmp_path / "paused")
+    # read before the trial and by each execution after each epoch: the second one gets it in its third epoch
+    report.requests = [None] * 8 + ["pause"]
+    with pytest.raises(TaskInterrupted, match="pause"):
+        trial.run(task_of(file, tmp_path / "paused"), report)
     resume = {
         named["execution"]: (
             CheckpointFolder(folder=args[0], manifest=named["manifest"], step=named["step"]),
         )
-        for args, named in memory.of("checkpoint")
+        for args, named in report.of("checkpoint")
     }
     assert resume.keys() == {1, 2, 3}
-    epochs = {named["epoch"] for _, named in memory.of("checkpoint")}
+    epochs = {named["epoch"] for _, named in report.of("checkpoint")}
     assert epochs == {3}
     states, curves = trained(task_of(file, tmp_path / "paused", resume=resume))
     assert_alike((states, curves), (unbroken[0], {n: curve[3:] for n, curve in unbroken[1].items()}))
 
 
-def test_one_that_had_ended_and_one_that_goes_on_train_with_one_that_begins(file, tmp_path, stacks):
-    """A runner that is lost leaves each execution where it was."""
-    stacks(0.5)
+def test_finished_resumed_and_new_executions_train_together(file, tmp_path, set_cost):
+    """A lost runner leaves each execution at its own epoch."""
+    set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
     checkpoints: dict[int, tuple[CheckpointFolder, ...]] = {}
     for execution, epochs in ((1, 6), (2, 2)):
         plan = task_of(file, tmp_path / f"part-{execution}", known={1, 2, 3} - {execution})
         short = plan.trials[0].model_copy(update={"until": epochs, "waits": True})
-        memory = Memory(plan.folder)
-        trained(plan.model_copy(update={"trials": (short,)}), memory)
-        args, named = memory.of("checkpoint")[-1]
+        report = RecordingReport(plan.folder)
+        trained(plan.model_copy(update={"trials": (short,)}), report)
+        args, named = report.of("checkpoint")[-1]
         folder = CheckpointFolder(folder=args[0], manifest=named["manifest"], step=named["step"])
         checkpoints[execution] = (folder,)
     states, curves = trained(task_of(file, tmp_path / "lost", resume=checkpoints))
@@ -164,49 +164,49 @@ def test_one_that_had_ended_and_one_that_goes_on_train_with_one_that_begins(file
 
 
 @pytest.mark.parametrize("point", ["batch:8", "epoch:11", "checkpoint.arrays:15"])
-def test_executions_that_are_killed_together_go_on_each_from_its_checkpoint(file, tmp_path, stacks, point):
-    stacks(0.5)
+def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(file, tmp_path, set_cost, point):
+    set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
     (tmp_path / "task.json").write_text(task_of(file, tmp_path / "killed").model_dump_json())
     killed = subprocess.run(
         [sys.executable, "-m", "tests.engine.lockstep_child", str(tmp_path / "task.json")],
-        env={**os.environ, VARIABLE: point, INTERVAL: "0"}, capture_output=True, text=True,
+        env={**os.environ, VARIABLE: point, INTERVAL_VARIABLE: "0"}, capture_output=True, text=True,
     )  # fmt: skip
     assert killed.returncode == -9, killed.stderr[-3000:]
-    heard = [json.loads(line) for line in killed.stdout.splitlines()]
-    newest = {body.pop("execution"): (CheckpointFolder(**body),) for body in heard}
-    assert newest, "it was killed too early to leave anything"
+    written = [json.loads(line) for line in killed.stdout.splitlines()]
+    newest = {body.pop("execution"): (CheckpointFolder(**body),) for body in written}
+    assert newest, "it was killed before any checkpoint"
     states, curves = trained(task_of(file, tmp_path / "killed", resume=newest))
     done = {execution: folder.step // STEPS for execution, (folder,) in newest.items()}
     rest = {n: curve[done.get(n, 0) :] for n, curve in unbroken[1].items()}
     assert_alike((states, curves), (unbroken[0], rest))
 
 
-def test_one_that_diverges_fails_its_trial_and_says_which(file, tmp_path, stacks, monkeypatch):
-    from workers.engine.compiled.vmapped import Stacked
+def test_one_that_diverges_fails_its_trial_and_is_reported(file, tmp_path, set_cost, monkeypatch):
+    from workers.engine.compiled.vmapped import VmappedProgram
     from workers.engine.tasks import trial
 
-    calls = stacks(0.5)
-    train = Stacked.train
+    calls = set_cost(0.5)
+    train = VmappedProgram.train
 
-    def diverging(self, lanes, shared):
-        first, (state, logs, predictions), third = train(self, lanes, shared)
+    def diverging(self, inputs, shared):
+        first, (state, logs, predictions), third = train(self, inputs, shared)
         loss = float("nan") if len(calls) == 2 else logs["loss"]
         return [first, (state, {**logs, "loss": loss}, predictions), third]
 
-    monkeypatch.setattr(Stacked, "train", diverging)
-    memory = Memory(tmp_path)
-    assert trial.run(task_of(file, tmp_path), memory)["trials"] == []
-    (((error,), _),) = memory.of("trial_ends")
+    monkeypatch.setattr(VmappedProgram, "train", diverging)
+    report = RecordingReport(tmp_path)
+    assert trial.run(task_of(file, tmp_path), report)["trials"] == []
+    (((error,), _),) = report.of("trial_finished")
     assert "the loss became nan in epoch 2" in str(error)
-    said = [(args[0], args[1]) for args, _ in memory.of("execution")]
-    assert said == [(1, "running"), (2, "running"), (3, "running"), (2, "failed")]
-    left = {named["execution"]: named["epoch"] for _, named in memory.of("checkpoint")}
-    assert left == {1: 2, 3: 2}, "the others go on from there when the trial is tried again"
+    states = [(args[0], args[1]) for args, _ in report.of("execution")]
+    assert states == [(1, "running"), (2, "running"), (3, "running"), (2, "failed")]
+    left = {named["execution"]: named["epoch"] for _, named in report.of("checkpoint")}
+    assert left == {1: 2, 3: 2}, "the others resume from there when the trial is retried"
 
 
-def test_folds_have_rows_of_their_own_and_train_one_by_one(file, tmp_path, stacks):
-    calls = stacks(0.5)
+def test_folds_have_their_own_rows_and_train_one_by_one(file, tmp_path, set_cost):
+    calls = set_cost(0.5)
     plain = task_of(file, tmp_path)
     search = {**SEARCH, "evaluation": {"kind": "k_fold", "folds": 3}, "executions_per_trial": 1}
     spec = spec_of("blobs", args=MLPS["plain"], fit={**FIT, "epochs": 2}, search=search)
@@ -223,8 +223,8 @@ def test_folds_have_rows_of_their_own_and_train_one_by_one(file, tmp_path, stack
         {"search": {**SEARCH, "pruner": {"kind": "median"}}, "fit": {**FIT, "epochs": 2}},
     ],
 )
-def test_what_acts_between_epochs_keeps_executions_apart(file, tmp_path, stacks, parts):
-    calls = stacks(0.5)
+def test_executions_with_actions_between_epochs_train_one_by_one(file, tmp_path, set_cost, parts):
+    calls = set_cost(0.5)
     trained(task_of(file, tmp_path, **parts))
     assert calls == []
 
@@ -234,33 +234,33 @@ def test_what_acts_between_epochs_keeps_executions_apart(file, tmp_path, stacks,
     [
         (
             "workers.engine.training.training.Training",
-            "done",
+            "position",
             property(lambda _: (0, 1)),
         ),  # in the middle of an epoch
-        ("workers.engine.training.loops.ProgramLoop", "way", "one"),
-        ("workers.engine.training.lockstep", "MOST_BYTES", 0),
+        ("workers.engine.training.loops.ProgramLoop", "step_mode", "one"),
+        ("workers.engine.training.lockstep", "MAX_BYTES", 0),
     ],
 )
-def test_what_cannot_be_one_call_is_trained_one_by_one(
-    file, tmp_path, stacks, monkeypatch, owner, name, value
+def test_executions_that_cannot_share_a_call_train_one_by_one(
+    file, tmp_path, set_cost, monkeypatch, owner, name, value
 ):
-    calls = stacks(0.5)
+    calls = set_cost(0.5)
     monkeypatch.setattr(f"{owner}.{name}", value)
     results, _ = trained(task_of(file, tmp_path, fit={**FIT, "epochs": 2}))
     assert calls == []
     assert [result["epochs"] for result in results.values()] == [2, 2, 2]
 
 
-def test_executions_one_by_one_keep_no_rows_of_those_before(file, tmp_path, stacks, monkeypatch):
+def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monkeypatch):
     from workers.engine.training.loops import ProgramLoop
 
-    stacks(None)
+    set_cost(None)
     alive: list[weakref.ref[ProgramLoop]] = []
     begin = ProgramLoop.__init__
 
     def noting(self, *args, **named):
         gc.collect()
-        assert not any(loop() for loop in alive), "one that is done still holds its rows"
+        assert not any(loop() for loop in alive), "a finished execution still holds its rows"
         begin(self, *args, **named)
         alive.append(weakref.ref(self))
 
@@ -271,76 +271,77 @@ def test_executions_one_by_one_keep_no_rows_of_those_before(file, tmp_path, stac
 
 @pytest.fixture
 def program(file):
-    """A program that has trained for a minute, 0.01 s an epoch, and is known to be fast with many steps."""
+    """A program that has trained for a minute with 0.01 s per epoch, many steps in each call."""
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
     data = load_dataset(file, spec.data)
     made = prepare(spec, data, data.parts.train, name="t", seed=1).program
-    made._choice.way = "many"
-    made.trained, made.steps = 60.0, 60 * 100 * STEPS
+    made._timings.step_mode = "many"
+    made.trained_seconds, made.trained_steps = 60.0, 60 * 100 * STEPS
     return made
 
 
-def test_what_stacking_costs_is_asked_where_it_can_matter(program, monkeypatch):
+def test_a_vmapped_epoch_is_timed_only_if_that_can_pay(program, monkeypatch):
     hour = 3600 * 100 * STEPS
-    assert program.worth_stacking(3, STEPS, hour)
-    assert not program.worth_stacking(300, STEPS, hour), "a call of three seconds"
-    program.trained, program.steps = 10.0, 10 * 100 * STEPS
-    assert not program.worth_stacking(3, STEPS, 100 * STEPS), "a second is left"
-    assert not program.worth_stacking(3, STEPS, hour), "timing takes longer than was trained"
-    program.trained, program.steps = 60.0, 60 * 100 * STEPS
-    program._choice.way = None
-    assert not program.worth_stacking(3, STEPS, hour), "one step a call may be faster still"
-    program._choice.way = "many"
-    program._choice.set_price(3, 1.0)
-    assert not program.worth_stacking(3, STEPS, hour), "it is known"
+    assert program.should_time_vmap(3, STEPS, hour)
+    assert not program.should_time_vmap(300, STEPS, hour), "a call of three seconds"
+    program.trained_seconds, program.trained_steps = 10.0, 10 * 100 * STEPS
+    assert not program.should_time_vmap(3, STEPS, 100 * STEPS), "a second is left"
+    assert not program.should_time_vmap(3, STEPS, hour), "timing takes longer than training has taken"
+    program.trained_seconds, program.trained_steps = 60.0, 60 * 100 * STEPS
+    program._timings.step_mode = None
+    assert not program.should_time_vmap(3, STEPS, hour), "one step per call may be faster"
+    program._timings.step_mode = "many"
+    program._timings.set_relative_cost(3, 1.0)
+    assert not program.should_time_vmap(3, STEPS, hour), "it has been timed"
 
 
-def test_the_price_is_what_a_call_takes_by_what_one_takes_alone(program, monkeypatch):
+def test_the_relative_cost_is_the_time_of_a_call_divided_by_that_of_one_training(program, monkeypatch):
     from workers.engine.compiled import vmapped
 
     now, took = [0.0], {1: 1.0, 4: 2.5}
 
-    def train(lanes, _):
-        now[0] += took[len(lanes)]
-        return [(None, {}, None)] * len(lanes)
+    def train(inputs, _):
+        now[0] += took[len(inputs)]
+        return [(None, {}, None)] * len(inputs)
 
-    monkeypatch.setattr(program.stacked, "train", train)
-    monkeypatch.setattr(vmapped, "clock", lambda: lambda: now[0])
-    program.stacked.measure(vmapped.Lane(None, None, None, None), 4, None, 0.01)
-    assert program._choice.price(4) == pytest.approx(2.5)
-    assert [program.stacked.pays(4, open_) for open_ in (2, 3, 4)] == [False, True, True]
+    monkeypatch.setattr(program.vmapped, "train", train)
+    monkeypatch.setattr(vmapped, "timing_clock", lambda: lambda: now[0])
+    program.vmapped.measure(vmapped.EpochInputs(None, None, None, None), 4, None, 0.01)
+    assert program._timings.relative_cost(4) == pytest.approx(2.5)
+    assert [program.vmapped.is_faster(4, active) for active in (2, 3, 4)] == [False, True, True]
 
 
-def test_what_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
+def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
     import jax
 
     from workers.engine.compiled import vmapped
 
     def train(*_):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of report")
 
-    monkeypatch.setattr(program.stacked, "train", train)
-    program.stacked.measure(vmapped.Lane(None, None, None, None), 4, None, 0.01)
-    assert program.stacked.is_known(4)
-    assert not program.stacked.pays(4, 4)
+    monkeypatch.setattr(program.vmapped, "train", train)
+    program.vmapped.measure(vmapped.EpochInputs(None, None, None, None), 4, None, 0.01)
+    assert program.vmapped.is_timed(4)
+    assert not program.vmapped.is_faster(4, 4)
 
 
-def test_the_price_is_found_on_the_model_itself_and_remembered(file, tmp_path, cache, monkeypatch):
+def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cache, monkeypatch):
     from workers.engine.compiled import program
-    from workers.engine.compiled.autotune import Choice
+    from workers.engine.compiled.autotune import TimingResults
     from workers.engine.tasks import trial
 
     task = task_of(file, tmp_path, args={"units": 7})
     trained(task)
-    (kept,) = (kept for kept in trial.STOCK._kept.values() if kept.prepared.spec.model.args["units"] == 7)
-    choice = kept.prepared.program._choice
-    choice.make("many")
-    monkeypatch.setattr(program, "WORTH_ALL", 0.0)
+    models = trial.MODEL_CACHE._kept.values()
+    (cached,) = (model for model in models if model.prepared.spec.model.args["units"] == 7)
+    timings = cached.prepared.program._timings
+    timings.set_step_mode("many")
+    monkeypatch.setattr(program, "TIMING_PAYOFF_ALWAYS", 0.0)
     trained(task)
-    price = choice.price(3)
-    assert 0.2 < price < 12
-    assert Choice(choice._key).price(3) == price
+    cost = timings.relative_cost(3)
+    assert 0.2 < cost < 12
+    assert TimingResults(timings._key).relative_cost(3) == cost
     assert list(cache.glob("price-3-*"))

@@ -1,18 +1,18 @@
-"""The host's losses and metrics against Keras' and scikit-learn's."""
+"""Losses and metrics on the host, compared with Keras and scikit-learn."""
 
 import numpy as np
 import pytest
 
 from jobs.contracts.fit import FitSpec
 from workers.engine.errors import BadSpec
-from workers.engine.models.losses import LOSSES, direction, loss_name, measure, metric_names
+from workers.engine.models.losses import LOSSES, compute_metrics, direction, loss_name, metric_names
 
 RNG = np.random.default_rng(0)
 CLASSES = RNG.integers(0, 4, 200)
 LOGITS = RNG.normal(size=(200, 4))
 PROBABILITIES = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
 BITS = RNG.integers(0, 2, 200)
-CHANCES = RNG.uniform(size=(200, 1))
+SCORES = RNG.uniform(size=(200, 1))
 VALUES, GUESSES = RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2))
 
 
@@ -21,7 +21,7 @@ def test_a_loss_on_the_host_is_that_of_keras(name):
     import keras
 
     tasks, kind, host = LOSSES[name]
-    y, p = {"multiclass": (CLASSES, PROBABILITIES), "binary": (BITS[:, None], CHANCES)}.get(
+    y, p = {"multiclass": (CLASSES, PROBABILITIES), "binary": (BITS[:, None], SCORES)}.get(
         tasks[0], (VALUES, GUESSES)
     )
     expected = float(getattr(keras.losses, kind)()(y, p))
@@ -31,9 +31,11 @@ def test_a_loss_on_the_host_is_that_of_keras(name):
 def test_metrics_are_those_of_scikit_learn():
     from sklearn import metrics
 
-    found = measure("binary_crossentropy", ("accuracy", "auc", "precision", "recall"), BITS, CHANCES, None)
-    hard = CHANCES[:, 0] > 0.5
-    assert found["auc"] == pytest.approx(metrics.roc_auc_score(BITS, CHANCES[:, 0]))
+    found = compute_metrics(
+        "binary_crossentropy", ("accuracy", "auc", "precision", "recall"), BITS, SCORES, None
+    )
+    hard = SCORES[:, 0] > 0.5
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(BITS, SCORES[:, 0]))
     assert found["accuracy"] == pytest.approx(metrics.accuracy_score(BITS, hard))
     assert found["precision"] == pytest.approx(metrics.precision_score(BITS, hard))
     assert found["recall"] == pytest.approx(metrics.recall_score(BITS, hard))
@@ -42,15 +44,15 @@ def test_metrics_are_those_of_scikit_learn():
 def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread():
     from sklearn.metrics import r2_score
 
-    found = measure("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
+    found = compute_metrics("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
     assert found["r2"] == pytest.approx(r2_score(VALUES, GUESSES))
     assert found["loss"] == pytest.approx(found["mse"] / 4)
 
 
-def test_names_that_do_not_fit_the_task_are_refused_with_those_that_do():
-    with pytest.raises(BadSpec, match="'mse' does not fit a multiclass task; it takes sparse"):
+def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do():
+    with pytest.raises(BadSpec, match="'mse' does not apply to a multiclass task; available are sparse"):
         loss_name(FitSpec(loss="mse"), "multiclass")
-    with pytest.raises(BadSpec, match="'r2' does not fit a binary"):
+    with pytest.raises(BadSpec, match="'r2' does not apply to a binary"):
         metric_names(FitSpec(metrics=("r2",)), "binary")
 
 

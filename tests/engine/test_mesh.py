@@ -1,4 +1,4 @@
-"""N simulated devices give the same losses as one, and each holds its share."""
+"""Meshes: several simulated devices give the same losses as one, and each holds its share."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ def test_each_device_holds_its_share_of_a_kernel(trained):
     }
 
 
-def test_a_bad_layout_is_refused_before_a_device_is_touched():
+def test_a_bad_layout_is_rejected_before_any_device_is_used():
     from workers.engine.models.mesh import use_mesh
 
     mesh = MeshSpec.model_validate(
@@ -48,10 +48,10 @@ def test_a_bad_layout_is_refused_before_a_device_is_touched():
         use_mesh(mesh, [Variable("output/kernel", (8, 10))], 32)
 
 
-def test_a_mesh_of_devices_that_are_not_there_is_refused():
+def test_a_mesh_with_more_devices_than_exist_is_rejected():
     from workers.engine.errors import BadSpec
     from workers.engine.models.mesh import use_mesh
 
     mesh = spec_of(mesh={"shape": [64], "axis_names": ["data"]}).mesh
-    with pytest.raises(BadSpec, match="takes 64 cpu devices, this process sees"):
+    with pytest.raises(BadSpec, match="needs 64 cpu devices, this process has"):
         use_mesh(mesh, [], 128)

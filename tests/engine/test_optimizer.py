@@ -1,4 +1,4 @@
-"""Optimizers and their learning rates: what the spec says is what Keras is given."""
+"""Optimizers and learning rate schedules: Keras gets what the spec describes."""
 
 import inspect
 import math

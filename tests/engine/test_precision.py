@@ -1,9 +1,9 @@
-"""Which layer gets which policy, and how the loss is scaled."""
+"""Precision: the dtype policy of each layer and the loss scaling."""
 
 import pytest
 
 from jobs.contracts.precision import PrecisionSpec
-from tests.engine.helpers import Memory, profiled, spec_of
+from tests.engine.helpers import RecordingReport, profiled, spec_of
 from workers.engine.models.precision import policy_of
 
 
@@ -25,10 +25,10 @@ def test_the_last_override_that_matches_a_layers_name_wins():
 @pytest.fixture
 def trained(tmp_path):
     from workers.engine.data.dataset import load_dataset
-    from workers.engine.training.checkpointing import Keeper
-    from workers.engine.training.early_stopping import Watch
+    from workers.engine.training.checkpointing import Checkpointer
+    from workers.engine.training.early_stopping import BestTracker
     from workers.engine.training.prepare import prepare
-    from workers.engine.training.training import Plan, Training
+    from workers.engine.training.training import Training, TrainingPlan
 
     file = profiled(tmp_path / "iris", bundled="iris")
 
@@ -36,32 +36,32 @@ def trained(tmp_path):
         spec = spec_of(args={"units": 4}, precision=precision, fit={"epochs": 2, "batch_size": 32})
         dataset = load_dataset(file, spec.data)
         prepared = prepare(spec, dataset, dataset.parts.train, name="p", seed=0)
-        report = Memory(tmp_path)
-        plan = Plan(
+        report = RecordingReport(tmp_path)
+        plan = TrainingPlan(
             model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=2), epochs=2,
-            best=Watch("val_loss", "min"),
-            validation=prepared.held(dataset.parts.validation), stop=None, report=report,
-            keeper=Keeper(tmp_path / "c", report, fence=1), pace=lambda done: None,
+            best=BestTracker("val_loss", "min"),
+            validation=prepared.evaluation_set(dataset.parts.validation), stop=None, report=report,
+            checkpointer=Checkpointer(tmp_path / "c", report, fence=1), on_progress=lambda done: None,
         )  # fmt: skip
         return prepared.model, Training(plan).run()
 
     return run
 
 
-def test_a_dynamic_scale_and_its_skipped_steps_are_figures_of_each_epoch(trained):
-    model, outcome = trained(policy="mixed_float16", loss_scale="dynamic")
+def test_a_dynamic_scale_and_its_skipped_steps_are_metrics_of_each_epoch(trained):
+    model, result = trained(policy="mixed_float16", loss_scale="dynamic")
     assert type(model.optimizer).__name__ == "LossScaleOptimizer"
-    assert outcome.figures["loss_scale"] >= 1
-    assert outcome.figures["skipped_steps"] >= 0
+    assert result.metrics["loss_scale"] >= 1
+    assert result.metrics["skipped_steps"] >= 0
     assert model.get_layer("dense_1").compute_dtype == "float16"
     assert model.get_layer("output").compute_dtype == "float32"
 
 
 def test_a_fixed_scale_is_kept_and_not_replaced_by_a_dynamic_one(trained):
-    model, outcome = trained(policy="mixed_float16", loss_scale=1024.0)
+    model, result = trained(policy="mixed_float16", loss_scale=1024.0)
     assert type(model.optimizer).__name__ == "Adam"
     assert model.optimizer.loss_scale_factor == 1024.0
-    assert "loss_scale" not in outcome.figures
+    assert "loss_scale" not in result.metrics
 
 
 def test_bfloat16_needs_no_scale(trained):

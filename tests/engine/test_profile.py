@@ -1,4 +1,4 @@
-"""Profiles: what is read, what is refused and in which words, what is found."""
+"""Profiles: supported files, error messages and findings."""
 
 import json
 import re
@@ -49,25 +49,25 @@ def test_every_bundled_set_is_in_the_catalogue():
 def test_a_bundled_set_is_what_scikit_learn_loads(name):
     from sklearn import datasets
 
-    table, about = load_bundled(name)
+    table, info = load_bundled(name)
     load = getattr(datasets, f"load_{name}")
     theirs = load(scaled=False) if name == "diabetes" else load()
     features = table.columns["image"].reshape(len(theirs.data), -1) if name == "digits" else None
     if features is None:
         names = [re.sub(r"_\(cm\)$", "_cm", text.replace(" ", "_")) for text in theirs.feature_names]
-        assert [column.replace("_per_", "/") for column in table.columns] == [*names, about.target]
-        features = np.column_stack([table.columns[column] for column in about.features])
+        assert [column.replace("_per_", "/") for column in table.columns] == [*names, info.target]
+        features = np.column_stack([table.columns[column] for column in info.features])
     np.testing.assert_array_equal(features, theirs.data)
     labels = theirs.target if name in ("digits", "diabetes") else theirs.target_names[theirs.target]
-    np.testing.assert_array_equal(table.columns[about.target], labels)
+    np.testing.assert_array_equal(table.columns[info.target], labels)
 
 
 def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path):
-    say = (
+    program = (
         "import sys; from tests.engine.helpers import profiled; from pathlib import Path;"
         f"profiled(Path({str(tmp_path)!r}), bundled='iris'); print('sklearn' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", say], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
 
 
@@ -119,28 +119,28 @@ def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
         ("a,y\n1,0\n2,\n3,1\n", "column 'y', the target, has 1 missing.*row 2"),
         ("a,a,y\n1,2,0\n", r"repeats \['a'\]"),
         ("a,,y\n1,2,0\n", "column 2 of data.csv has no name"),
-        ("a,y\n1,0\n2,0\n", "the one value 0"),
+        ("a,y\n1,0\n2,0\n", "only the value 0"),
         ("a,y\n", "no rows"),
         ("a,y\n1,2,3\n1,2\n1,2,3,4\n", "not a readable CSV"),
     ],
 )
-def test_unusable_data_is_refused_by_column_and_row(tmp_path, text, words):
+def test_unusable_data_is_rejected_with_column_and_row(tmp_path, text, words):
     with pytest.raises(BadData, match=words):
         profile_csv(tmp_path, text)
 
 
-def test_a_target_that_is_not_there_is_named_beside_those_that_are(tmp_path):
+def test_an_unknown_target_is_rejected_with_the_known_columns(tmp_path):
     with pytest.raises(BadData, match="no column 'price'; there are a, b, y"):
         profile_csv(tmp_path, NUMBERS, target="price")
 
 
-def test_pickled_arrays_are_refused(tmp_path):
+def test_pickled_arrays_are_rejected(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.array([{"a": 1}] * 3, dtype=object), y=np.arange(3))
     with pytest.raises(BadData, match="not a readable NPZ"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
 
 
-def test_arrays_of_unequal_length_are_refused(tmp_path):
+def test_arrays_of_unequal_length_are_rejected(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.arange(3))
     with pytest.raises(BadData, match="differ in length"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
@@ -157,7 +157,7 @@ def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path):
     text = " ".join(profile.findings)
     assert "'leak' determines the target" in text
     assert "'constant' is constant" in text
-    assert "unbalanced" in text
+    assert "imbalanced" in text
     assert "'id' is left out" in text
     assert profile.features == ("a", "leak", "constant")
 

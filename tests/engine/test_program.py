@@ -1,9 +1,9 @@
-"""Compiled programs: they train as Keras' `fit` does, and are shared by all trials that can share them."""
+"""Compiled programs: they train like Keras' `fit`, and trials share them."""
 
 import numpy as np
 import pytest
 
-from tests.engine.helpers import Memory, blobs, profiled, spec_of
+from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of
 
 FIT = {"epochs": 3, "batch_size": 16, "learning_rate": 0.01}
 MLPS = {
@@ -35,19 +35,19 @@ def spec(template, args, fit):
 
 
 def train(prepared, tmp_path, loop):
-    """Train; return the last epoch's figures and every variable."""
+    """Train; return the best epoch's metrics and all variables."""
     from workers.engine.models.variables import values
-    from workers.engine.training.checkpointing import Keeper
-    from workers.engine.training.training import Plan, Training
+    from workers.engine.training.checkpointing import Checkpointer
+    from workers.engine.training.training import Training, TrainingPlan
 
-    report = Memory(tmp_path)
-    plan = Plan(
+    report = RecordingReport(tmp_path)
+    plan = TrainingPlan(
         model=prepared.model, batches=prepared.batches, loop=loop, epochs=3, best=None, stop=None,
-        validation=prepared.held(prepared.dataset.parts.validation), report=report,
-        keeper=Keeper(tmp_path / "c", report, fence=1, interval=1e9), pace=lambda _: None,
+        validation=prepared.evaluation_set(prepared.dataset.parts.validation), report=report,
+        checkpointer=Checkpointer(tmp_path / "c", report, fence=1, interval=1e9), on_progress=lambda _: None,
     )  # fmt: skip
-    outcome = Training(plan).run()
-    return outcome.figures, [*values(prepared.model.variables), *values(prepared.model.optimizer.variables)]
+    result = Training(plan).run()
+    return result.metrics, [*values(prepared.model.variables), *values(prepared.model.optimizer.variables)]
 
 
 def assert_equal(first, second, rtol=0.0):
@@ -66,64 +66,64 @@ def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
 
     prepared = fresh()
     fitted = train(prepared, tmp_path / "fit", FitLoop(prepared.model, prepared.batches))
-    for way in ("many", "one"):
+    for mode in ("many", "one"):
         prepared = fresh()
         loop = ProgramLoop(prepared.program, prepared.batches, epochs=3)
-        loop.keep_to(way)
-        # What a dropout divides by is a constant for `fit` and an argument here: the last digit differs.
-        assert_equal(train(prepared, tmp_path / way, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
+        loop.keep_step_mode(mode)
+        # dropout divides by a constant in `fit` and by an argument here, so the last digit differs
+        assert_equal(train(prepared, tmp_path / mode, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_rows_put_in_order_before_an_epoch_and_within_it_train_to_the_same_bits(
+def test_gathering_rows_before_the_loop_or_inside_it_trains_to_the_same_bits(
     data, tmp_path, monkeypatch, name
 ):
     from workers.engine.compiled import autotune
     from workers.engine.training.prepare import prepare
 
     trained = {}
-    for most in (autotune.LAID_OUT_BYTES, 0):
-        monkeypatch.setattr(autotune, "LAID_OUT_BYTES", most)
+    for limit in (autotune.MAX_GATHERED_BYTES, 0):
+        monkeypatch.setattr(autotune, "MAX_GATHERED_BYTES", limit)
         monkeypatch.setenv("NPROC", "2")
         prepared = prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
-        trained[most] = train(prepared, tmp_path / str(most), prepared.loop(epochs=3))
+        trained[limit] = train(prepared, tmp_path / str(limit), prepared.loop(epochs=3))
     first, second = trained.values()
     assert_equal(first, second)
 
 
-def test_rows_are_put_in_order_where_they_are_few_and_several_threads_would_pick_them(monkeypatch):
-    from workers.engine.compiled.autotune import LAID_OUT_BYTES, is_laid_out
+def test_rows_are_gathered_before_the_loop_if_they_are_few_and_xla_has_several_threads(monkeypatch):
+    from workers.engine.compiled.autotune import MAX_GATHERED_BYTES, gathers_before_loop
 
     monkeypatch.setenv("NPROC", "2")
-    assert is_laid_out(LAID_OUT_BYTES)
-    assert not is_laid_out(LAID_OUT_BYTES + 1)
+    assert gathers_before_loop(MAX_GATHERED_BYTES)
+    assert not gathers_before_loop(MAX_GATHERED_BYTES + 1)
     monkeypatch.setenv("NPROC", "1")
-    assert not is_laid_out(1)
+    assert not gathers_before_loop(1)
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_a_kept_model_trains_like_one_that_was_just_built(data, tmp_path, name):
-    from workers.engine.training.model_cache import Stock
+def test_a_cached_model_trains_like_a_new_one(data, tmp_path, name):
+    from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
 
     template, args, fit = MLPS[name]
-    turned = {key: value / 2 for key, value in args.items() if key in ("dropout", "l2")}
+    changed = {key: value / 2 for key, value in args.items() if key in ("dropout", "l2")}
     extra = {key: value / 2 for key, value in fit.get("optimizer_args", {}).items()}
-    other = spec(template, {**args, **turned}, {**fit, "learning_rate": 0.03, "optimizer_args": extra})
+    other = spec(template, {**args, **changed}, {**fit, "learning_rate": 0.03, "optimizer_args": extra})
 
-    models = Stock()
+    models = ModelCache()
     first = models.prepare(spec(template, args, fit), data, data.parts.train, name="a", seed=1)
     train(first, tmp_path / "first", first.loop(epochs=3))
-    kept = models.prepare(other, data, data.parts.train, name="b", seed=2)
-    assert kept.program is first.program
+    cached = models.prepare(other, data, data.parts.train, name="b", seed=2)
+    assert cached.program is first.program
     built = prepare(other, data, data.parts.train, name="b", seed=2)
     assert_equal(
-        train(kept, tmp_path / "kept", kept.loop(epochs=3)),
+        train(cached, tmp_path / "cached", cached.loop(epochs=3)),
         train(built, tmp_path / "built", built.loop(epochs=3)),
     )
 
 
-def test_another_shape_gets_a_program_of_its_own(data):
+def test_another_shape_gets_its_own_program(data):
     from workers.engine.compiled.cache_key import program_key
 
     def key(**args):
@@ -131,14 +131,14 @@ def test_another_shape_gets_a_program_of_its_own(data):
 
     assert key(dropout=0.1) == key(dropout=0.4)
     assert len({key(), key(dropout=0.1), key(units=9), key(layers=2), key(activation="tanh")}) == 5
-    assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.both())
+    assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.train_and_validation())
 
 
-def test_every_part_of_a_spec_is_known_to_matter_to_a_program_or_not():
+def test_every_field_of_a_spec_is_part_of_the_program_key_or_ignored_explicitly():
     from jobs.contracts.experiment import ExperimentSpec
-    from workers.engine.compiled.cache_key import OF_JOBS
+    from workers.engine.compiled.cache_key import IGNORED_SPEC_FIELDS
 
-    assert set(ExperimentSpec.model_fields) - OF_JOBS == {"data", "model", "fit", "precision"}
+    assert set(ExperimentSpec.model_fields) - IGNORED_SPEC_FIELDS == {"data", "model", "fit", "precision"}
 
 
 def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
@@ -166,15 +166,15 @@ def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
     assert len({key(), *keys, key(ema={"momentum": 0.9}), key(ema={"momentum": 0.8})}) == 6
 
 
-def test_the_longest_unused_model_leaves_the_stock_first(data, monkeypatch):
+def test_the_least_recently_used_model_leaves_the_cache_first(data, monkeypatch):
     from workers.engine.training import model_cache
 
     monkeypatch.setattr(model_cache, "MOST", 2)
-    kept = model_cache.Stock()
+    models = model_cache.ModelCache()
 
     def program(units):
-        asked = spec("mlp", {"units": units}, {})
-        return kept.prepare(asked, data, data.parts.train, name="t", seed=0).program
+        wanted = spec("mlp", {"units": units}, {})
+        return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
 
     first, second = program(2), program(3)
     assert program(2) is first
@@ -197,15 +197,15 @@ WIDE = {
 @pytest.mark.parametrize("name", WIDE)
 def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     from workers.engine.models.variables import values
-    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
     args = {"units": 6, "layers": 2, "activation": "gelu", "batch_norm": "norm" in name}
-    asked = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
-    models = Stock()
-    wide = models.prepare(asked, data, data.parts.train, name="t", seed=3)
-    exact = prepare(asked, data, data.parts.train, name="t", seed=3)
+    wanted = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
+    models = ModelCache()
+    wide = models.prepare(wanted, data, data.parts.train, name="t", seed=3)
+    exact = prepare(wanted, data, data.parts.train, name="t", seed=3)
     assert wide.model.get_layer("dense_2").units == 12
     trained, wanted = (
         train(wide, tmp_path / "w", wide.loop(epochs=3)),
@@ -222,29 +222,29 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     assert all(np.array_equal(a, v.numpy()) for a, v in zip(again, variables, strict=True))
 
 
-def test_a_width_that_is_to_train_for_long_gets_a_program_of_its_own(data):
+def test_a_width_with_much_training_planned_gets_its_own_program(data):
     from workers.engine.models.width_padding import widened
 
     def width(**fit):
         search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
-        asked = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
-        return widened(asked, data.profile, rows=1000).model.args["units"]
+        wanted = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
+        return widened(wanted, data.profile, rows=1000).model.args["units"]
 
     assert (width(epochs=10), width(epochs=100_000)) == (12, 6)
 
 
-def test_which_program_a_training_takes_does_not_depend_on_what_was_trained_before(data):
-    from workers.engine.training.model_cache import Stock
+def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data):
+    from workers.engine.training.model_cache import ModelCache
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
-    models = Stock()
+    models = ModelCache()
 
     def program(units):
-        asked = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
-        return models.prepare(asked, data, data.parts.train, name="t", seed=0).program
+        wanted = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
+        return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
 
     shared = program(6)
-    shared.trained = 1e6
+    shared.trained_seconds = 1e6
     program(9)
     assert program(6) is shared
 
@@ -258,72 +258,72 @@ def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monke
         return train(prepared, tmp_path / folder, prepared.loop(epochs=3))
 
     whole = trained("whole")
-    monkeypatch.setattr(device_feed, "RESIDENT_BYTES", 2500)  # two batches a block, the last one shorter
+    monkeypatch.setattr(device_feed, "RESIDENT_BYTES", 2500)  # two batches per block, the last block shorter
     assert_equal(trained("blocks"), whole)
 
 
-def test_the_faster_way_is_found_by_timing_both_on_the_model(data, monkeypatch):
+def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(data, monkeypatch):
     from workers.engine.training.prepare import prepare
 
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
     program = prepared.program
     loop = prepared.loop(epochs=3)
-    quick = program._many
-    monkeypatch.setattr(program, "_many", lambda *args: [quick(*args), spin(0.05)][0])
+    quick = program._many_steps
+    monkeypatch.setattr(program, "_many_steps", lambda *args: [quick(*args), spin(0.05)][0])
     loop.epoch(1, 0, [], lambda _: None)
     loop.epoch(2, 0, [], lambda _: None)
-    assert not program.worth_measuring(left=10)
-    monkeypatch.setattr(program, "trained", 1e6)
+    assert not program.should_time_modes(steps_left=10)
+    monkeypatch.setattr(program, "trained_seconds", 1e6)
     loop.epoch(3, 0, [], lambda _: None)
-    assert (loop.way, program.worth_measuring(left=10)) == ("one", False)
+    assert (loop.step_mode, program.should_time_modes(steps_left=10)) == ("one", False)
 
 
-@pytest.mark.parametrize(("seconds", "way"), [(0.85, "one"), (0.95, "many"), (1.2, "many")])
-def test_one_step_a_call_is_taken_where_it_is_clearly_faster(data, monkeypatch, seconds, way):
+@pytest.mark.parametrize(("seconds", "mode"), [(0.85, "one"), (0.95, "many"), (1.2, "many")])
+def test_one_step_per_call_is_chosen_only_if_it_is_clearly_faster(data, monkeypatch, seconds, mode):
     from workers.engine.compiled import program as module
     from workers.engine.training.prepare import prepare
 
     program = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
     now, took = [0.0], {"many": 1.0, "one": seconds}
 
-    def train(way, *_):
-        now[0] += took[way]
+    def train(mode, *_):
+        now[0] += took[mode]
 
     monkeypatch.setattr(program, "train", train)
-    monkeypatch.setattr(module, "clock", lambda: lambda: now[0])
-    program.trained, program.steps = 1.0, 100
-    program.measure(([], [], [], []), None, None, range(3))
-    assert program.way == way
+    monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
+    program.trained_seconds, program.trained_steps = 1.0, 100
+    program.time_modes(([], [], [], []), None, None, range(3))
+    assert program.step_mode == mode
 
 
 @pytest.mark.parametrize(
-    ("rows", "layers", "way"),
+    ("rows", "layers", "mode"),
     [
         (64, [("Conv2D", 16, 3)], "one"),
         (1, [("Conv2D", 16, 3)], "many"),
         (512, [("Flatten",), ("Dense", 512)], "many"),
     ],
 )
-def test_a_model_that_convolves_for_long_begins_with_one_step_a_call(rows, layers, way):
+def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(rows, layers, mode):
     import keras
 
-    from workers.engine.compiled.autotune import guess
+    from workers.engine.compiled.autotune import estimate_step_mode
 
     made = [getattr(keras.layers, name)(*args) for name, *args in layers]
     inner = keras.Sequential([keras.Input((28, 28, 1)), *made])
-    inner.trainable = False  # what is frozen convolves as long
-    assert guess(keras.Sequential([inner, keras.layers.Flatten()]), rows) == way
+    inner.trainable = False  # frozen layers take as long
+    assert estimate_step_mode(keras.Sequential([inner, keras.layers.Flatten()]), rows) == mode
 
 
-def test_timing_both_ways_is_not_worth_it_for_what_soon_ends(data):
+def test_step_modes_are_not_timed_for_a_training_that_ends_soon(data):
     from workers.engine.training.prepare import prepare
 
     program = prepare(spec("mlp", {"units": 5}, {}), data, data.parts.train, name="t", seed=3).program
-    program.trained, program.steps = 5.0, 5000
-    assert not program.worth_measuring(left=100)
-    assert program.worth_measuring(left=100_000)
-    program.trained, program.steps = 50.0, 50_000
-    assert program.worth_measuring(left=100)
+    program.trained_seconds, program.trained_steps = 5.0, 5000
+    assert not program.should_time_modes(steps_left=100)
+    assert program.should_time_modes(steps_left=100_000)
+    program.trained_seconds, program.trained_steps = 50.0, 50_000
+    assert program.should_time_modes(steps_left=100)
 
 
 def spin(seconds):
@@ -334,10 +334,10 @@ def spin(seconds):
         pass
 
 
-def test_kept_models_share_the_rows_that_they_train_on(data):
-    from workers.engine.training.model_cache import Stock
+def test_cached_models_share_their_training_rows(data):
+    from workers.engine.training.model_cache import ModelCache
 
-    models = Stock()
+    models = ModelCache()
     models = [
         models.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
         for units in (2, 3)

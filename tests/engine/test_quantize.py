@@ -7,12 +7,12 @@ import pytest
 from jobs.contracts.after import Ensemble, Quantize
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.quantize.payload import QuantizeTask
-from tests.engine.making import Listener, dataset_file, spec_for, train_member
+from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.models.files import load_model
 from workers.engine.models.int8 import NotQuantizable, compare_layers, quantize_file
 from workers.engine.models.predict import Predictor
 from workers.engine.tasks import ensemble, quantize
-from workers.engine.tasks.quantize import agreement, warnings
+from workers.engine.tasks.quantize import agreement, quantization_warnings
 
 X = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
 
@@ -60,7 +60,7 @@ def stored(folder, form):
     [(dense, 3, 0), (half, 3, 0), (convolution, 1, 1), (attention, 2, 4), (nested, 4, 1)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_every_form_of_model_loads_again_as_it_was(tmp_path, form, quantized, skipped):
+def test_every_kind_of_model_predicts_the_same_after_loading(tmp_path, form, quantized, skipped):
     source = stored(tmp_path, form)
     loaded = quantize_file(source, tmp_path / "q.keras", X)
     original = load_model(source, tmp_path)
@@ -72,15 +72,15 @@ def test_every_form_of_model_loads_again_as_it_was(tmp_path, form, quantized, sk
     assert np.abs(Predictor(original)(X) - Predictor(loaded)(X)).max() < 0.03
 
 
-def test_a_layer_left_out_says_why(tmp_path):
+def test_a_skipped_layer_has_a_reason(tmp_path):
     source = stored(tmp_path, attention)
     _, left = compare_layers(load_model(source, tmp_path), quantize_file(source, tmp_path / "q.keras", X))
-    assert {layer["reason"] for layer in left} == {"part of an attention layer, which would not load again"}
+    assert {layer["reason"] for layer in left} == {"part of an attention layer, which could not be loaded"}
 
 
-def test_a_model_without_any_int8_form_is_refused(tmp_path):
+def test_a_model_without_quantizable_layers_is_rejected(tmp_path):
     source = stored(tmp_path, lambda x: keras.layers.Activation("tanh")(x))
-    with pytest.raises(NotQuantizable, match="no layer with an int8 form"):
+    with pytest.raises(NotQuantizable, match="no layer that can be quantized"):
         quantize_file(source, tmp_path / "q.keras", X)
 
 
@@ -89,35 +89,41 @@ def done(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
     member = train_member(folder, "m", spec, file, units=256)
-    listener = Listener(folder / "run")
+    report = ArtifactReport(folder / "run")
     task = QuantizeTask(
-        folder=listener.folder, spec=spec, quantize=Quantize(), dataset=file, model=member.model, threads=1
+        folder=report.folder, spec=spec, quantize=Quantize(), dataset=file, model=member.model, threads=1
     )
-    return quantize.run(task, listener), listener
+    return quantize.run(task, report), report
 
 
-def test_the_report_sets_the_quantized_model_beside_the_original(done):
-    result, listener = done
-    report = json.loads(listener.artifacts["report"].read_text())
-    assert report["bytes"]["file"]["after"] < report["bytes"]["file"]["before"] < report["bytes"]["stored"]
-    assert report["bytes"]["weights"]["after"] < 0.5 * report["bytes"]["weights"]["before"]
-    assert set(report["latency"]["quantized"]) == {"1", "32"}
-    assert report["latency"]["original"]["1"]["p50_ms"] <= report["latency"]["original"]["1"]["p95_ms"]
-    assert "1 of " in report["hardware"]
-    assert len(report["layers"]) == 2
-    assert listener.steps[-1] == 1.0
+def test_the_report_compares_the_quantized_model_with_the_original(done):
+    result, report = done
+    comparison = json.loads(report.artifacts["report"].read_text())
+    assert (
+        comparison["bytes"]["file"]["after"]
+        < comparison["bytes"]["file"]["before"]
+        < comparison["bytes"]["stored"]
+    )
+    assert comparison["bytes"]["weights"]["after"] < 0.5 * comparison["bytes"]["weights"]["before"]
+    assert set(comparison["latency"]["quantized"]) == {"1", "32"}
+    assert (
+        comparison["latency"]["original"]["1"]["p50_ms"] <= comparison["latency"]["original"]["1"]["p95_ms"]
+    )
+    assert "1 of " in comparison["hardware"]
+    assert len(comparison["layers"]) == 2
+    assert report.steps[-1] == 1.0
     json.dumps(result, allow_nan=False)
 
 
 def test_both_are_measured_on_the_same_test_rows(done):
-    result, listener = done
-    report = json.loads(listener.artifacts["report"].read_text())
-    rows = {m["rows"] for metrics in report["metrics"].values() for m in metrics.values()}
+    result, report = done
+    comparison = json.loads(report.artifacts["report"].read_text())
+    rows = {m["rows"] for metrics in comparison["metrics"].values() for m in metrics.values()}
     assert rows == {result["test_rows"]}
     assert result["metrics"]["test"].keys() == result["original"]["test"].keys()
 
 
-def test_the_answers_stay_nearly_the_same(done):
+def test_predictions_stay_nearly_the_same(done):
     found = done[0]["agreement"]
     if "share" in found:
         assert found["share"] >= 0.98
@@ -128,15 +134,16 @@ def test_the_answers_stay_nearly_the_same(done):
 def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16 + k) for k in range(2))
-    pooled = Listener(tmp_path / "pooled")
-    how = {"spec": spec, "dataset": file}
+    pooled = ArtifactReport(tmp_path / "pooled")
+    shared = {"spec": spec, "dataset": file}
     ensemble.run(
-        EnsembleTask(folder=pooled.folder, members=members, ensemble=Ensemble(method="mean"), **how), pooled
+        EnsembleTask(folder=pooled.folder, members=members, ensemble=Ensemble(method="mean"), **shared),
+        pooled,
     )
-    listener = Listener(tmp_path / "quantized")
+    report = ArtifactReport(tmp_path / "quantized")
     model = str(pooled.artifacts["model"])
     result = quantize.run(
-        QuantizeTask(folder=listener.folder, quantize=Quantize(), model=model, **how), listener
+        QuantizeTask(folder=report.folder, quantize=Quantize(), model=model, **shared), report
     )
     assert result["quantized_layers"] == 4
     assert result["agreement"]["share"] >= 0.97
@@ -152,10 +159,13 @@ def test_agreement_of_classes_is_a_share_and_of_targets_a_distance():
     }
 
 
-def test_a_form_that_is_larger_and_worse_says_both():
-    found = {
+def test_a_larger_and_worse_model_has_two_warnings():
+    comparison = {
         "task": "multiclass",
         "bytes": {"file": {"before": 100, "after": 120}},
         "metrics": {"original": {"accuracy": {"value": 0.9}}, "quantized": {"accuracy": {"value": 0.8}}},
     }
-    assert [code for code, _ in warnings(found)] == ["quantized_not_smaller", "quantized_less_accurate"]
+    assert [code for code, _ in quantization_warnings(comparison)] == [
+        "quantized_not_smaller",
+        "quantized_less_accurate",
+    ]

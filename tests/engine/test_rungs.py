@@ -1,4 +1,4 @@
-"""Trials that stop at rungs, trained for real: rows, tasks, engine and rows again."""
+"""Trials that stop at rungs, with real trainings: from the database through the engine and back."""
 
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from jobs.models import DatasetVersion
 from jobs.queries import metrics
 from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker
-from tests.engine.helpers import Memory, profiled
+from tests.engine.helpers import RecordingReport, profiled
 from tests.engine.training import blobs_file, train_on
 from tests.jobs.test_rung_promotion import CLIMB, FIT, climb
 from tests.jobs.yard import Yard, make_yard
@@ -23,7 +23,7 @@ from workers.engine.training.checkpoint import read
 
 @pytest.fixture
 def iris(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Yard:
-    """The yard with iris as its data set, and a store of its own: job numbers come again in each test."""
+    """A yard with iris as its data set and its own store, since each test uses the same job numbers."""
     settings.TRAINYARD_ARTIFACTS = tmp_path / "artifacts"
     yard = make_yard()
     file = profiled(tmp_path / "iris", bundled="iris")
@@ -32,7 +32,7 @@ def iris(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: An
     return yard
 
 
-def test_promoted_trials_go_on_from_their_checkpoints_as_if_they_had_never_stopped(
+def test_promoted_trials_resume_from_their_checkpoints_as_if_they_had_not_stopped(
     iris: Yard, tmp_path: Path
 ) -> None:
     worker = EngineWorker(tmp_path / "work")
@@ -47,26 +47,26 @@ def test_promoted_trials_go_on_from_their_checkpoints_as_if_they_had_never_stopp
     assert [plan.executions[0].checkpoints[:1] == () for plan in resumed] == [True, False, False]
 
     unbroken = whole(worker, resumed[0], tmp_path / "whole")
-    stood = read(store().checkpoint_root / steps[9].folder)
-    assert stood.state["history"] == unbroken.state["history"]
+    resumed_state = read(store().checkpoint_root / steps[9].folder)
+    assert resumed_state.state["history"] == unbroken.state["history"]
     for group in ("model", "optimizer", "best"):
-        for a, b in zip(stood.arrays[group], unbroken.arrays[group], strict=True):
+        for a, b in zip(resumed_state.arrays[group], unbroken.arrays[group], strict=True):
             np.testing.assert_array_equal(a, b)
-    best = min(figures["val_loss"] for figures in unbroken.state["history"])
+    best = min(metrics_["val_loss"] for metrics_ in unbroken.state["history"])
     assert winner.score == pytest.approx(best)
-    assert winner.rungs == sorted(winner.rungs, reverse=True), "the best so far never gets worse"
+    assert winner.rungs == sorted(winner.rungs, reverse=True), "the best value never gets worse"
 
 
-def test_executions_that_climb_in_one_call_are_recorded_each_for_itself(
+def test_executions_that_train_in_one_call_are_recorded_separately(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.compiled.autotune import Choice
+    from workers.engine.compiled.autotune import TimingResults
 
     search = CLIMB | {"max_trials": 4, "executions_per_trial": 2}
     worker, found = EngineWorker(tmp_path / "work"), []
-    for price in (None, 0.5):
-        monkeypatch.setattr(Choice, "price", lambda _self, _lanes, price=price: price)
-        worker.folder = tmp_path / f"at-{price}"
+    for cost in (None, 0.5):
+        monkeypatch.setattr(TimingResults, "relative_cost", lambda _self, _count, cost=cost: cost)
+        worker.folder = tmp_path / f"at-{cost}"
         job = climb(worker, iris.submit(search=search, fit=FIT))
         assert job.state == "completed", job.error
         trials = job.trials.order_by("number")
@@ -83,7 +83,7 @@ def test_executions_that_climb_in_one_call_are_recorded_each_for_itself(
 
 
 def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
-    """Train the same trial to the end at once; return its last checkpoint."""
+    """Train the same trial without stopping; return its last checkpoint."""
     from workers.engine.tasks import trial
 
     alone = plan.model_copy(update={"until": None, "waits": False})
@@ -91,18 +91,18 @@ def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
         update={"trials": (alone,), "folder": str(folder), "checkpoints": str(folder / "checkpoints")}
     )
     assert isinstance(task, TrialTask)
-    memory = Memory(folder)
-    trial.run(task, memory)
-    (last, _), *_ = reversed(memory.of("checkpoint"))
+    report = RecordingReport(folder)
+    trial.run(task, report)
+    (last, _), *_ = reversed(report.of("checkpoint"))
     return read(Path(last[0]))
 
 
-def test_a_trial_whose_objective_is_never_a_number_fails_alone(
+def test_a_trial_whose_objective_is_never_finite_fails_alone(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers.engine.training import training
 
-    monkeypatch.setattr(training, "measure", lambda *_: {"loss": float("nan")})
+    monkeypatch.setattr(training, "compute_metrics", lambda *_: {"loss": float("nan")})
     worker = EngineWorker(tmp_path / "work")
     job = iris.submit(search=CLIMB | {"max_consecutive_failures": 1}, fit=FIT)
     climb(worker, job)
@@ -112,7 +112,7 @@ def test_a_trial_whose_objective_is_never_a_number_fails_alone(
     assert "val_loss was nan" in failed.error["message"]
 
 
-def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, tmp_path: Path) -> None:
+def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp_path: Path) -> None:
     worker = EngineWorker(tmp_path / "work")
     search = {**CLIMB, "algorithm": "random", "max_trials": 10, "pruner": {"kind": "median"}}
     job = climb(worker, iris.submit(search=search, fit=FIT))
@@ -128,7 +128,7 @@ def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, t
         epoch = decision.epoch
         before = [curves[n] for n in range(1, trial.number) if len(curves[n]) >= epoch]
         threshold = median(min(values[:epoch]) for values in before)
-        assert len(curves[trial.number]) == epoch == execution.epochs, "it trained on"
+        assert len(curves[trial.number]) == epoch == execution.epochs, "it trained further"
         assert decision.value == pytest.approx(min(curves[trial.number])) == pytest.approx(trial.score)
         assert decision.saw["cutoff"] == pytest.approx(threshold)
         assert decision.saw["of"] == len(before) >= 5
@@ -136,14 +136,16 @@ def test_pruned_trials_keep_the_numbers_that_their_curves_bear_out(iris: Yard, t
         assert execution.state == "pruned"
 
 
-def test_a_pruner_stops_what_is_no_number_and_judges_no_trial_that_was_completed_before(
+def test_a_pruner_stops_nan_objectives_and_skips_trials_that_were_completed_before(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers.engine.training import pruning, training
 
-    measure, calls = training.measure, count()
+    compute_metrics, calls = training.compute_metrics, count()
     monkeypatch.setattr(
-        training, "measure", lambda *of: measure(*of) if next(calls) < 10 else {"loss": float("nan")}
+        training,
+        "compute_metrics",
+        lambda *args: compute_metrics(*args) if next(calls) < 10 else {"loss": float("nan")},
     )
     worker = EngineWorker(tmp_path / "work")
     search = {**CLIMB, "algorithm": "random", "max_trials": 6, "pruner": {"kind": "median"}}
@@ -155,17 +157,17 @@ def test_a_pruner_stops_what_is_no_number_and_judges_no_trial_that_was_completed
     assert isinstance(task, TrialTask)
     fresh = task.trials[0]
     longer = fresh.model_copy(update={"until": 30})
-    judges = [pruning.judge_of(task, plan, plan.executions[0], task.curves) for plan in (fresh, longer)]
-    assert judges[0] is not None and judges[1] is None
+    checks = [pruning.pruning_check(task, plan, plan.executions[0], task.curves) for plan in (fresh, longer)]
+    assert checks[0] is not None and checks[1] is None
 
 
-def test_what_was_pruned_never_runs_on(tmp_path: Path) -> None:
+def test_a_pruned_training_stays_pruned(tmp_path: Path) -> None:
     file, verdict = (
         blobs_file(tmp_path),
         Verdict(rule="median", execution=1, epoch=2, value=1, threshold=0, of=5),
     )
-    first = train_on(file, tmp_path / "a", prune=lambda epoch, _best: verdict if epoch == 2 else None)
-    assert (first.outcome.epochs, first.outcome.verdict) == (2, verdict)
+    first = train_on(file, tmp_path / "a", pruning_check=lambda epoch, _best: verdict if epoch == 2 else None)
+    assert (first.result.epochs, first.result.verdict) == (2, verdict)
     (folder, _), *_ = reversed(first.report.of("checkpoint"))
-    again = train_on(file, tmp_path / "a", resume=read(Path(folder[0])), prune=lambda *_: None)
-    assert (again.outcome.epochs, again.outcome.verdict) == (2, verdict)
+    again = train_on(file, tmp_path / "a", resume=read(Path(folder[0])), pruning_check=lambda *_: None)
+    assert (again.result.epochs, again.result.verdict) == (2, verdict)

@@ -1,4 +1,4 @@
-"""Splits: deterministic, disjoint, and as the spec says."""
+"""Splits: deterministic, disjoint, and according to the spec."""
 
 import numpy as np
 import pytest
@@ -33,11 +33,15 @@ def test_stratified_parts_have_the_proportions_of_the_whole():
         np.testing.assert_array_equal(np.bincount(Y[part]), [12, 6, 2])
 
 
-def test_a_group_never_stands_in_two_parts():
+def test_a_group_is_never_in_two_parts():
     groups = np.arange(100) // 7
     parts = split(Y, {"patient": groups}, "multiclass", Split(group="patient"))
-    owners = [set(groups[part]) for part in parts]
-    assert not (owners[0] & owners[1] or owners[0] & owners[2] or owners[1] & owners[2])
+    groups_of_parts = [set(groups[part]) for part in parts]
+    assert not (
+        groups_of_parts[0] & groups_of_parts[1]
+        or groups_of_parts[0] & groups_of_parts[2]
+        or groups_of_parts[1] & groups_of_parts[2]
+    )
     assert 14 <= len(parts.test) <= 28
 
 
@@ -58,10 +62,10 @@ def test_a_column_may_name_the_parts():
     ("columns", "spec", "words"),
     [
         ({}, Split(group="patient"), "names column 'patient'"),
-        ({"part": np.array(["train", "x"] * 50)}, Split(column="part"), "says x in row 2"),
+        ({"part": np.array(["train", "x"] * 50)}, Split(column="part"), "has the value x in row 2"),
         ({"part": np.array(["train", "test"] * 50)}, Split(column="part"), "validation part empty"),
     ],
 )
-def test_an_impossible_split_says_why(columns, spec, words):
+def test_an_impossible_split_is_rejected_with_the_reason(columns, spec, words):
     with pytest.raises(BadSpec, match=words):
         split(Y, columns, "multiclass", spec)

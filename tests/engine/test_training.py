@@ -1,4 +1,4 @@
-"""Training: batches, resume in the middle of an epoch, early stopping, yielding, failures."""
+"""Training: batches, resuming in the middle of an epoch, early stopping, interruptions, failures."""
 
 import numpy as np
 import pytest
@@ -11,17 +11,17 @@ from workers.engine.errors import BadSpec, NanLoss
 
 @pytest.fixture
 def train(tmp_path):
-    """Return a function that trains on blobs; it returns the training, its outcome and its report."""
+    """Return a function that trains on blobs and returns the result; it has the training and report."""
     file = blobs_file(tmp_path)
 
-    def run(*, folder="c", **how):
-        run.training, outcome, run.report = train_on(file, tmp_path / folder, **how)
-        return outcome
+    def run(*, folder="c", **options):
+        run.training, result, run.report = train_on(file, tmp_path / folder, **options)
+        return result
 
     return run
 
 
-def test_every_row_is_used_once_an_epoch_in_an_order_of_its_own():
+def test_every_row_is_used_once_per_epoch_in_a_different_order():
     x = np.arange(10)[:, None]
     batches = Batches(x, x, np.ones(10, np.float32), size=4, seed=3, shuffle=True)
     used = [np.concatenate([b[0][b[2] > 0, 0] for b in batches.draw(epoch)]) for epoch in (1, 2, 1)]
@@ -40,13 +40,13 @@ def test_balanced_weights_are_those_of_scikit_learn():
     assert weights[y == 0].sum() == pytest.approx(weights[y == 1].sum())
 
 
-def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
+def test_padding_the_last_batch_trains_like_the_short_batch_of_keras(train):
     import keras
 
     from jobs.contracts.profile import Profile
     from workers.engine.models.build import build, measure_scaling
 
-    outcome = train(fit={**BLOBS, "shuffle": False}, args={"units": 8})
+    result = train(fit={**BLOBS, "shuffle": False}, args={"units": 8})
     batches, ours = train.training._plan.batches, train.training._model
     assert len(batches.x) % batches.size
     profile = Profile(
@@ -56,33 +56,33 @@ def test_filling_up_the_last_batch_trains_like_keras_own_short_batch(train):
     scaling = measure_scaling(batches.x, batches.y, profile)
     plain = build(spec_of("blobs", args={"units": 8}, fit=BLOBS), profile, scaling, name="t", seed=0)
     plain.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy")
-    plain.fit(batches.x, batches.y, batch_size=16, epochs=outcome.best_epoch, shuffle=False, verbose=0)
+    plain.fit(batches.x, batches.y, batch_size=16, epochs=result.best_epoch, shuffle=False, verbose=0)
     for mine, theirs in zip(ours.variables, plain.variables, strict=True):
         np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-5)
 
 
-def test_a_pruner_hears_of_each_best_epoch_and_none_is_looked_at_twice(train, tmp_path, monkeypatch):
+def test_a_pruner_gets_each_best_epoch_and_each_epoch_is_tracked_once(train, tmp_path, monkeypatch):
     from workers.engine.training import checkpoint, early_stopping
 
-    looks, heard, look = [], [], early_stopping.Watch.update
+    updates, received, update = [], [], early_stopping.BestTracker.update
     monkeypatch.setattr(
-        early_stopping.Watch,
+        early_stopping.BestTracker,
         "update",
-        lambda self, epoch, value: looks.append(epoch) or look(self, epoch, value),
+        lambda self, epoch, value: updates.append(epoch) or update(self, epoch, value),
     )
-    outcome = train(prune=lambda epoch, best: heard.append((epoch, list(best))))
-    losses = [figures["val_loss"] for figures in outcome.history]
+    result = train(pruning_check=lambda epoch, best: received.append((epoch, list(best))))
+    losses = [metrics["val_loss"] for metrics in result.history]
     best = [(e, loss) for e, loss in enumerate(losses, 1) if loss == min(losses[:e])]
-    assert (outcome.best, looks) == (tuple(best), [1, 2, 3, 4])
-    assert heard == [(epoch, [one for one in best if one[0] <= epoch]) for epoch in (1, 2, 3)]
-    ended = checkpoint.read(checkpoint.standing(tmp_path / "c")[0])
+    assert (result.best, updates) == (tuple(best), [1, 2, 3, 4])
+    assert received == [(epoch, [one for one in best if one[0] <= epoch]) for epoch in (1, 2, 3)]
+    ended = checkpoint.read(checkpoint.list_committed(tmp_path / "c")[0])
     assert train(resume=ended).best == tuple(best)
 
 
 def final_state(tmp_path, folder):
     from workers.engine.training import checkpoint
 
-    return checkpoint.read(checkpoint.standing(tmp_path / folder)[0])
+    return checkpoint.read(checkpoint.list_committed(tmp_path / folder)[0])
 
 
 def assert_same(first, second):
@@ -94,17 +94,17 @@ def assert_same(first, second):
 
 
 @pytest.mark.parametrize("after", [1, 5])
-def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
+def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
     from workers.engine.compiled import program
-    from workers.engine.report import Yielding
+    from workers.engine.report import TaskInterrupted
     from workers.engine.training import checkpoint, training
 
     train(folder="unbroken")
-    monkeypatch.setattr(training, "PROGRESS_EVERY", 0.0)  # look at the requests at every batch
-    monkeypatch.setattr(program, "CALL_SECONDS", 0.0)
-    with pytest.raises(Yielding):
-        train(folder="broken", wants=[None] * after + ["pause"])
-    middle = checkpoint.read(checkpoint.standing(tmp_path / "broken")[0])
+    monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
+    monkeypatch.setattr(program, "TARGET_CALL_SECONDS", 0.0)
+    with pytest.raises(TaskInterrupted):
+        train(folder="broken", requests=[None] * after + ["pause"])
+    middle = checkpoint.read(checkpoint.list_committed(tmp_path / "broken")[0])
     assert middle.state["batch"] > 0
     train(folder="broken", resume=middle)
     assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
@@ -113,49 +113,49 @@ def test_a_training_yielded_in_mid_epoch_ends_with_the_same_bits(train, tmp_path
 def test_a_finished_training_resumes_as_finished(train, tmp_path):
     first = train()
     again = train(resume=final_state(tmp_path, "c"))
-    assert (again.epochs, again.best_epoch, again.figures) == (first.epochs, first.best_epoch, first.figures)
+    assert (again.epochs, again.best_epoch, again.metrics) == (first.epochs, first.best_epoch, first.metrics)
     assert not train.report.of("metric")
 
 
 def test_the_model_ends_with_the_weights_of_its_best_epoch(train):
-    from workers.engine.models.losses import measure
+    from workers.engine.models.losses import compute_metrics
     from workers.engine.training.loops import predict
 
-    outcome = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
-    held = train.training._plan.validation
-    p = predict(train.training._model, held.x, held.batch_size)
-    found = measure(held.loss, held.metrics, held.y, p, held.scale)
-    assert found["loss"] == pytest.approx(outcome.figures["val_loss"], abs=1e-9)
-    assert outcome.figures["val_loss"] == min(epoch["val_loss"] for epoch in outcome.history)
+    result = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
+    data = train.training._plan.validation
+    p = predict(train.training._model, data.x, data.batch_size)
+    found = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
+    assert found["loss"] == pytest.approx(result.metrics["val_loss"], abs=1e-9)
+    assert result.metrics["val_loss"] == min(epoch["val_loss"] for epoch in result.history)
 
 
 def test_patience_ends_a_training_early(train):
-    outcome = train(fit={**BLOBS, "epochs": 60, "learning_rate": 0.3}, patience=2)
-    assert outcome.epochs == outcome.best_epoch + 2 < 60
+    result = train(fit={**BLOBS, "epochs": 60, "learning_rate": 0.3}, patience=2)
+    assert result.epochs == result.best_epoch + 2 < 60
 
 
-def test_a_loss_that_is_not_finite_is_the_trainings_own_failure(train):
+def test_a_loss_that_is_not_finite_fails_the_training(train):
     with pytest.raises(NanLoss, match="epoch 1"):
         train(fit={**BLOBS, "optimizer": "sgd", "learning_rate": 1e38})
 
 
-def test_weights_for_unknown_classes_are_refused(train):
+def test_weights_for_unknown_classes_are_rejected(train):
     with pytest.raises(BadSpec, match="class_weights names"):
         train(fit={**BLOBS, "class_weights": {"x": 2.0}})
 
 
-def test_fused_steps_change_no_figure(train):
+def test_several_steps_per_execution_change_no_metric(train):
     plain = train()
     fused = train(fit={**BLOBS, "steps_per_execution": 3})
-    assert fused.figures == plain.figures
+    assert fused.metrics == plain.metrics
 
 
 def test_balanced_classes_and_clipping_train(train):
-    outcome = train(fit={**BLOBS, "class_weights": "balanced", "clipnorm": 1.0})
-    assert outcome.epochs == 4
+    result = train(fit={**BLOBS, "class_weights": "balanced", "clipnorm": 1.0})
+    assert result.epochs == 4
 
 
-def test_a_checkpoint_that_is_asked_for_is_written_and_training_goes_on(train):
-    outcome = train(wants=["checkpoint"])
-    assert outcome.epochs == 4
+def test_a_requested_checkpoint_is_written_and_the_training_continues(train):
+    result = train(requests=["checkpoint"])
+    assert result.epochs == 4
     assert [named["epoch"] for _, named in train.report.of("checkpoint")] == [1, 4]

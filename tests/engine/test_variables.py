@@ -1,4 +1,4 @@
-"""The plan's list of variables against really built Keras models, and the layout checks."""
+"""The plan's list of variables, compared with built Keras models, and the layout checks."""
 
 import math
 
@@ -110,16 +110,16 @@ def test_two_rules_on_one_path_are_named():
     assert "both match 'dense_1/kernel'" in found["/mesh/layout/1/match"]
 
 
-def test_a_rule_of_lower_rank_is_refused():
+def test_a_rule_of_lower_rank_is_rejected():
     assert "takes one a dimension" in problems_of((".*/kernel", ("model",)))["/mesh/layout/0/axes"]
 
 
-def test_a_dimension_that_does_not_divide_is_refused():
+def test_a_dimension_that_does_not_divide_is_rejected():
     found = problems_of((".*/kernel", (None, "model")), shape=(2, 4))
     assert "'dense_1/kernel': dimension 1" in found["/mesh/layout/0/axes"]
 
 
-def test_a_batch_that_does_not_divide_is_refused():
+def test_a_batch_that_does_not_divide_is_rejected():
     assert "batch size 33" in problems_of(batch=33)["/fit/batch_size"]
 
 

@@ -1,4 +1,4 @@
-"""One small training, as a trial does it: for tests of what happens in and between epochs."""
+"""Runs one small training as a trial does, for tests of what happens during and between epochs."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobs.contracts.task_parts import DatasetFile
-from tests.engine.helpers import Memory, blobs, profiled, spec_of
+from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of
 
 BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}
 
 
 class Trained(NamedTuple):
     training: Any
-    outcome: Any
-    report: Memory
+    result: Any
+    report: RecordingReport
 
 
 def blobs_file(folder: Path) -> DatasetFile:
@@ -25,28 +25,28 @@ def blobs_file(folder: Path) -> DatasetFile:
 
 
 def train_on(
-    file: DatasetFile, folder: Path, *, wants=(), resume=None, patience=None, prune=None, **parts
+    file: DatasetFile, folder: Path, *, requests=(), resume=None, patience=None, pruning_check=None, **parts
 ) -> Trained:
     """Train on `file`; checkpoints go to `folder`."""
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training import training
-    from workers.engine.training.checkpointing import Keeper
-    from workers.engine.training.early_stopping import Watch
+    from workers.engine.training.checkpointing import Checkpointer
+    from workers.engine.training.early_stopping import BestTracker
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
     dataset = load_dataset(file, spec.data)
     prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=spec.fit.seed)
-    report = Memory(folder.parent)
-    report.wants = list(wants)
-    stop = Watch("val_loss", "min", patience) if patience is not None else None
-    plan = training.Plan(
+    report = RecordingReport(folder.parent)
+    report.requests = list(requests)
+    stop = BestTracker("val_loss", "min", patience) if patience is not None else None
+    plan = training.TrainingPlan(
         model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=spec.fit.epochs),
-        validation=prepared.held(dataset.parts.validation), epochs=spec.fit.epochs,
-        best=Watch("val_loss", "min"), stop=stop,
-        keeper=Keeper(folder, report, fence=1, interval=1e9),
-        report=report, pace=lambda done: report.progress(done), hook=prepared.hook(),
-        prune=prune,
+        validation=prepared.evaluation_set(dataset.parts.validation), epochs=spec.fit.epochs,
+        best=BestTracker("val_loss", "min"), stop=stop,
+        checkpointer=Checkpointer(folder, report, fence=1, interval=1e9),
+        report=report, on_progress=lambda done: report.progress(done), hook=prepared.hook(),
+        pruning_check=pruning_check,
     )  # fmt: skip
     run = training.Training(plan)
     return Trained(run, run.run(resume), report)

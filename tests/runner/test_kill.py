@@ -12,14 +12,14 @@ from tests.runner.tasks import profiled, train_task
 from workers.engine.data.store import file_digest
 from workers.engine.killpoint import VARIABLE
 from workers.engine.training import checkpoint
-from workers.engine.training.checkpointing import INTERVAL
+from workers.engine.training.checkpointing import INTERVAL_VARIABLE
 
 SPEC = {
     "args": {"units": 8, "dropout": 0.3, "batch_norm": True},
     "fit": {"epochs": 6, "batch_size": 32, "learning_rate": 0.01},
     "retrain": {"patience": 6, "epochs_cap": 6, "epochs_factor": 1.5},
 }
-EVERY_EPOCH = {INTERVAL: "0"}
+EVERY_EPOCH = {INTERVAL_VARIABLE: "0"}
 ALWAYS = (
     "batch:14",
     "epoch:9",  # in the second phase
@@ -71,7 +71,7 @@ def unbroken(base, iris, server):
 
 def remains(folder: Path) -> dict[str, str]:
     """Digest everything that must be equal bit for bit: weights, optimizer, best weights, predictions."""
-    last = checkpoint.standing(folder / "checkpoints")[0]
+    last = checkpoint.list_committed(folder / "checkpoints")[0]
     return {
         **{group: file_digest(last / f"{group}.npz") for group in ("model", "optimizer", "best")},
         "predictions": file_digest(folder / "predictions.csv"),

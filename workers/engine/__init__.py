@@ -1,1 +1,1 @@
-"""Keras and JAX as a library: takes parts of a spec, returns results; knows no process and no database."""
+"""Trains, evaluates and exports models with Keras and JAX. Independent of processes and the database."""

@@ -1,4 +1,4 @@
-"""How a task fails by its own fault: each kind has a stable code and a sentence for people."""
+"""Defines the errors of a task: each has a stable code and a message written for users."""
 
 import errno
 
@@ -6,7 +6,7 @@ OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
 class EngineError(Exception):
-    """The task cannot go on; `code` is stable, the message is a sentence that says what would do."""
+    """The task cannot continue. `code` is stable; the message names the problem and how to fix it."""
 
     code = "failed"
 
@@ -18,19 +18,19 @@ class BadData(EngineError):
 
 
 class BadSpec(EngineError):
-    """The spec asks for something that this data or this machine cannot give."""
+    """The spec asks for something that this data or this machine cannot provide."""
 
     code = "bad_spec"
 
 
 class BadLayout(EngineError):
-    """A layout rule does not fit the model's variables."""
+    """A layout rule does not match the model's variables."""
 
     code = "bad_layout"
 
 
 class BadCheckpoint(EngineError):
-    """A checkpoint is whole but belongs to another model."""
+    """A checkpoint is intact but belongs to another model."""
 
     code = "bad_checkpoint"
 
@@ -42,18 +42,18 @@ class NanLoss(EngineError):
 
 
 class NanObjective(EngineError):
-    """The objective was NaN or infinite from the first epoch to the last."""
+    """The objective was NaN or infinite in every epoch."""
 
     code = "nan_objective"
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Say whether the process, or a device, had no memory left."""
+    """Return whether the process, or one of its devices, ran out of memory."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
-def ends_the_task(error: Exception) -> bool:
-    """Say whether an error concerns more than the training that met it: the process, its device or disk."""
+def affects_process(error: Exception) -> bool:
+    """Return whether an error affects the whole process, its device or its disk, not only one training."""
     if isinstance(error, EngineError):
         return False
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:

@@ -1,15 +1,17 @@
-"""Named places at which a test may have this process killed; otherwise they do nothing."""
+"""Defines named points in the code at which a test can kill the process. Without a test they do nothing."""
 
 import os
 import signal
 from collections.abc import Callable
 
 VARIABLE = "TRAINYARD_KILL_POINT"
+"""Environment variable with the point's name and the number of the pass to die at: `<name>:<n>`."""
+
 _passed: dict[str, int] = {}
 
 
-def die_if_told(name: str) -> None:
-    """Die of SIGKILL here if the environment says `<name>:<n>` and this is the n-th time."""
+def kill_if_configured(name: str) -> None:
+    """Send SIGKILL to this process if `VARIABLE` names this point and this is the n-th pass."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return
@@ -20,10 +22,10 @@ def die_if_told(name: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-decide: Callable[[str], None] = die_if_told
-"""What is asked at every kill point."""
+handler: Callable[[str], None] = kill_if_configured
+"""Called at every kill point. Tests replace it."""
 
 
 def kill_point(name: str) -> None:
-    """Pass the place of this name, or die there."""
-    decide(name)
+    """Mark a point in the code; a test may kill the process here."""
+    handler(name)

@@ -1,6 +1,6 @@
-"""What the engine says while it works, and what it may be asked meanwhile.
+"""Defines the interface through which a task reports events and receives requests.
 
-The runner implements `Report` over its event pipe; a test implements it with a list.
+The runner implements `Report` with its event pipe, tests with a list.
 """
 
 import math
@@ -10,44 +10,50 @@ from typing import Any, Literal, Protocol
 from jobs.contracts.events import Axis, ExecutionState, Level, Role, TrialEnd
 from jobs.contracts.pruning import Curve, Verdict
 
-Why = Literal["pause", "stop"]
+StopReason = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]
 
 
 class Report(Protocol):
-    """The engine's only way to the outside. No call blocks."""
+    """The only connection between a task and the process that runs it. No call blocks."""
 
     folder: str
-    """The attempt's own folder: artifacts are written below it."""
+    """Folder of the attempt; artifact paths are relative to it."""
 
-    def of_trial(self, number: int) -> "Report":
-        """Return a report whose every word is about this trial of a search."""
+    def for_trial(self, number: int) -> "Report":
+        """Return a report whose events belong to trial `number` of the search."""
 
-    def trial_begins(self) -> None:
-        """Say that the work on the trial begins."""
+    def trial_started(self) -> None:
+        """Report that the trial has started."""
 
-    def trial_ends(
+    def trial_finished(
         self,
         error: Exception | None = None,
         *,
         state: TrialEnd = "completed",
         verdict: Verdict | None = None,
     ) -> None:
-        """Say that the work on the trial is over; `verdict` says why it was pruned, `error` why it failed."""
+        """Report that the trial has ended.
+
+        Args:
+            error: why it failed; None if it did not fail.
+            state: final state, used only without an error.
+            verdict: why it was pruned; None if it was not pruned.
+        """
 
     def progress(self, done: float, total: float, unit: str) -> None:
-        """Say that work went on. Silence means a hang, so call it only after real work."""
+        """Report progress. A watchdog ends tasks that report none, so call it only after real work."""
 
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
     ) -> None:
-        """Add one point to each named series."""
+        """Add one point at `x` to each series named in `values`."""
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
-        """Write a line into the job's log."""
+        """Append a line to the job's log."""
 
     def warning(self, code: str, message: str) -> None:
-        """Say something that the user should know, once, under a stable code."""
+        """Show a warning to the user, once for each code and message."""
 
     def execution(
         self,
@@ -60,37 +66,62 @@ class Report(Protocol):
         metrics: Mapping[str, float] | None = None,
         best: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """Say how one training of a trial stands."""
+        """Report the state of one execution of the trial.
+
+        Args:
+            execution: its number.
+            state: its state.
+            score: objective at the best epoch.
+            best_epoch: counted from 1.
+            epochs: number of epochs trained.
+            metrics: metrics of the best epoch by name.
+            best: (epoch, value) of each epoch that improved the objective; pruners compare these.
+        """
 
     def checkpoint(
         self, folder: str, *, step: int, epoch: int, manifest: str, size: int, execution: int | None = None
     ) -> None:
-        """Say that a checkpoint folder stands complete under its final name."""
+        """Report a committed checkpoint.
+
+        Args:
+            folder: its final path.
+            step: training steps completed.
+            epoch: epochs completed.
+            manifest: SHA-256 of its manifest file.
+            size: bytes of all its files.
+            execution: number of the execution; None outside a search.
+        """
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
-        """Say that the file `path`, relative to the folder, is complete."""
+        """Report that the file `path`, relative to `folder`, is complete."""
 
     def request(self) -> Request | None:
-        """Return what was asked of the task since, if anything; `checkpoint` is returned once."""
+        """Return the pending request, if any. `checkpoint` is returned only once."""
 
     def recorded(self) -> Sequence[str]:
-        """Return the folders of this task's newest checkpoints that are recorded, the newest last.
+        """Return the folders of this task's newest checkpoints that the database has recorded, newest last.
 
-        They may be relative to the folder of all checkpoints.
+        Paths may be relative to the folder of all checkpoints.
         """
 
     def curves(self) -> Sequence[Curve]:
-        """Return how far trainings came that ended elsewhere, as told since the last call."""
+        """Return the learning curves of other executions received since the last call."""
 
 
-class Yielding(BaseException):
-    """The checkpoint asked for stands: leave the task. Not an error, so no `except Exception` holds it."""
+class TaskInterrupted(BaseException):
+    """The task stops because a pause or stop was requested; its checkpoint is committed.
 
-    def __init__(self, why: Why) -> None:
-        super().__init__(why)
-        self.why: Why = why
+    It is not an error, so it derives from `BaseException`: no `except Exception` must catch it.
+
+    Attributes:
+        reason: the request that caused it.
+    """
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason: StopReason = reason
 
 
-def finite(value: float) -> float | None:
-    """Return `value`, or None where JSON has no name for it."""
+def finite_or_none(value: float) -> float | None:
+    """Return `value`, or None if it is NaN or infinite, which JSON cannot represent."""
     return float(value) if math.isfinite(value) else None

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from jobs.contracts.control import CONTROL, Checkpoint, Compare, Recorded, Rehearse, Start, Yield
 from jobs.contracts.pruning import Curve
-from workers.engine.report import Request, Why
+from workers.engine.report import Request, StopReason
 
 RECENT = 256
 """Recorded checkpoints to keep: only the newest one of each training matters."""
@@ -28,7 +28,7 @@ class ControlReader:
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
         self._curves: queue.SimpleQueue[Curve] = queue.SimpleQueue()
         self._recorded: deque[str] = deque(maxlen=RECENT)
-        self._yield_reason: Why | None = None
+        self._yield_reason: StopReason | None = None
         self._wants_checkpoint = False
         self._busy = False
         self.ended = False

@@ -21,7 +21,7 @@ from jobs.contracts.events import (
     Warned,
 )
 from jobs.contracts.pruning import Curve, Verdict
-from workers.engine.report import Request, finite
+from workers.engine.report import Request, finite_or_none
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe
@@ -46,13 +46,13 @@ class EventReporter:
         self._warned: set[tuple[str, str]] = set()
         self._last_progress = -MIN_PROGRESS_INTERVAL
 
-    def of_trial(self, number: int) -> "EventReporter":
+    def for_trial(self, number: int) -> "EventReporter":
         return EventReporter(self._writer, self._control, self.folder, number)
 
-    def trial_begins(self) -> None:
+    def trial_started(self) -> None:
         self._writer.send(TrialBegun(time=time.time(), trial=self._trial))
 
-    def trial_ends(
+    def trial_finished(
         self,
         error: Exception | None = None,
         *,
@@ -107,10 +107,10 @@ class EventReporter:
                 trial=self._trial,
                 execution=execution,
                 state=state,
-                score=None if score is None else finite(score),
+                score=None if score is None else finite_or_none(score),
                 best_epoch=best_epoch,
                 epochs=epochs,
-                metrics={name: finite(value) for name, value in (metrics or {}).items()},
+                metrics={name: finite_or_none(value) for name, value in (metrics or {}).items()},
                 best=tuple(best),
             )
         )

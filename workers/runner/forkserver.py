@@ -158,7 +158,7 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for module in (*modules_with_jax(), "workers.runner.standby", "workers.engine.tasks.warmup"):
         importlib.import_module(module)
-    importlib.import_module("workers.engine.compiled.aot").constants()
+    importlib.import_module("workers.engine.compiled.aot").static_fingerprint()
     versions()
     cpu_model()
     from jax._src.xla_bridge import backends_are_initialized

@@ -11,7 +11,7 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
     if compile_cache is not None:
         from workers.engine.compiled import cache
 
-        cache.use(compile_cache)
+        cache.enable(compile_cache)
 
 
 def import_keras() -> None:

@@ -7,7 +7,7 @@ import time
 from jobs.contracts.control import Rehearse, Start
 from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.contracts.task_parts import Task
-from workers.engine.report import Yielding
+from workers.engine.report import TaskInterrupted
 from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
 from workers.runner.event_reporter import EventReporter
@@ -61,8 +61,8 @@ class Runner:
                 return refusal
             result = self._run(task)
             return Result(time=time.time(), result=result)
-        except Yielding as yielding:
-            return Yielded(time=time.time(), why=yielding.why)
+        except TaskInterrupted as interruption:
+            return Yielded(time=time.time(), why=interruption.reason)
         except Exception as error:  # noqa: BLE001  every error is reported to the supervisor
             return describe(error, time.time())
 

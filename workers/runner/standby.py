@@ -34,5 +34,5 @@ def warm_up(request: Rehearse) -> None:
     import_keras()
     from workers.engine.tasks import warmup
 
-    warmup.rehearse(Path(request.folder), threads=request.threads)
+    warmup.warm_up(Path(request.folder), threads=request.threads)
     shutil.rmtree(request.folder, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Analyses of finished trials: numbers in, numbers out."""
+"""Analyzes finished trials."""

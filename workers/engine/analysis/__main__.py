@@ -1,8 +1,10 @@
-"""A short-lived process: one `ImportanceRequest` as JSON in, one answer out, and it is gone.
+"""Computes hyperparameter importances in a process of its own.
 
-    {"used": …, "importances": […]}     or     {"error": "a sentence"}
+Reads an `ImportanceRequest` as JSON from standard input and writes one JSON object to standard output:
 
-scikit-learn takes a second and 100 MB to import; whoever starts this pays neither.
+    {"used": …, "importances": […]}     or     {"error": "a message"}
+
+Importing scikit-learn takes a second and 100 MB, which the calling process avoids.
 """
 
 import os
@@ -17,11 +19,11 @@ import sys  # noqa: E402
 from jobs.contracts.analysis import ImportanceRequest  # noqa: E402
 from workers.engine.analysis.importance import importance  # noqa: E402
 
-LONGEST_SECONDS = 120
+TIMEOUT_SECONDS = 120
 
 
 def answer(text: str) -> str:
-    """Answer a request; one that cannot be answered gets a sentence."""
+    """Return the response to a request as JSON; an invalid request gets an error message."""
     try:
         return importance(ImportanceRequest.model_validate_json(text)).model_dump_json()
     except ValueError as error:
@@ -29,6 +31,6 @@ def answer(text: str) -> str:
 
 
 if __name__ == "__main__":
-    signal.alarm(LONGEST_SECONDS)  # whoever asked may be dead: nobody would end it
+    signal.alarm(TIMEOUT_SECONDS)  # the calling process may have died and would not end this one
     os.nice(10)
     sys.stdout.write(answer(sys.stdin.read()))

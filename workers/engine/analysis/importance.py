@@ -1,24 +1,24 @@
-"""How much each hyperparameter matters, by a random forest fitted to the trials."""
+"""Estimates the importance of each hyperparameter with a random forest fitted to the trials."""
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
 from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest
-from workers.engine.analysis.fanova import alone
+from workers.engine.analysis.fanova import main_effects
 
 TREES = 64
-MOST_TRIALS = 2000
-"""A forest of more learns little that is new and takes longer than somebody waits for a chart."""
+MAX_TRIALS = 2000
+"""More trials hardly change the result and take too long for an interactive chart."""
 
 INACTIVE = 0.5
-"""Where an inactive hyperparameter is put: the middle, where a default would be."""
+"""Value of an inactive hyperparameter: the middle of the unit interval, like a default."""
 
 Floats = NDArray[np.float64]
 
 
 def importance(request: ImportanceRequest) -> ImportanceAnswer:
-    """Fit a forest and take it apart.
+    """Fit a random forest to the trials and compute the importance of each hyperparameter.
 
     Functional ANOVA: F. Hutter, H. Hoos, K. Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
     Importance", ICML 2014. Decrease of impurity: L. Breiman, "Random Forests", 2001.
@@ -26,16 +26,19 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     Args:
         request: values in the unit cube, (hyperparameters, trials), and scores, (trials,).
 
+    Returns:
+        Importances in descending order, and how well the forest predicts trials (out-of-bag R²).
+
     Raises:
         ValueError: columns and scores differ in length, or every score is the same.
     """
     values, scores = _sample(request)
     if np.ptp(scores) == 0:
-        raise ValueError("every trial has the same score: nothing can be said to matter")
+        raise ValueError("all trials have the same score, so importance is undefined")
     forest = RandomForestRegressor(
         n_estimators=TREES, min_samples_leaf=2, oob_score=True, n_jobs=1, random_state=request.seed
     ).fit(values, scores)
-    shares = np.array([alone(tree.tree_, values.shape[1]) for tree in forest.estimators_])
+    shares = np.array([main_effects(tree.tree_, values.shape[1]) for tree in forest.estimators_])
     means, spreads = shares.mean(axis=0), shares.std(axis=0)
     found = (
         Importance(
@@ -52,13 +55,13 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
 
 
 def _sample(request: ImportanceRequest) -> tuple[Floats, Floats]:
-    """Return values (trials, hyperparameters) and scores of at most `MOST_TRIALS` trials."""
+    """Return values (trials, hyperparameters) and scores of at most `MAX_TRIALS` trials."""
     scores = np.array(request.scores)
     values = np.array(request.columns, dtype=float).T
     if values.shape != (len(scores), len(request.names)):
         raise ValueError(f"{len(request.names)} names, {len(scores)} scores, but columns of {values.shape}")
     values = np.where(np.isnan(values), INACTIVE, values)
-    if len(scores) > MOST_TRIALS:
-        chosen = np.random.default_rng(request.seed).choice(len(scores), MOST_TRIALS, replace=False)
+    if len(scores) > MAX_TRIALS:
+        chosen = np.random.default_rng(request.seed).choice(len(scores), MAX_TRIALS, replace=False)
         return values[chosen], scores[chosen]
     return values, scores

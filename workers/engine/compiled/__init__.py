@@ -1,1 +1,1 @@
-"""Compiled training steps: programs, their caches and the choice between them."""
+"""Compiles training steps, caches the programs and chooses the fastest way to run them."""

@@ -1,9 +1,9 @@
-"""Compiled functions that later processes load by what they were made of, without tracing them.
+"""Compiles functions ahead of time and loads them in later processes without tracing.
 
-JAX finds a compiled program by what it computes, which takes tracing and lowering it first: a quarter of a
-second of Python for the step of a small model, in every process. Here the program of a model lies in the same
-folder under a digest of all that it follows from: the spec, the rows' shapes, our code, the libraries, JAX's
-settings, the processor.
+JAX's persistent cache finds a program by its computation, so each process must trace and lower a function to
+look it up: a quarter of a second of Python for the step of a small model. Here the compiled program is stored
+under a digest of everything that determines it: the spec, the shapes, the source code, the libraries, JAX's
+settings and the processor.
 """
 
 import functools
@@ -28,25 +28,25 @@ from workers.engine.compiled import cache
 log = logging.getLogger(__name__)
 
 LIBRARIES = ("jax", "jaxlib", "keras", "numpy", "ml-dtypes")
-ROOMS = ("workers/engine", "workers/runner/libraries.py", "workers/runner/environment.py", "jobs/contracts")
-"""Where our own code makes models, steps and the settings that they are compiled under."""
-OF_NO_STEP = ("cache", "log", "dump", "dir", "debug", "profil", "traceback")
-"""JAX's settings with these in their names are about files and messages."""
-VARIABLES = ("XLA_", "JAX_", "KERAS_", "NPROC", "OMP_", "CUDA_", "LIBTPU_")
-"""Beginnings of the environment variables that compilers read."""
-OF_NO_PROGRAM = ("CUDA_VISIBLE_DEVICES", "JAX_COMPILATION_CACHE_DIR")
-"""Not which of several like devices a runner has: their programs are the same."""
-CHECKSUM = hashlib.sha256().digest_size
+SOURCES = ("workers/engine", "workers/runner/libraries.py", "workers/runner/environment.py", "jobs/contracts")
+"""Source files that define models, steps and the settings they are compiled under."""
+IGNORED_SETTINGS = ("cache", "log", "dump", "dir", "debug", "profil", "traceback")
+"""JAX settings with one of these in their name concern files and messages, not programs."""
+COMPILER_VARIABLES = ("XLA_", "JAX_", "KERAS_", "NPROC", "OMP_", "CUDA_", "LIBTPU_")
+"""Prefixes of the environment variables that compilers read."""
+IGNORED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "JAX_COMPILATION_CACHE_DIR")
+"""Programs are the same on each of several equal devices, so the choice of device is left out."""
+CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
-class Ahead:
-    """A function, compiled for each shape of its arguments or loaded as another process has compiled it.
+class AheadOfTimeFunction:
+    """A function that is compiled once for each shape of its arguments, or loaded if another process did so.
 
     Args:
-        function: of arrays and trees of arrays.
-        name: under which the programs are kept: a digest of all that the function follows from but its
-            arguments.
-        donated: the argument that it consumes, if it does.
+        function: takes arrays and trees of arrays.
+        name: identifies the function among stored programs; must depend on everything that determines it
+            except its arguments.
+        donated: index of the argument whose buffers the program may reuse, if any.
     """
 
     def __init__(self, function: Callable[..., Any], name: str, donated: int | None = None) -> None:
@@ -55,70 +55,74 @@ class Ahead:
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it. Of arguments that are trees the shapes must be the same at each call."""
+        """Call the function. Arguments that are trees must have the same shapes in every call."""
         shapes = tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
         if (program := self._programs.get(shapes)) is None:
-            program = self._programs[shapes] = self._program(arguments)
+            program = self._programs[shapes] = self._load_or_compile(arguments)
         return program(*arguments)
 
-    def _program(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        programs = cache.in_use()
+    def _load_or_compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        programs = cache.active()
         if programs is None:
             return self._jit
         leaves, tree = jax.tree.flatten(arguments)
         shapes = [f"{jax.numpy.result_type(leaf)}{np.shape(leaf)}" for leaf in leaves]
-        body = {"name": self._name, "shapes": shapes, "tree": str(tree), "made of": made_of()}
-        key = f"whole-{digest(body)}"
-        if (kept := programs.get(key)) is not None and (program := _load(kept)) is not None:
+        body = {"name": self._name, "shapes": shapes, "tree": str(tree), "fingerprint": fingerprint()}
+        key = f"whole-{json_digest(body)}"
+        if (stored := programs.get(key)) is not None and (program := _deserialize(stored)) is not None:
             return program
-        with cache.apart():
+        with cache.bypass_jax_cache():
             compiled = self._jit.lower(*arguments).compile()
-        if (written := _written(compiled)) is not None:
-            programs.put(key, written)
+        if (serialized := _serialize(compiled)) is not None:
+            programs.put(key, serialized)
         return compiled
 
 
-def digest(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a JSON object."""
+def json_digest(body: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object with sorted keys, as hex digits."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def made_of() -> dict[str, Any]:
-    """Return what every program of this process follows from, whatever it computes."""
+def fingerprint() -> dict[str, Any]:
+    """Return everything outside a function that determines its compiled program, as JSON values."""
     device = jax.devices()[0]
     return {
-        "constants": constants(),
-        "settings": {name: str(getattr(jax.config, name, None)) for name in _settings()},
+        "constants": static_fingerprint(),
+        "settings": {name: str(getattr(jax.config, name, None)) for name in _relevant_settings()},
         "keras": [keras.config.floatx(), keras.config.epsilon(), keras.config.image_data_format()],
-        "environment": {name: value for name, value in os.environ.items() if _is_read(name)},
+        "environment": {name: value for name, value in os.environ.items() if _affects_compiler(name)},
         "device": [device.platform, device.device_kind, device.client.platform_version, jax.device_count()],
     }
 
 
 @functools.cache
-def constants() -> dict[str, Any]:
-    """Return what cannot change while a process lives; a fork server asks once for all its runners."""
+def static_fingerprint() -> dict[str, Any]:
+    """Return the part of the fingerprint that cannot change in a process.
+
+    A fork server calls it before it forks, so that no runner computes it again.
+    """
     libraries = {name: version(name) for name in LIBRARIES}
-    return {"libraries": libraries, "code": _code_digest(), "processor": _processor()}
+    return {"libraries": libraries, "code": _source_digest(), "processor": _processor()}
 
 
-def _is_read(variable: str) -> bool:
-    return variable.startswith(VARIABLES) and variable not in OF_NO_PROGRAM
+def _affects_compiler(variable: str) -> bool:
+    return variable.startswith(COMPILER_VARIABLES) and variable not in IGNORED_VARIABLES
 
 
-def _code_digest() -> str:
+def _source_digest() -> str:
     root = Path(__file__).parents[2]
-    files = sorted(file for room in ROOMS for file in [root / room, *(root / room).rglob("*.py")])
+    files = sorted(file for source in SOURCES for file in [root / source, *(root / source).rglob("*.py")])
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
 
 
 @functools.cache
-def _settings() -> tuple[str, ...]:
-    return tuple(sorted(name for name in jax.config.values if not any(word in name for word in OF_NO_STEP)))
+def _relevant_settings() -> tuple[str, ...]:
+    names = jax.config.values
+    return tuple(sorted(name for name in names if not any(word in name for word in IGNORED_SETTINGS)))
 
 
 def _processor() -> str:
-    """Return what this processor can do: a program for another one may use what it lacks."""
+    """Return the processor's instruction sets: programs compiled for one processor may fail on another."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         flags = next(line for line in lines if line.startswith(("flags", "Features")))
@@ -127,30 +131,30 @@ def _processor() -> str:
     return f"{platform.machine()} {flags}"
 
 
-def _written(compiled: Any) -> bytes | None:
-    """Write a program out behind its checksum; None where that cannot be: it serves this process alone."""
+def _serialize(compiled: Any) -> bytes | None:
+    """Return a compiled program behind its checksum, or None if this backend cannot serialize programs."""
     try:
         program = pickle.dumps(serialize_executable.serialize(compiled))
-    except Exception:  # whatever a backend says that cannot do it
-        log.warning("a compiled program cannot be kept for later processes", exc_info=True)
+    except Exception:  # each backend raises its own type when it does not support this
+        log.warning("a compiled program cannot be stored for later processes", exc_info=True)
         return None
     return hashlib.sha256(program).digest() + program
 
 
-def _load(kept: bytes) -> Callable[..., Any] | None:
-    """Return a program that was kept; None if it is of no use, and then it is compiled and kept anew."""
-    checksum, program = kept[:CHECKSUM], kept[CHECKSUM:]
+def _deserialize(stored: bytes) -> Callable[..., Any] | None:
+    """Return a stored program, or None if it is unusable; it is then compiled and stored again."""
+    checksum, program = stored[:CHECKSUM_BYTES], stored[CHECKSUM_BYTES:]
     if hashlib.sha256(program).digest() != checksum:
-        log.warning("a kept program is damaged and is compiled anew")  # it is machine code: never run it
+        log.warning("a stored program is damaged and is compiled again")  # it is machine code: never run it
         return None
     try:
-        # The folder is its project's own, and what is compiled in it runs as code whoever unpacks it.
+        # The folder belongs to one project and its programs run as machine code: unpickling adds no risk
         parts = pickle.loads(program)  # noqa: S301
-        # Where more devices are seen, a program without a mesh is still for the first one.
+        # Without a mesh a program is for the first device, however many this process sees.
         loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
             *parts, execution_devices=jax.devices()[:1]
         )
-    except Exception:  # written by what is not quite like us, in whatever way that shows
-        log.warning("a kept program cannot be loaded and is compiled anew", exc_info=True)
+    except Exception:  # a program of a slightly different environment fails in unpredictable ways
+        log.warning("a stored program cannot be loaded and is compiled again", exc_info=True)
         return None
     return loaded

@@ -1,4 +1,7 @@
-"""What is faster for a model: guessed, timed once, remembered beside its programs."""
+"""Chooses the fastest way to run a model's steps: by an estimate first, then by timing, stored for later.
+
+Timing results are stored beside the compiled programs, so each model is timed once on machines of a kind.
+"""
 
 import contextlib
 import math
@@ -11,110 +14,118 @@ import jax
 
 from workers.engine.compiled import aot, cache
 
-Way = Literal["many", "one"]
-WAYS: tuple[Way, ...] = get_args(Way)
-"""Many steps a call, or one: equal but for rounding."""
-CLEARLY = 0.9
-"""Another way than many steps a call must take less than this part of the time: where both are alike, others
-may have the core that its Python between the steps needs."""
-ROUNDS = 5
-TRIAL_SECONDS = 0.1
-"""How long a round of timing takes, in the way that was trained so far."""
-LAID_OUT_BYTES = 8 << 20
-"""Up to this size rows in order were never slower, on dense networks of 32 to 256 units."""
-QUICK_FLOPS = 5e6
-"""What a CPU computes in about the time that Python takes between two steps."""
+StepMode = Literal["many", "one"]
+STEP_MODES: tuple[StepMode, ...] = get_args(StepMode)
+"""Many steps in one call of a compiled loop, or one step in each call. Results differ only by rounding."""
+MAX_TIME_RATIO = 0.9
+"""A mode replaces the default only if it takes less than this share of the time.
+
+Where both take equally long, the default is better: the Python between single steps would take CPU time from
+other processes.
+"""
+TIMING_ROUNDS = 5
+ROUND_SECONDS = 0.1
+"""Approximate duration of one round of timing in the current mode."""
+MAX_GATHERED_BYTES = 8 << 20
+"""Epochs up to this size were never slower with gathered rows, on dense networks of 32 to 256 units."""
+SMALL_STEP_FLOPS = 5e6
+"""Operations that a CPU computes in about the time that Python needs between two steps."""
 
 
-def guess(model: Any, rows: int) -> Way:
-    """Return the way to begin with where nobody has timed the model yet.
+def estimate_step_mode(model: Any, rows: int) -> StepMode:
+    """Return the mode to use until the model has been timed.
 
-    Many steps a call spare Python between the steps. But on CPU convolutions take up to three times as long
-    inside a compiled loop as outside, which is worse where they compute for longer than Python takes.
+    Many steps per call avoid the Python between steps. On CPU, however, convolutions take up to three times
+    as long inside a compiled loop (jax-ml/jax #12868), which costs more once they compute for longer than
+    that Python takes.
 
     Args:
-        model: built.
-        rows: of a batch.
+        model: a built model.
+        rows: rows in a batch.
     """
-    work = rows * sum(_operations(layer) for layer in model._flatten_layers(include_self=False))
-    return "one" if jax.default_backend() == "cpu" and work > QUICK_FLOPS else "many"
+    flops = rows * sum(_convolution_flops(layer) for layer in model._flatten_layers(include_self=False))
+    return "one" if jax.default_backend() == "cpu" and flops > SMALL_STEP_FLOPS else "many"
 
 
-def _operations(layer: Any) -> int:
-    """Return about how many floating point operations of a training step a convolution does for a row.
+def _convolution_flops(layer: Any) -> int:
+    """Estimate the floating point operations of a convolution in a training step, for one row; 0 for others.
 
-    Its kernels multiply and add at each place of the output, and twice more for the gradients.
+    A kernel multiplies and adds at each position of the output, and twice more for the gradients: factor 6.
     """
     if not hasattr(layer, "kernel_size"):
         return 0
     try:
         shape = layer.output.shape
-    except (AttributeError, ValueError):  # called within a class of somebody's own, or in several places
+    except (AttributeError, ValueError):  # called inside a custom layer, or more than once
         shape = ()
     kernels = sum(math.prod(weight.shape) for weight in layer.weights if len(weight.shape) > 1)
     return 6 * kernels * math.prod(size or 1 for size in shape[1:-1])
 
 
-def clock() -> Callable[[], float]:
-    """Return what to time with: with one thread its own time, since others may take the core meanwhile."""
-    alone = jax.default_backend() == "cpu" and not has_threads()
-    return time.process_time if alone else time.perf_counter
+def timing_clock() -> Callable[[], float]:
+    """Return the clock for timing: CPU time on a single thread, which other processes cannot distort."""
+    single_thread = jax.default_backend() == "cpu" and not is_multithreaded()
+    return time.process_time if single_thread else time.perf_counter
 
 
-def has_threads() -> bool:
-    """Say whether XLA computes on several threads of the CPU."""
+def is_multithreaded() -> bool:
+    """Return whether XLA uses several CPU threads."""
     return jax.default_backend() == "cpu" and os.environ.get("NPROC") != "1"
 
 
-def is_laid_out(epoch_bytes: int) -> bool:
-    """Say whether an epoch's rows are put in order before its loop, rather than batch by batch within it.
+def gathers_before_loop(epoch_bytes: int) -> bool:
+    """Return whether an epoch's rows are gathered before its loop rather than batch by batch inside it.
 
-    Within the loop XLA picks a batch's rows on all threads, and waking them takes longer than a small step:
-    without, a dense network of 64 features takes half the CPU time. Much memory is not worth writing twice.
-    """
-    return has_threads() and epoch_bytes <= LAID_OUT_BYTES
-
-
-class Choice:
-    """What was found by timing one model's programs, None until somebody has.
-
-    It is kept beside the compiled programs, for later processes on machines like this one.
+    Inside the loop XLA gathers each batch on all threads, and waking them takes longer than a small step:
+    gathering first halves the CPU time of a dense network with 64 features. Larger data is not worth a copy.
 
     Args:
-        key: of the programs.
+        epoch_bytes: size of the features and targets of one epoch.
+    """
+    return is_multithreaded() and epoch_bytes <= MAX_GATHERED_BYTES
+
+
+class TimingResults:
+    """Timing results of one model's programs, stored beside them.
+
+    Args:
+        key: `program_key` of the programs.
+
+    Attributes:
+        step_mode: the faster mode; None until it has been timed.
     """
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._prices: dict[int, float] = {}
-        kept = self._recall("way")
-        self.way = next((way for way in WAYS if kept == way), None)
+        self._costs: dict[int, float] = {}
+        stored = self._read("way")
+        self.step_mode = next((mode for mode in STEP_MODES if stored == mode), None)
 
-    def make(self, way: Way) -> None:
-        """Settle on a way."""
-        self.way = way
-        self._keep("way", way)
+    def set_step_mode(self, mode: StepMode) -> None:
+        """Store the faster mode."""
+        self.step_mode = mode
+        self._write("way", mode)
 
-    def price(self, lanes: int) -> float | None:
-        """Return what a stacked epoch of so many trainings costs, in epochs of one."""
-        if lanes not in self._prices and (kept := self._recall(f"price-{lanes}")) is not None:
-            with contextlib.suppress(ValueError):  # damaged: timed anew
-                self._prices[lanes] = float(kept)
-        return self._prices.get(lanes)
+    def relative_cost(self, count: int) -> float | None:
+        """Return the time of a vmapped epoch of `count` trainings, in single epochs; None if unknown."""
+        if count not in self._costs and (stored := self._read(f"price-{count}")) is not None:
+            with contextlib.suppress(ValueError):  # a damaged file: the cost is timed again
+                self._costs[count] = float(stored)
+        return self._costs.get(count)
 
-    def set_price(self, lanes: int, price: float) -> None:
-        """Settle on a price."""
-        self._prices[lanes] = price
-        self._keep(f"price-{lanes}", repr(price))
+    def set_relative_cost(self, count: int, cost: float) -> None:
+        """Store the relative cost of `count` trainings. See `relative_cost`."""
+        self._costs[count] = cost
+        self._write(f"price-{count}", repr(cost))
 
-    def _keep(self, question: str, answer: str) -> None:
-        if (programs := cache.in_use()) is not None:
-            programs.put(self._file(question), answer.encode())
+    def _write(self, name: str, value: str) -> None:
+        if (programs := cache.active()) is not None:
+            programs.put(self._file(name), value.encode())
 
-    def _recall(self, question: str) -> str | None:
-        programs = cache.in_use()
-        kept = programs.get(self._file(question)) if programs is not None else None
-        return None if kept is None else kept.decode(errors="replace")
+    def _read(self, name: str) -> str | None:
+        programs = cache.active()
+        stored = programs.get(self._file(name)) if programs is not None else None
+        return None if stored is None else stored.decode(errors="replace")
 
-    def _file(self, question: str) -> str:
-        return f"{question}-{aot.digest({'key': self._key, 'made of': aot.made_of()})}"
+    def _file(self, name: str) -> str:
+        return f"{name}-{aot.json_digest({'key': self._key, 'fingerprint': aot.fingerprint()})}"

@@ -1,8 +1,9 @@
-"""The persistent cache of compiled programs: one folder a project, safe against whatever ends a runner.
+"""Stores compiled programs in one folder for each project, safe against runners that are killed.
 
-JAX's own file cache writes in place and never again: a runner killed in the middle leaves a piece that every
-later run reads, warns of and compiles around. Here a file appears whole or not at all, what cannot be read is
-replaced, and reading marks a file as used, by which the node decides what goes when there is too much.
+JAX's own file cache writes in place and never overwrites: if a runner is killed while it writes, every later
+run reads the incomplete file, warns and compiles again. This cache writes to a temporary file and renames it,
+and replaces files that cannot be read. Reading updates a file's modification time; the node deletes the files
+unused for longest when the folder exceeds its limit.
 """
 
 import os
@@ -16,73 +17,73 @@ import jax
 from jax._src import compilation_cache
 from jax._src.compilation_cache_interface import CacheInterface
 
-_APART = ContextVar("_APART", default=False)
+_BYPASS_JAX = ContextVar("_BYPASS_JAX", default=False)
 
 
 class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
-    """Compiled programs as files named by their key."""
+    """Stores each program in a file named by its key."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = self._path = folder  # JAX names the second one in its messages
+        self._folder = self._path = folder  # JAX's messages read `_path`
 
     def get(self, key: str) -> bytes | None:
-        """Return a program, None where there is none."""
+        """Return the program stored under `key`, or None."""
         file = self._folder / key
         try:
             program = file.read_bytes()
             os.utime(file)
         except OSError:
-            return None  # nobody has compiled it, or the node has just removed it
+            return None  # never compiled, or just removed by the node
         return program
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep a program. One that stands already was not readable, else nobody would have compiled it."""
+        """Store a program. An existing file was unreadable, since `get` did not return it; it is replaced."""
         unfinished = self._folder / f".{secrets.token_hex(8)}"
         try:
             unfinished.write_bytes(value)
             unfinished.replace(self._folder / key)
-        except OSError:  # a full disk, or a folder just removed: it is compiled once more
+        except OSError:  # full disk, or the folder was removed: the program is compiled again next time
             unfinished.unlink(missing_ok=True)
 
 
-class _ForJax(FileCache):
-    """What JAX itself asks for programs by what they compute, unless somebody keeps them `apart`."""
+class _JaxCache(FileCache):
+    """The cache as JAX itself uses it; empty within `bypass_jax_cache`."""
 
     def get(self, key: str) -> bytes | None:
-        return None if _APART.get() else super().get(key)
+        return None if _BYPASS_JAX.get() else super().get(key)
 
     def put(self, key: str, value: bytes) -> None:
-        if not _APART.get():
+        if not _BYPASS_JAX.get():
             super().put(key, value)
 
 
-def use(folder: str) -> None:
-    """Read and write compiled programs in `folder` from now on; another one is used no more."""
+def enable(folder: str) -> None:
+    """Read and write compiled programs in `folder` from now on, in place of any other folder."""
     if jax.config.jax_compilation_cache_dir == folder:
         return
     Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-    compilation_cache.reset_cache()  # JAX opens its cache once
+    compilation_cache.reset_cache()  # JAX opens its cache once for each process
     compilation_cache.get_file_cache = _open
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def in_use() -> FileCache | None:
-    """Return the cache of this process, None if it has none."""
+def active() -> FileCache | None:
+    """Return the cache that is enabled in this process, or None."""
     folder = jax.config.jax_compilation_cache_dir
     return FileCache(Path(folder)) if folder else None
 
 
 @contextmanager
-def apart() -> Iterator[None]:
-    """Compile past JAX's part of the cache, for who keeps the result: only fresh ones can be written out."""
-    token = _APART.set(True)
+def bypass_jax_cache() -> Iterator[None]:
+    """Compile without JAX's cache. XLA cannot serialize a program on CPU that came out of that cache."""
+    token = _BYPASS_JAX.set(True)
     try:
         yield
     finally:
-        _APART.reset(token)
+        _BYPASS_JAX.reset(token)
 
 
 def _open(path: str) -> tuple[CacheInterface, str]:
-    return _ForJax(Path(path)), path
+    return _JaxCache(Path(path)), path

@@ -1,39 +1,50 @@
-"""What two trainings must share to share a compiled step: all but seeds, dials and durations."""
+"""Computes the key under which trainings share a compiled step.
+
+The key covers everything that the step is compiled from. Seeds, traced hyperparameters and the number of
+epochs are left out, so trials that differ only in these share one program.
+"""
 
 import hashlib
 import json
 
 from jobs.contracts.experiment import ExperimentSpec
-from workers.engine.compiled.traced_hyperparameters import OF_OPTIMIZERS
+from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.table import Array
 from workers.engine.models.optimizer import is_scheduled
 
-OF_TRAININGS = frozenset(
+IGNORED_FIT_FIELDS = frozenset(
     {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
 )
-"""Fit fields that no compiled step depends on."""
-OF_JOBS = frozenset({"version", "search", "mesh", "after", "resources"})
-"""Parts of a spec that none depends on. On a mesh there is no step of ours."""
+"""Fields of `fit` that no compiled step depends on."""
+IGNORED_SPEC_FIELDS = frozenset({"version", "search", "mesh", "after", "resources"})
+"""Fields of a spec that no compiled step depends on. On a mesh Keras' `fit` runs the steps."""
+TRACED = "traced"
+"""Replaces the value of a traced hyperparameter in the key. 0 and None stay: they change the program."""
 
 
 def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
-    """Return the same for two trainings exactly if one compiled step serves both."""
-    fit = spec.fit.model_dump(mode="json", exclude=set(OF_TRAININGS))
+    """Return a key that is equal for two trainings exactly if one compiled step serves both.
+
+    Args:
+        spec: a trial's, with its hyperparameters filled in.
+        dataset: the data set.
+        rows: numbers of the training rows, (rows,).
+    """
+    fit = spec.fit.model_dump(mode="json", exclude=set(IGNORED_FIT_FIELDS))
     fit["optimizer_args"] = spec.fit.optimizer_arguments()  # "0.0" and 0 are the same
     model = spec.model.resolved().model_dump(mode="json")
     if is_scheduled(spec.fit):
-        fit["epochs"] = spec.fit.epochs  # its curve is a constant of the program
+        fit["epochs"] = spec.fit.epochs  # the schedule's curve is a constant of the program
     else:
-        fit["learning_rate"] = fit["schedule"] = (
-            None  # a variable of the optimizer, set between epochs if at all
-        )
-    for name in OF_OPTIMIZERS:
+        # the learning rate is a variable of the optimizer, so the step does not depend on its value
+        fit["learning_rate"] = fit["schedule"] = None
+    for name in TRACED_OPTIMIZER_ARGUMENTS:
         if fit["optimizer_args"].get(name):
-            fit["optimizer_args"][name] = "dial"
+            fit["optimizer_args"][name] = TRACED
     for name in spec.model.info.traced:
         if model.get(name):
-            model[name] = "dial"
+            model[name] = TRACED
     profile = dataset.profile
     body = {
         "model": [spec.model.template, model],

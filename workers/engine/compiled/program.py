@@ -1,7 +1,8 @@
-"""The compiled programs of one model: many training steps a call, one step a call, prediction, figures.
+"""Compiles one model's functions: training steps, one or many in each call, metrics and prediction.
 
-All of them are Keras' own `train_step` and `stateless_call`, traced once. Everything that changes from step
-to step or from trial to trial is an argument: the state, the rows, which of them make a batch, the dials.
+They call Keras' own `train_step` and `stateless_call`, which are traced once. Everything that changes from
+step to step or from trial to trial is an argument: the state, the rows, the batches and the traced
+hyperparameters.
 """
 
 import time
@@ -12,116 +13,125 @@ import jax
 import keras
 import numpy as np
 
-from workers.engine.compiled.aot import Ahead
+from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import (
-    CLEARLY,
-    ROUNDS,
-    TRIAL_SECONDS,
-    WAYS,
-    Choice,
-    Way,
-    clock,
-    guess,
-    is_laid_out,
+    MAX_TIME_RATIO,
+    ROUND_SECONDS,
+    STEP_MODES,
+    TIMING_ROUNDS,
+    StepMode,
+    TimingResults,
+    estimate_step_mode,
+    gathers_before_loop,
+    timing_clock,
 )
 from workers.engine.compiled.state import Leaves, State
-from workers.engine.compiled.traced_hyperparameters import dials_of, turned
-from workers.engine.compiled.vmapped import Stacked
+from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters, replaced
+from workers.engine.compiled.vmapped import VmappedProgram
 from workers.engine.data.table import Array
 from workers.engine.models.optimizer import ensure_built
 
-WORTH = 3.0
-"""The other way is compiled and timed once training in the first has taken this many compilations,"""
-WORTH_ALL = 30.0
-"""and always after this many, however little is left of the training that is at it."""
-COMPILING = 1.0
-"""Seconds that compiling the other way takes at least, where the first one came out of the cache."""
-MOST_SECONDS = 2.0
-"""How long an epoch of all stacked trainings may take one by one: nobody is heard during a call."""
-CALL_SECONDS = 0.25
-"""How long one call into a program may take: requests are heard and progress is said between calls."""
+TIMING_PAYOFF = 3.0
+"""Another mode is compiled and timed once training has taken this many times the cost of doing so, if the
+rest of the training takes at least as long as that."""
+TIMING_PAYOFF_ALWAYS = 30.0
+"""Beyond this many times the cost it is timed however little of the training is left."""
+MIN_COMPILE_SECONDS = 1.0
+"""Lower bound for compiling another mode: the measured first call may have come out of the cache."""
+MAX_VMAPPED_SECONDS = 2.0
+"""Maximum duration of one epoch of all trainings of a call: no request is served during a call."""
+TARGET_CALL_SECONDS = 0.25
+"""Target duration of a call: requests are served and progress is reported between calls."""
 
 
-class Pace:
-    """How many steps of a program go into one call: found by doubling, once for all who share the program."""
+class CallLength:
+    """Number of steps in one call of a program, found by doubling and shared by all users of the program."""
 
     def __init__(self) -> None:
         self.steps = 1
         self.settled = False
 
-    def note(self, steps: int, seconds: float) -> None:
-        """Learn from a call that took `seconds` for `steps` steps."""
-        if seconds < CALL_SECONDS / 2:
+    def record(self, steps: int, seconds: float) -> None:
+        """Adjust the number of steps after a call of `steps` steps that took `seconds`."""
+        if seconds < TARGET_CALL_SECONDS / 2:
             self.steps = max(self.steps, 2 * steps)
             return
         self.settled = True
-        if seconds > 2 * CALL_SECONDS and self.steps > 1:
+        if seconds > 2 * TARGET_CALL_SECONDS and self.steps > 1:
             self.steps //= 2
 
 
 class Program:
-    """Made for a model that is compiled; the model must not change afterwards but in values of variables.
+    """The compiled functions of one model.
+
+    The model must not change afterwards, except for the values of its variables.
 
     Args:
         model: built and compiled, on one device.
-        batch: one batch as it will be trained on: x, y, weights.
-        key: what other models must share to share these programs.
+        batch: a batch as used in training: x, y, weights.
+        key: equal for models that can share these functions; see `program_key`.
+
+    Attributes:
+        model: the model.
+        predict: compiled function of trainable variables, other variables and x.
+        call_length: number of steps in each call.
+        vmapped: trains several trainings in one call.
+        trained_seconds: time spent on training, without the first call, which includes compilation.
+        trained_steps: steps done in that time.
     """
 
     def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str) -> None:
         self.model = model
-        self._prepare_metrics(batch)
-        self._dials = dials_of(model)
+        self._build_metrics(batch)
+        self._traced = find_traced_hyperparameters(model)
         self._key = key
-        self._many = self._ahead(self._many_steps, donated=0)
-        self._whole = self._ahead(self._steps_and_figures, donated=0)
-        self._one = self._ahead(self._one_step, donated=0)
-        self.predict = self._ahead(self._predict)
-        self._logs = self._ahead(self._results)
-        self.pace = Pace()
-        self._choice = Choice(key)
-        self.stacked = Stacked(self._steps_and_figures, self._whole, self._ahead, self._choice)
-        self._guess = guess(model, len(batch[0]))
-        self._compiling: float | None = None
-        self.trained = 0.0
-        """Seconds spent on training, the first call left out, in which most of the compiling is done."""
-        self.steps = 0
-        """Steps done in them."""
+        self._many_steps = self._compile(self._run_steps, donated=0)
+        self._epoch = self._compile(self._epoch_with_predictions, donated=0)
+        self._one_step = self._compile(self._run_step, donated=0)
+        self.predict = self._compile(self._predict)
+        self._logs = self._compile(self._metric_results)
+        self.call_length = CallLength()
+        self._timings = TimingResults(key)
+        self.vmapped = VmappedProgram(self._epoch_with_predictions, self._epoch, self._compile, self._timings)
+        self._estimated_mode = estimate_step_mode(model, len(batch[0]))
+        self._first_call_seconds: float | None = None
+        self.trained_seconds = 0.0
+        self.trained_steps = 0
 
-    def _ahead(self, function: Callable[..., Any], donated: int | None = None) -> Ahead:
-        return Ahead(function, f"{function.__name__} of {self._key}", donated)
+    def _compile(self, function: Callable[..., Any], donated: int | None = None) -> AheadOfTimeFunction:
+        return AheadOfTimeFunction(function, f"{function.__name__} of {self._key}", donated)
 
     @property
-    def way(self) -> Way:
-        """Say which way is the faster one, as far as it is known, else what to begin with."""
-        return self._choice.way or self._guess
+    def step_mode(self) -> StepMode:
+        """The faster mode if it has been timed, else the estimated one."""
+        return self._timings.step_mode or self._estimated_mode
 
-    def _prepare_metrics(self, batch: tuple[Array, Array, Array]) -> None:
-        """Let the model make the variables of its metrics, as `fit` does before its first step."""
+    def _build_metrics(self, batch: tuple[Array, Array, Array]) -> None:
+        """Create the variables of the model's metrics, as `fit` does before its first step."""
         ensure_built(self.model)
         self.model._symbolic_build(data_batch=batch)
         self.model.reset_metrics()
-        self._clear = [np.array(variable.value) for variable in self.model.metrics_variables]
+        self._initial_metrics = [np.array(variable.value) for variable in self.model.metrics_variables]
 
-    def dials(self) -> Array:
-        """Return what the dials stand at, (dials,) float32."""
-        return np.array([dial.read() for dial in self._dials], dtype=np.float32)
+    def hyperparameters(self) -> Array:
+        """Return the current values of the traced hyperparameters, (hyperparameters,) float32."""
+        return np.array([each.read() for each in self._traced], dtype=np.float32)
 
     def state(self) -> State:
-        """Copy the model's variables; the programs consume the state that they are given."""
+        """Return a copy of the model's variables; training functions donate the state they are given."""
         model = self.model
         groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
         trainable, other, optimizer = (
             [jax.numpy.array(variable.value) for variable in group] for group in groups
         )
-        return trainable, other, optimizer, self.clear_metrics()
+        return trainable, other, optimizer, self.initial_metrics()
 
-    def clear_metrics(self) -> Leaves:
-        """Return the metrics' variables as they stand before the first batch of an epoch."""
-        return list(self._clear)
+    def initial_metrics(self) -> Leaves:
+        """Return the metrics' variables before the first batch of an epoch."""
+        return list(self._initial_metrics)
 
-    def put_back(self, state: State) -> None:
-        """Write a copy of a state into the model's variables."""
+    def write_to_model(self, state: State) -> None:
+        """Copy a state into the model's variables."""
         model = self.model
         groups = (
             model.trainable_variables,
@@ -134,9 +144,9 @@ class Program:
                 variable.assign(np.asarray(leaf))
 
     def weights(self, state: State) -> list[Array]:
-        """Copy a state to the host, in the order of `model.variables`."""
+        """Copy the model's weights out of a state to the host, in the order of `model.variables`."""
         model, (trainable, other, _, _) = self.model, state
-        placed = {
+        leaf_of = {
             id(v): leaf
             for v, leaf in zip(
                 [*model.trainable_variables, *model.non_trainable_variables],
@@ -144,155 +154,175 @@ class Program:
                 strict=True,
             )
         }
-        return [np.array(placed[id(variable)]) for variable in model.variables]
+        return [np.array(leaf_of[id(variable)]) for variable in model.variables]
 
     def logs(self, state: State) -> dict[str, float]:
-        """Return loss and metrics over the batches since the metrics were clear."""
+        """Return loss and metrics over all batches since the metrics were reset."""
         return {name: float(value) for name, value in self._logs(state[3]).items()}
 
-    def train(self, way: str, state: State, dials: Array, data: Any, steps: range) -> State:
-        """Train on some batches and wait for the end.
+    def train(self, mode: str, state: State, hyperparameters: Array, data: Any, steps: range) -> State:
+        """Train on some batches and wait until the device has finished.
 
         Args:
-            way: one of `WAYS`.
-            state: consumed.
-            dials: what `dials` returned.
-            data: x, y, rows (batches, batch) and weights (batches, batch).
-            steps: which of these batches.
+            mode: one of `STEP_MODES`.
+            state: donated.
+            hyperparameters: see `hyperparameters`.
+            data: x, y, row numbers (batches, batch size) and weights (batches, batch size).
+            steps: numbers of the batches to train on.
         """
         began = time.perf_counter()
-        if way == "many":
-            state = self._many(state, dials, *data, steps.start, steps.stop)
+        if mode == "many":
+            state = self._many_steps(state, hyperparameters, *data, steps.start, steps.stop)
         else:
             x, y, rows, weights = data
             for step in steps:
-                state = self._one(state, dials, x, y, rows[step], weights[step])
+                state = self._one_step(state, hyperparameters, x, y, rows[step], weights[step])
         jax.block_until_ready(state[3])
-        self._count(len(steps), time.perf_counter() - began)
+        self._record(len(steps), time.perf_counter() - began)
         return state
 
-    def train_and_measure(
-        self, state: State, dials: Array, data: Any, steps: range, held: Any
+    def train_and_predict(
+        self, state: State, hyperparameters: Array, data: Any, steps: range, validation_x: Any
     ) -> tuple[State, dict[str, float], Array]:
-        """Train as `train` does with many steps a call, then do what `logs` and `predict` do, in one call.
+        """Do `train` with many steps per call, `logs` and `predict` in one call.
 
-        On small models calling costs more than computing.
+        For small models the overhead of a call exceeds the computation.
+
+        Args:
+            state, hyperparameters, data, steps: see `train`.
+            validation_x: rows to predict after the steps, on the device.
+
+        Returns:
+            The state, loss and metrics by name, and the predictions.
         """
         began = time.perf_counter()
-        state, logs, outputs = self._whole(state, dials, *data, steps.start, steps.stop, held)
+        state, logs, outputs = self._epoch(
+            state, hyperparameters, *data, steps.start, steps.stop, validation_x
+        )
         predictions = np.asarray(outputs)
-        self._count(len(steps), time.perf_counter() - began)
+        self._record(len(steps), time.perf_counter() - began)
         return state, {name: float(value) for name, value in logs.items()}, predictions
 
-    def _count(self, steps: int, seconds: float) -> None:
-        if self._compiling is None:
-            self._compiling = seconds
+    def _record(self, steps: int, seconds: float) -> None:
+        if self._first_call_seconds is None:
+            self._first_call_seconds = seconds
         else:
-            self.trained += seconds
-            self.steps += steps
+            self.trained_seconds += seconds
+            self.trained_steps += steps
 
-    def worth_measuring(self, left: int) -> bool:
-        """Say whether it pays to know the faster way, whatever knowing costs.
+    def should_time_modes(self, steps_left: int) -> bool:
+        """Return whether both step modes should be timed now.
 
-        It does once the programs have trained for several times as long and this training is to go on for as
-        long again; and once all trainings together have taken so long that it hardly matters.
-
-        Args:
-            left: steps that the training has before it.
-        """
-        return self._choice.way is None and self._worth_timing(left)
-
-    def worth_stacking(self, lanes: int, steps: int, left: int) -> bool:
-        """Say whether it pays to know what `lanes` trainings cost in one call.
-
-        It needs to be known that many steps a call are the faster way for one, and how long an epoch takes.
+        They should once the program has trained for several times the cost of timing and the current training
+        will still take as long as that, or once all trainings have taken so long that the cost is negligible.
 
         Args:
-            lanes: how many.
-            steps: of an epoch.
-            left: steps that all of them have before them.
+            steps_left: steps until the current training ends.
         """
-        if self._choice.way != "many" or self.stacked.is_known(lanes) or not self.steps:
-            return False
-        epoch = steps * self.seconds_a_step
-        rounds = (ROUNDS + 1) * self.stacked.seconds_a_round(lanes, epoch)
-        return lanes * epoch <= MOST_SECONDS and self._worth_timing(left, WORTH * rounds)
+        return self._timings.step_mode is None and self._timing_pays(steps_left)
 
-    def _worth_timing(self, left: int, seconds: float = 0.0) -> bool:
-        """Say whether something is worth timing that takes so many seconds beside compiling it."""
-        if not self.steps:
+    def should_time_vmap(self, count: int, steps: int, steps_left: int) -> bool:
+        """Return whether a call for `count` trainings should be timed now.
+
+        That many steps per call are faster, and how long an epoch takes, must be known before.
+
+        Args:
+            count: number of trainings.
+            steps: steps in an epoch.
+            steps_left: steps until all of them end.
+        """
+        if self._timings.step_mode != "many" or self.vmapped.is_timed(count) or not self.trained_steps:
             return False
-        cost = max(self._compiling or 0.0, COMPILING) + seconds
-        ahead = left * self.seconds_a_step
-        return (self.trained > WORTH * cost and ahead > cost) or self.trained > WORTH_ALL * cost
+        epoch = steps * self.seconds_per_step
+        timing = (TIMING_ROUNDS + 1) * self.vmapped.seconds_per_round(count, epoch)
+        return count * epoch <= MAX_VMAPPED_SECONDS and self._timing_pays(steps_left, TIMING_PAYOFF * timing)
+
+    def _timing_pays(self, steps_left: int, timing_seconds: float = 0.0) -> bool:
+        """Return whether timing pays if it takes `timing_seconds` in addition to compilation."""
+        if not self.trained_steps:
+            return False
+        cost = max(self._first_call_seconds or 0.0, MIN_COMPILE_SECONDS) + timing_seconds
+        seconds_left = steps_left * self.seconds_per_step
+        return (
+            self.trained_seconds > TIMING_PAYOFF * cost and seconds_left > cost
+        ) or self.trained_seconds > TIMING_PAYOFF_ALWAYS * cost
 
     @property
-    def seconds_a_step(self) -> float:
-        """What a step took in the mean."""
-        return self.trained / self.steps
+    def seconds_per_step(self) -> float:
+        """Mean duration of a step so far."""
+        return self.trained_seconds / self.trained_steps
 
-    def measure(self, state: State, dials: Array, data: Any, steps: range) -> None:
-        """Time both ways on this very model, on copies of the state, and keep one if it is clearly faster."""
-        steps = steps[: max(1, int(TRIAL_SECONDS / self.seconds_a_step))]
-        now = clock()
-        seconds: dict[Way, list[float]] = {"many": [], "one": []}
-        for turn in range(ROUNDS + 1):  # the first compiles
-            for way in WAYS:
+    def time_modes(self, state: State, hyperparameters: Array, data: Any, steps: range) -> None:
+        """Time both step modes on copies of the state and store the one to use. For the args see `train`."""
+        steps = steps[: max(1, int(ROUND_SECONDS / self.seconds_per_step))]
+        now = timing_clock()
+        seconds: dict[StepMode, list[float]] = {"many": [], "one": []}
+        for turn in range(TIMING_ROUNDS + 1):
+            for mode in STEP_MODES:
                 copy = jax.tree.map(jax.numpy.array, state)
                 began = now()
-                self.train(way, copy, dials, data, steps)
-                if turn:
-                    seconds[way].append(now() - began)
-        self._choice.make("one" if min(seconds["one"]) < CLEARLY * min(seconds["many"]) else "many")
+                self.train(mode, copy, hyperparameters, data, steps)
+                if turn:  # the first round compiles
+                    seconds[mode].append(now() - began)
+        one_is_faster = min(seconds["one"]) < MAX_TIME_RATIO * min(seconds["many"])
+        self._timings.set_step_mode("one" if one_is_faster else "many")
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
-        """Return what is trained on next: `rows` says where it lies in x and y, its weights are (batch,)."""
+        """Return one batch: `rows` of x and y with `weights`, (batch size,)."""
         return x[rows].astype("float32"), y[rows], weights
 
-    def _step(self, state: State, batch: tuple[Any, Any, Any], dials: Any) -> State:
-        with turned(self._dials, dials):
+    def _train_step(self, state: State, batch: tuple[Any, Any, Any], hyperparameters: Any) -> State:
+        with replaced(self._traced, hyperparameters):
             _, state = self.model.train_step(state, batch)
         return state
 
-    def _one_step(self, state: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
-        """Train on one batch: the rows `rows`, (batch,), of x and y with weights (batch,)."""
-        return self._step(state, self._batch(x, y, rows, weights), dials)
+    def _run_step(self, state: State, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
+        """Train on one batch: the rows `rows` of x and y with `weights`, both (batch size,)."""
+        return self._train_step(state, self._batch(x, y, rows, weights), hyperparameters)
 
-    def _many_steps(
-        self, state: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any, first: Any, end: Any
-    ) -> State:
-        """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch)."""
-        laid_out = is_laid_out(rows.size * (_row_bytes(x) + _row_bytes(y)))
-        if laid_out:
-            x, y = x[rows], y[rows]
-
-        def body(step: Any, state: State) -> State:
-            batch = self._batch(x, y, step if laid_out else rows[step], weights[step])
-            return self._step(state, batch, dials)
-
-        trained: State = jax.lax.fori_loop(first, end, body, state)
-        return trained
-
-    def _steps_and_figures(
+    def _run_steps(
         self,
         state: State,
-        dials: Any,
+        hyperparameters: Any,
         x: Any,
         y: Any,
         rows: Any,
         weights: Any,
         first: Any,
         end: Any,
-        held: Any,
+    ) -> State:
+        """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch size)."""
+        gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
+        if gathered:
+            x, y = x[rows], y[rows]
+
+        def body(step: Any, state: State) -> State:
+            batch = self._batch(x, y, step if gathered else rows[step], weights[step])
+            return self._train_step(state, batch, hyperparameters)
+
+        trained: State = jax.lax.fori_loop(first, end, body, state)
+        return trained
+
+    def _epoch_with_predictions(
+        self,
+        state: State,
+        hyperparameters: Any,
+        x: Any,
+        y: Any,
+        rows: Any,
+        weights: Any,
+        first: Any,
+        end: Any,
+        validation_x: Any,
     ) -> tuple[State, dict[str, Any], Any]:
-        state = self._many_steps(state, dials, x, y, rows, weights, first, end)
-        return state, self._results(state[3]), self._predict(state[0], state[1], held)
+        state = self._run_steps(state, hyperparameters, x, y, rows, weights, first, end)
+        return state, self._metric_results(state[3]), self._predict(state[0], state[1], validation_x)
 
     def _predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
         outputs, _ = self.model.stateless_call(trainable, other, x.astype("float32"), training=False)
         return outputs
 
-    def _results(self, metrics: Leaves) -> dict[str, Any]:
+    def _metric_results(self, metrics: Leaves) -> dict[str, Any]:
         pairs = zip(self.model.metrics_variables, metrics, strict=True)
         with keras.StatelessScope(state_mapping=list(pairs)):
             results: dict[str, Any] = self.model.get_metrics_result()

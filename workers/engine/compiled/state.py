@@ -1,8 +1,8 @@
-"""The state of one training, as Keras' `train_step` takes it."""
+"""Types of the training state that Keras' `train_step` takes and returns."""
 
 from typing import Any
 
 Leaves = list[Any]
-"""Arrays in the order of the model's variables of one group."""
+"""Arrays in the order of one group of the model's variables."""
 State = tuple[Leaves, Leaves, Leaves, Leaves]
-"""The values of trainable, non-trainable, optimizer and metrics variables."""
+"""Values of the trainable, non-trainable, optimizer and metrics variables."""

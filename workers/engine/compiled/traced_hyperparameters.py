@@ -1,8 +1,8 @@
-"""Numbers of a model that are arguments of its compiled step, not constants in it.
+"""Makes hyperparameters arguments of a compiled step instead of constants in it.
 
-Trials that differ in nothing else share one compiled program. Keras reads most hyperparameters from plain
-attributes while a step is traced; here a traced value takes the attribute's place meanwhile. The learning
-rate and the states of random generators are variables in Keras already and need none of this.
+Trials that differ only in these share one compiled program. Keras reads most hyperparameters from plain
+attributes while a step is traced; here a traced value replaces the attribute during tracing. The learning
+rate and the states of random generators already are variables in Keras.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ import keras
 
 from workers.engine.data.table import Array
 
-OF_OPTIMIZERS = ("weight_decay", "momentum")
-"""Attributes that the update rules of Keras' optimizers use as factors. Where one is 0 or None, some leave
-a term or a slot out: then it is no dial, but part of what the program is."""
+TRACED_OPTIMIZER_ARGUMENTS = ("weight_decay", "momentum")
+"""Attributes that Keras' update rules use as factors. Where one is 0 or None, some rules leave out a term or
+a slot: then it is not traced, but part of the program."""
 
 
-class _Positive:
-    """A traced number that is known to be above 0: rules that ask whether it is get an answer."""
+class _PositiveTracer:
+    """Wraps a traced number above 0, so that Python conditions on its sign can be evaluated."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -34,54 +34,57 @@ class _Positive:
     def __ne__(self, zero: object) -> bool:
         return True
 
-    __hash__ = None  # type: ignore[assignment]  # equal to nothing: it has no place in a set
+    __hash__ = None  # type: ignore[assignment]  # it is equal to nothing, so it must not be a key
 
 
-class Dial(Protocol):
-    """One such number."""
+class TracedHyperparameter(Protocol):
+    """A hyperparameter that becomes an argument of the compiled step."""
 
     def read(self) -> float:
-        """Return what it stands at."""
+        """Return its current value."""
 
-    def standing_at(self, value: Any) -> AbstractContextManager[None]:
-        """Let a traced `value` take its place."""
+    def replaced_by(self, value: Any) -> AbstractContextManager[None]:
+        """Return a context in which the traced `value` replaces it."""
 
 
-class Attribute:
-    """A factor above 0 that is read from an attribute: of a regularizer, of an optimizer."""
+class TracedAttribute:
+    """A factor above 0 that is an attribute of a regularizer or an optimizer."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner = owner
         self._name = name
 
     def read(self) -> float:
-        """See `Dial.read`."""
+        """See `TracedHyperparameter.read`."""
         return float(getattr(self._owner, self._name))
 
     @contextmanager
-    def standing_at(self, value: Any) -> Iterator[None]:
-        """See `Dial.standing_at`."""
+    def replaced_by(self, value: Any) -> Iterator[None]:
+        """See `TracedHyperparameter.replaced_by`."""
         before = getattr(self._owner, self._name)
-        setattr(self._owner, self._name, _Positive(value))
+        setattr(self._owner, self._name, _PositiveTracer(value))
         try:
             yield
         finally:
             setattr(self._owner, self._name, before)
 
 
-class Kept:
-    """The share of its inputs that a Dropout layer lets through; its rate is above 0."""
+class TracedKeepProbability:
+    """One minus the rate of a Dropout layer whose rate is above 0."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
 
     def read(self) -> float:
-        """See `Dial.read`. One minus the rate in Python's precision, as Keras computes it."""
+        """See `TracedHyperparameter.read`. Subtracts in Python's precision, as Keras does."""
         return 1.0 - float(self._layer.rate)
 
     @contextmanager
-    def standing_at(self, value: Any) -> Iterator[None]:
-        """See `Dial.standing_at`. Keras asks whether the rate is 0 or 1, which a traced one cannot answer."""
+    def replaced_by(self, value: Any) -> Iterator[None]:
+        """See `TracedHyperparameter.replaced_by`.
+
+        Replaces the layer's `call`: Keras' own compares the rate with 0 and 1, which fails for a tracer.
+        """
 
         def call(inputs: Any, training: bool = False) -> Any:
             if not training:
@@ -97,22 +100,25 @@ class Kept:
             del self._layer.__dict__["call"]
 
 
-def dials_of(model: Any) -> tuple[Dial, ...]:
-    """Return every dial of a compiled model, in an order that equal models share."""
-    # by type: a layer derived from Dropout, such as SpatialDropout2D, draws otherwise
+def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
+    """Return the hyperparameters of a compiled model that can be traced. Equal models have the same order."""
+    # by type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask
     layers = [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Dropout]
     dropouts = [layer for layer in layers if layer.rate > 0]
-    found: list[Dial] = [Kept(layer) for layer in dropouts if layer.noise_shape is None]
+    found: list[TracedHyperparameter] = [
+        TracedKeepProbability(layer) for layer in dropouts if layer.noise_shape is None
+    ]
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
-    found += [Attribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
+    found += [TracedAttribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    return (*found, *(Attribute(optimizer, name) for name in OF_OPTIMIZERS if getattr(optimizer, name, None)))
+    arguments = (name for name in TRACED_OPTIMIZER_ARGUMENTS if getattr(optimizer, name, None))
+    return (*found, *(TracedAttribute(optimizer, name) for name in arguments))
 
 
 @contextmanager
-def turned(dials: Sequence[Dial], values: Array) -> Iterator[None]:
-    """Let traced `values`, (dials,), take the dials' places while a step is traced."""
+def replaced(hyperparameters: Sequence[TracedHyperparameter], values: Array) -> Iterator[None]:
+    """Replace hyperparameters by traced `values`, (hyperparameters,), while a step is traced."""
     with ExitStack() as stack:
-        for dial, value in zip(dials, values, strict=True):
-            stack.enter_context(dial.standing_at(value))
+        for hyperparameter, value in zip(hyperparameters, values, strict=True):
+            stack.enter_context(hyperparameter.replaced_by(value))
         yield

@@ -1,8 +1,8 @@
-"""An epoch of several trainings in one call: Keras' `train_step` under `vmap`, a lane for each training.
+"""Trains an epoch of several trainings in one call: Keras' `train_step` under `jax.vmap`.
 
-The lanes share a program and its rows; each has its own state, dials and order of rows. Whether that is
-faster than one after another depends on model and device, so it is timed on the model itself: `Choice` keeps
-the price.
+The trainings share a program and its rows. Each has its own state, hyperparameters and order of rows. Whether
+one call is faster than one call for each training depends on the model and the device, so it is timed on the
+model itself and stored in `TimingResults`.
 """
 
 import logging
@@ -13,163 +13,230 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from workers.engine.compiled.aot import Ahead
-from workers.engine.compiled.autotune import CLEARLY, ROUNDS, TRIAL_SECONDS, Choice, clock
+from workers.engine.compiled.aot import AheadOfTimeFunction
+from workers.engine.compiled.autotune import (
+    MAX_TIME_RATIO,
+    ROUND_SECONDS,
+    TIMING_ROUNDS,
+    TimingResults,
+    timing_clock,
+)
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.data.table import Array
 
 log = logging.getLogger(__name__)
 
 
-class Slice(NamedTuple):
-    """The state of one lane within that of all, (lanes, …): cut out only where somebody needs it alone."""
+class StackedState(NamedTuple):
+    """The state of one training inside the stacked states of several.
+
+    It stays stacked between vmapped epochs and is copied out only when it is needed alone.
+
+    Attributes:
+        stack: states of all trainings, each leaf (trainings, …).
+        position: of this training in the stack.
+    """
 
     stack: State
-    lane: int
+    position: int
 
-    def cut(self) -> State:
-        """Copy it to the host, before the stack is consumed."""
-        state: State = jax.tree.map(lambda leaf: np.array(np.asarray(leaf)[self.lane]), self.stack)
+    def to_host(self) -> State:
+        """Copy the state to the host. Call it before the stack is donated to the next call."""
+        state: State = jax.tree.map(lambda leaf: np.array(np.asarray(leaf)[self.position]), self.stack)
         return state
 
 
-Trained = tuple[State | Slice, dict[str, float], Array]
-"""After an epoch: the state, loss and metrics, predictions for the held rows."""
+EpochResult = tuple[State | StackedState, dict[str, float], Array]
+"""After an epoch: the state, loss and metrics by name, predictions for the validation rows."""
 
 
-class Lane(NamedTuple):
-    """What an epoch of one training begins with; rows and weights are (batches, batch)."""
+class EpochInputs(NamedTuple):
+    """Inputs of an epoch that belong to one training.
 
-    state: State | Slice
-    dials: Array
+    Attributes:
+        state: before the epoch.
+        hyperparameters: traced values, (hyperparameters,).
+        rows: row numbers of each batch, (batches, batch size).
+        weights: their weights, (batches, batch size).
+    """
+
+    state: State | StackedState
+    hyperparameters: Array
     rows: Array
     weights: Array
 
 
-class Shared(NamedTuple):
-    """What all lanes use: features and targets on the device, the held rows, metrics that are clear."""
+class SharedInputs(NamedTuple):
+    """Inputs of an epoch that all trainings of a call share.
+
+    Attributes:
+        x, y: features and targets on the device.
+        validation_x: rows to predict after the epoch.
+        initial_metrics: the metrics' variables before the first batch of an epoch.
+    """
 
     x: Any
     y: Any
-    held: Any
-    clear: Leaves
+    validation_x: Any
+    initial_metrics: Leaves
 
 
-class Stacked:
-    """Trains lanes of one program.
+class VmappedProgram:
+    """Runs an epoch of several trainings of one program.
 
     Args:
-        whole: an epoch of one training: `Program._steps_and_figures`.
-        alone: the same, compiled.
-        ahead: compiles a function under the program's key.
-        choice: keeps the prices.
+        epoch: an epoch of one training, `Program._epoch_with_predictions`.
+        compiled_epoch: the same, compiled.
+        compile_function: makes an `AheadOfTimeFunction` under the program's key.
+        timings: timing results of the program.
     """
 
     def __init__(
-        self, whole: Callable[..., Any], alone: Ahead, ahead: Callable[..., Ahead], choice: Choice
+        self,
+        epoch: Callable[..., Any],
+        compiled_epoch: AheadOfTimeFunction,
+        compile_function: Callable[..., AheadOfTimeFunction],
+        timings: TimingResults,
     ) -> None:
-        self._whole = whole
-        self._alone = alone
-        self._together = ahead(self._side_by_side, donated=0)
-        self._choice = choice
+        self._epoch = epoch
+        self._compiled_epoch = compiled_epoch
+        self._compiled_vmapped = compile_function(self._vmapped_epoch, donated=0)
+        self._timings = timings
 
-    def pays(self, lanes: int, open_: int) -> bool:
-        """Say whether a call of `lanes` is known to be faster than `open_` calls of one.
+    def is_faster(self, count: int, active: int) -> bool:
+        """Return whether one call for `count` trainings is known to be faster than `active` single calls.
 
         Args:
-            lanes: as many as the program is compiled for.
-            open_: of which so many still train; the others are computed for nothing.
+            count: trainings that the program is compiled for.
+            active: how many of them still train; the results of the others are discarded.
         """
-        price = self._choice.price(lanes)
-        return price is not None and price < CLEARLY * open_
+        cost = self._timings.relative_cost(count)
+        return cost is not None and cost < MAX_TIME_RATIO * active
 
-    def is_known(self, lanes: int) -> bool:
-        """Say whether so many lanes have been timed."""
-        return self._choice.price(lanes) is not None
+    def is_timed(self, count: int) -> bool:
+        """Return whether a call for `count` trainings has been timed."""
+        return self._timings.relative_cost(count) is not None
 
-    def train(self, lanes: Sequence[Lane], shared: Shared) -> list[Trained]:
-        """Train each lane for an epoch; their states are consumed."""
-        x, y, held, clear = shared
-        if len(lanes) == 1:
-            ((state, dials, rows, weights),) = lanes
-            state = (*_cut(state)[:3], clear)
-            state, logs, outputs = self._alone(state, dials, x, y, rows, weights, 0, len(rows), held)
+    def train(self, inputs: Sequence[EpochInputs], shared: SharedInputs) -> list[EpochResult]:
+        """Train each training for one epoch. Their states are donated and must not be used again."""
+        x, y, validation_x, initial_metrics = shared
+        if len(inputs) == 1:
+            ((state, hyperparameters, rows, weights),) = inputs
+            state = (*_unstacked(state)[:3], initial_metrics)
+            state, logs, outputs = self._compiled_epoch(
+                state, hyperparameters, x, y, rows, weights, 0, len(rows), validation_x
+            )
             return [(state, {name: float(value) for name, value in logs.items()}, np.asarray(outputs))]
-        states, *rest = zip(*lanes, strict=True)
-        dials, rows, weights = map(np.stack, rest)
-        after, logs, outputs = self._together(_stack(states), dials, x, y, rows, weights, held, clear)
-        told, predictions = {name: np.asarray(values) for name, values in logs.items()}, np.asarray(outputs)
+        states, *rest = zip(*inputs, strict=True)
+        hyperparameters, rows, weights = map(np.stack, rest)
+        after, logs, outputs = self._compiled_vmapped(
+            _stacked(states), hyperparameters, x, y, rows, weights, validation_x, initial_metrics
+        )
+        metrics, predictions = (
+            {name: np.asarray(values) for name, values in logs.items()},
+            np.asarray(outputs),
+        )
         return [
-            (Slice(after, lane), {name: float(told[name][lane]) for name in told}, predictions[lane])
-            for lane in range(len(lanes))
+            (
+                StackedState(after, index),
+                {name: float(metrics[name][index]) for name in metrics},
+                predictions[index],
+            )
+            for index in range(len(inputs))
         ]
 
-    def seconds_a_round(self, lanes: int, epoch: float) -> float:
-        """Return what a round of `measure` takes, about, if an epoch of one takes so many seconds."""
-        return epoch * (_epochs_a_round(epoch) + lanes * _epochs_a_round(lanes * epoch))
+    def seconds_per_round(self, count: int, epoch_seconds: float) -> float:
+        """Estimate the duration of one round of `measure` from that of a single training's epoch."""
+        return epoch_seconds * (
+            _epochs_per_round(epoch_seconds) + count * _epochs_per_round(count * epoch_seconds)
+        )
 
-    def measure(self, lane: Lane, lanes: int, shared: Shared, epoch: float) -> None:
-        """Time a call of one and of `lanes` on copies of the very state, and keep the price.
+    def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epoch_seconds: float) -> None:
+        """Time one training and `count` trainings on copies of a state, and store the relative cost.
 
-        Until it is known the price is infinite: whoever dies of finding it leaves that behind.
+        While it runs the stored cost is infinite: if the process dies of it, for lack of memory perhaps, no
+        later process tries the same again.
 
         Args:
-            lane: consumed by nobody.
-            lanes: how many.
+            inputs: of any of the trainings; not donated.
+            count: number of trainings.
             shared: see `train`.
-            epoch: seconds that one of one training takes, about.
+            epoch_seconds: estimated duration of a single training's epoch.
         """
-        self._choice.set_price(lanes, math.inf)
+        self._timings.set_relative_cost(count, math.inf)
         try:
-            spent = {count: self._timed(lane, count, shared, count * epoch) for count in (1, lanes)}
-        except jax.errors.JaxRuntimeError:  # no memory for so many, say
-            log.warning("%s trainings cannot be stacked", lanes, exc_info=True)
+            seconds = {n: self._time(inputs, n, shared, n * epoch_seconds) for n in (1, count)}
+        except jax.errors.JaxRuntimeError:  # out of memory, for example
+            log.warning("%s trainings cannot be run in one call", count, exc_info=True)
             return
-        self._choice.set_price(lanes, spent[lanes] / spent[1])
+        self._timings.set_relative_cost(count, seconds[count] / seconds[1])
 
-    def _timed(self, lane: Lane, lanes: int, shared: Shared, seconds: float) -> float:
-        """Return the least that an epoch took, in rounds of about as many as fit."""
-        now, epochs, found = clock(), _epochs_a_round(seconds), math.inf
-        for turn in range(ROUNDS + 1):  # the first compiles
-            copies = [_copy(lane) for _ in range(lanes)]
+    def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, estimate: float) -> float:
+        """Return the shortest mean duration of an epoch over several rounds, in seconds."""
+        now, epochs, shortest = timing_clock(), _epochs_per_round(estimate), math.inf
+        for turn in range(TIMING_ROUNDS + 1):
+            copies = [_copy(inputs) for _ in range(count)]
             began = now()
             for _ in range(epochs):
-                copies = [lane._replace(state=state) for state, _, _ in self.train(copies, shared)]
-            if turn:
-                found = min(found, (now() - began) / epochs)
-        return found
+                copies = [inputs._replace(state=state) for state, _, _ in self.train(copies, shared)]
+            if turn:  # the first round compiles
+                shortest = min(shortest, (now() - began) / epochs)
+        return shortest
 
-    def _side_by_side(
-        self, stack: State, dials: Any, x: Any, y: Any, rows: Any, weights: Any, held: Any, clear: Leaves
+    def _vmapped_epoch(
+        self,
+        stack: State,
+        hyperparameters: Any,
+        x: Any,
+        y: Any,
+        rows: Any,
+        weights: Any,
+        validation_x: Any,
+        initial_metrics: Leaves,
     ) -> tuple[State, dict[str, Any], Any]:
-        """Train lanes: state (lanes, …), dials (lanes, dials), rows and weights (lanes, batches, batch)."""
+        """Train several trainings for one epoch.
 
-        def lane(state: State, dials: Any, rows: Any, weights: Any) -> Any:
-            return self._whole((*state[:3], clear), dials, x, y, rows, weights, 0, len(rows), held)
+        Args:
+            stack: states, (trainings, …).
+            hyperparameters: (trainings, hyperparameters).
+            x, y, validation_x, initial_metrics: see `SharedInputs`.
+            rows, weights: (trainings, batches, batch size).
+        """
 
-        trained: tuple[State, dict[str, Any], Any] = jax.vmap(lane)(stack, dials, rows, weights)
+        def train_one(state: State, hyperparameters: Any, rows: Any, weights: Any) -> Any:
+            state = (*state[:3], initial_metrics)
+            return self._epoch(state, hyperparameters, x, y, rows, weights, 0, len(rows), validation_x)
+
+        trained: tuple[State, dict[str, Any], Any] = jax.vmap(train_one)(
+            stack, hyperparameters, rows, weights
+        )
         return trained
 
 
-def _epochs_a_round(seconds: float) -> int:
-    return max(1, int(TRIAL_SECONDS / seconds))
+def _epochs_per_round(seconds: float) -> int:
+    return max(1, int(ROUND_SECONDS / seconds))
 
 
-def _stack(states: Sequence[State | Slice]) -> State:
-    """Return the states as one, (lanes, …): as they come out of the epoch before, or put together."""
+def _stacked(states: Sequence[State | StackedState]) -> State:
+    """Return the states as one, each leaf (trainings, …).
+
+    States that come from one vmapped epoch, in the same order, are stacked already: no copy is needed.
+    """
     first = states[0]
-    if isinstance(first, Slice) and all(
-        isinstance(state, Slice) and state.stack is first.stack and state.lane == lane
-        for lane, state in enumerate(states)
+    if isinstance(first, StackedState) and all(
+        isinstance(state, StackedState) and state.stack is first.stack and state.position == index
+        for index, state in enumerate(states)
     ):
         return first.stack
-    stack: State = jax.tree.map(lambda *leaves: np.stack([*map(np.asarray, leaves)]), *map(_cut, states))
+    stack: State = jax.tree.map(
+        lambda *leaves: np.stack([*map(np.asarray, leaves)]), *map(_unstacked, states)
+    )
     return stack
 
 
-def _cut(state: State | Slice) -> State:
-    return state.cut() if isinstance(state, Slice) else state
+def _unstacked(state: State | StackedState) -> State:
+    return state.to_host() if isinstance(state, StackedState) else state
 
 
-def _copy(lane: Lane) -> Lane:
-    return lane._replace(state=jax.tree.map(jax.numpy.array, _cut(lane.state)))
+def _copy(inputs: EpochInputs) -> EpochInputs:
+    return inputs._replace(state=jax.tree.map(jax.numpy.array, _unstacked(inputs.state)))

@@ -1,1 +1,1 @@
-"""From an upload to arrays: reading, encoding, storing, splitting, batching. Needs no Keras."""
+"""Reads, encodes, stores, splits and batches data. Does not need Keras."""

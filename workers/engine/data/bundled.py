@@ -1,7 +1,7 @@
-"""The data sets that come inside scikit-learn's wheel: real data without a network.
+"""Loads the data sets that scikit-learn's package contains: real data without a network.
 
-Their files are read here. scikit-learn's own loaders give the same figures, but importing them takes three
-seconds of CPU, five times at an installation's first start.
+The files are read directly. scikit-learn's loaders return the same values, but importing them takes three
+seconds of CPU, and an installation loads five data sets at its first start.
 """
 
 import gzip
@@ -25,20 +25,26 @@ _CELLS = ("mean_{}", "{}_error", "worst_{}")
 
 
 @dataclass(frozen=True)
-class Bundled:
-    """What a bundled set is about: `target` is its target column, `features` are the others in order."""
+class BundledInfo:
+    """Description of a bundled data set.
+
+    Attributes:
+        task: kind of prediction.
+        target: name of the target column.
+        features: names of the other columns, in order.
+    """
 
     task: Task
     target: str
     features: tuple[str, ...] = ()
 
 
-CATALOGUE: dict[str, Bundled] = {
-    "digits": Bundled("multiclass", "digit"),
-    "breast_cancer": Bundled(
+CATALOGUE: dict[str, BundledInfo] = {
+    "digits": BundledInfo("multiclass", "digit"),
+    "breast_cancer": BundledInfo(
         "binary", "diagnosis", tuple(form.format(name) for form in _CELLS for name in _CELL)
     ),
-    "wine": Bundled(
+    "wine": BundledInfo(
         "multiclass",
         "cultivar",
         (
@@ -47,54 +53,54 @@ CATALOGUE: dict[str, Bundled] = {
             *("od280_per_od315_of_diluted_wines", "proline"),
         ),
     ),
-    "iris": Bundled(
+    "iris": BundledInfo(
         "multiclass", "species", ("sepal_length_cm", "sepal_width_cm", "petal_length_cm", "petal_width_cm")
     ),
-    "diabetes": Bundled(
+    "diabetes": BundledInfo(
         "regression", "progression", ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
     ),
 }
 
 
-def load_bundled(name: str) -> tuple[Table, Bundled]:
-    """Return the bundled set `name`: digits as 8×8 images, the others as named columns.
+def load_bundled(name: str) -> tuple[Table, BundledInfo]:
+    """Return the bundled data set `name`: digits as 8×8 images, the others as named columns.
 
     Raises:
-        BadSpec: no such set.
+        BadSpec: there is no such data set.
     """
     if name not in CATALOGUE:
         raise BadSpec(f"no bundled data set {name!r}; there are {', '.join(CATALOGUE)}")
-    about = CATALOGUE[name]
+    info = CATALOGUE[name]
     match name:
         case "digits":
             rows = _numbers("digits.csv.gz", delimiter=",")
             images = rows[:, :-1].reshape(-1, 8, 8).astype(np.float32)
-            return Table({"image": images, about.target: rows[:, -1].astype(np.int64)}), about
+            return Table({"image": images, info.target: rows[:, -1].astype(np.int64)}), info
         case "diabetes":
-            # the unscaled values: scikit-learn scales them by all rows, test rows among them
+            # the unscaled values: scikit-learn scales with all rows, including test rows
             rows, target = _numbers("diabetes_data_raw.csv.gz"), _numbers("diabetes_target.csv.gz")
         case _:
             rows, target = _labelled("wine_data.csv" if name == "wine" else f"{name}.csv")
-    columns: dict[str, Array] = {feature: rows[:, i] for i, feature in enumerate(about.features)}
-    return Table({**columns, about.target: target}), about
+    columns: dict[str, Array] = {feature: rows[:, i] for i, feature in enumerate(info.features)}
+    return Table({**columns, info.target: target}), info
 
 
 def _labelled(file: str) -> tuple[Array, Array]:
-    """Return features and labels of a file whose first line is: rows, features, the name of each class."""
+    """Return features and labels of a file whose first line has the counts and the class names."""
     text = (_folder() / file).read_text(encoding="utf-8")
     classes = np.asarray(text.partition("\n")[0].split(",")[2:], dtype=np.str_)
     rows = np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)
     return rows[:, :-1], classes[rows[:, -1].astype(np.int64)]
 
 
-def _numbers(file: str, **form: Any) -> Array:
+def _numbers(file: str, **options: Any) -> Array:
     with gzip.open(_folder() / file, mode="rt", encoding="utf-8") as text:
-        return np.loadtxt(text, **form)
+        return np.loadtxt(text, **options)
 
 
 def _folder() -> Path:
-    """Return where scikit-learn keeps the files, without importing it."""
+    """Return the folder of scikit-learn's data files, without importing scikit-learn."""
     found = find_spec("sklearn")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("scikit-learn is not installed, and the bundled data come with it")
+        raise ModuleNotFoundError("scikit-learn, which contains the bundled data sets, is not installed")
     return Path(found.origin).parent / "datasets" / "data"

@@ -1,4 +1,4 @@
-"""Loads a dataset version for training, under the roles that the experiment gives its columns."""
+"""Loads a dataset version for training, with the columns that the experiment selects."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -16,10 +16,15 @@ from workers.engine.errors import BadData, BadSpec
 
 @dataclass(frozen=True)
 class Dataset:
-    """All rows of a dataset version and which part each belongs to.
+    """A loaded dataset version.
 
-    `x` and `y` are as in `workers.engine.data.encode.Encoded`; `profile` describes these very arrays.
-    `groups` is the column whose equal values stay together, if the split names one.
+    Attributes:
+        x: features; see `encode.Encoded`.
+        y: targets; see `encode.Encoded`.
+        profile: describes these arrays.
+        parts: row numbers of the training, validation and test parts.
+        digest: SHA-256 of the file.
+        groups: the split's group column, (rows,), whose equal values stay together; else None.
     """
 
     x: Array
@@ -28,42 +33,46 @@ class Dataset:
     parts: Parts
     digest: str
     groups: Array | None = None
-    _taken: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     def take(self, rows: Array) -> tuple[Array, Array]:
-        """Return x and y of some rows; asked again for the same ones, the same arrays."""
+        """Return x and y of some rows. The same rows return the same arrays, which saves memory."""
         key = hashlib.sha256(rows.tobytes()).digest()
-        if key not in self._taken:
-            self._taken[key] = (self.x[rows], self.y[rows])
-        return self._taken[key]
+        if key not in self._cache:
+            self._cache[key] = (self.x[rows], self.y[rows])
+        return self._cache[key]
 
     @property
     def task(self) -> Task:
-        """Return what is to be predicted."""
+        """Kind of prediction."""
         return self.profile.task
 
 
 def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
-    """Read the arrays and split them as `spec` says.
+    """Read a dataset file, select its columns and split its rows according to `spec`.
+
+    Args:
+        file: path, digest and profile of the dataset version.
+        spec: target, features, task and split.
 
     Raises:
-        BadData: the file is damaged, or its columns do not fit their roles.
-        BadSpec: the split cannot be made from these rows.
+        BadData: the file is damaged, or a column cannot be used as the spec requires.
+        BadSpec: these rows cannot be split as the spec requires.
     """
     profile = Profile.model_validate(file.profile)
     arrays = read_arrays(Path(file.path))
     if not {"x", "y", "columns"} <= arrays.keys():
-        raise BadData(f"{Path(file.path).name} is no data set file: it holds {sorted(arrays)[:10]}")
+        raise BadData(f"{Path(file.path).name} is not a data set file: it contains {sorted(arrays)[:10]}")
     raw = {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays["columns"])}
     x, y = arrays["x"], arrays["y"]
-    if _roles_differ(profile, spec):
-        x, y, profile = _encode_again(raw, profile, spec)
+    if _selects_other_columns(profile, spec):
+        x, y, profile = _reencode(raw, profile, spec)
     parts = split(y, raw, profile.task, spec.split)
     groups = raw[spec.split.group] if spec.split.group is not None else None
     return Dataset(x, y, profile, parts, file.digest, groups)
 
 
-def _roles_differ(profile: Profile, spec: DataSpec) -> bool:
+def _selects_other_columns(profile: Profile, spec: DataSpec) -> bool:
     return (
         (spec.target is not None and spec.target != profile.target)
         or (spec.features is not None and spec.features != profile.features)
@@ -71,9 +80,11 @@ def _roles_differ(profile: Profile, spec: DataSpec) -> bool:
     )
 
 
-def _encode_again(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:
+def _reencode(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:
     if not raw.keys() >= set(profile.features):
-        raise BadSpec("the features of this data set are arrays; target and features cannot be chosen anew")
+        raise BadSpec(
+            "the features of this data set are arrays; another target or other features cannot be selected"
+        )
     encoded = encode(Table(raw), target=spec.target or profile.target, features=spec.features, task=spec.task)
     described = profile.model_copy(
         update={

@@ -1,7 +1,7 @@
-"""Turns named columns into the arrays a model takes.
+"""Encodes named columns as arrays for a model.
 
-Numbers stay as they are. Texts become one-hot columns here, in the table, with the vocabulary
-recorded in the profile: a `StringLookup` inside the model would not load in Keras' safe mode.
+Numbers are unchanged. Text columns become one-hot columns, with the vocabulary recorded in the profile: a
+`StringLookup` layer inside the model could not be loaded in Keras' safe mode.
 """
 
 from dataclasses import dataclass, field
@@ -19,11 +19,19 @@ MAX_CLASSES_OF_NUMBERS = 20
 
 @dataclass(frozen=True)
 class Encoded:
-    """The arrays of a data set.
+    """The encoded arrays of a data set.
 
-    `x` is (rows, …) float32, or uint8 for images of bytes. `y` is (rows,) int32 class indices for
-    binary and multiclass, (rows, labels) float32 of 0 and 1 for multilabel, (rows, targets) float32
-    in the target's own unit for regression.
+    Attributes:
+        x: features, (rows, …) float32, or uint8 for images of bytes.
+        y: targets. Binary and multiclass: class numbers, (rows,) int32; multilabel: 0 or 1, (rows, labels)
+            float32; regression: in the target's own unit, (rows, targets) float32.
+        kind: kind of features.
+        task: kind of prediction.
+        target: name of the target column.
+        features: names of the feature columns.
+        inputs: names of the encoded inputs, more than features where text is one-hot encoded.
+        class_labels: names of the classes or labels.
+        findings: messages about columns that were left out.
     """
 
     x: Array
@@ -38,7 +46,7 @@ class Encoded:
 
     @property
     def outputs(self) -> int:
-        """Return the number of classes, of labels, or of target columns."""
+        """Number of classes, of labels, or of target columns."""
         return len(self.class_labels) if self.class_labels else int(self.y.shape[1])
 
 
@@ -58,10 +66,16 @@ class _Features:
 def encode(
     table: Table, *, target: str | None, features: tuple[str, ...] | None, task: Task | None
 ) -> Encoded:
-    """Choose roles where none are given (target: `y`, `target` or the last column) and encode.
+    """Encode a table.
+
+    Args:
+        table: the columns.
+        target: name of the target column; None for `y`, `target`, `label`, `class` or the last column.
+        features: names of the feature columns; None for all usable ones.
+        task: kind of prediction; None to guess it from the target.
 
     Raises:
-        BadData: a column is missing, has missing values, or cannot be a feature or target.
+        BadData: a column does not exist, has missing values, or cannot be a feature or target.
     """
     target = _choose_target(table, target)
     y, task, labels = encode_target(target, table.columns[target], task)
@@ -92,19 +106,29 @@ def _choose_target(table: Table, target: str | None) -> str:
 
 
 def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, Task, tuple[str, ...]]:
-    """Return (y, task, class labels); see `Encoded` for the shapes.
+    """Encode a target column.
+
+    Args:
+        name: of the column.
+        column: its values, (rows,) or (rows, targets).
+        task: kind of prediction; None to guess it.
+
+    Returns:
+        y, the task and the class labels; see `Encoded`.
 
     Raises:
         BadData: missing values, or values that do not fit `task`.
     """
-    _refuse_missing(name, column, "the target")
+    _reject_missing(name, column, "the target")
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim > 2:
-        raise BadData(f"target {name!r} has rows of shape {column.shape[1:]}; one value or one row is taken")
+        raise BadData(
+            f"target {name!r} has rows of shape {column.shape[1:]}; each row must be a value or a list"
+        )
     task = task or _guess_task(column)
     if task == "regression":
-        _refuse_texts(name, column, "regression needs numbers")
+        _reject_texts(name, column, "regression needs numbers")
         return column.reshape(len(column), -1).astype(np.float32), task, ()
     if task == "multilabel":
         return _labels_matrix(name, column), task, tuple(f"{name}_{i}" for i in range(column.shape[-1]))
@@ -123,18 +147,18 @@ def _guess_task(column: Array) -> Task:
 
 def _labels_matrix(name: str, column: Array) -> Array:
     if column.ndim != 2 or not np.isin(column, (0, 1)).all():
-        raise BadData(f"multilabel target {name!r} must be a table of 0 and 1, one column a label")
+        raise BadData(f"multilabel target {name!r} must be a table of 0 and 1 with one column per label")
     return column.astype(np.float32)
 
 
 def _class_indices(name: str, column: Array, task: Task) -> tuple[Array, Task, tuple[str, ...]]:
     if column.ndim != 1:
-        raise BadData(f"target {name!r} has {column.shape[1]} columns; {task} takes one class a row")
+        raise BadData(f"target {name!r} has {column.shape[1]} columns; a {task} task needs one class per row")
     classes, indices = np.unique(column, return_inverse=True)
     if len(classes) < 2:
-        raise BadData(f"target {name!r} has the one value {classes[0]!s}; there is nothing to learn")
+        raise BadData(f"target {name!r} has only the value {classes[0]!s}; a task needs at least two")
     if task == "binary" and len(classes) != 2:
-        raise BadData(f"target {name!r} has {len(classes)} classes; binary takes exactly 2")
+        raise BadData(f"target {name!r} has {len(classes)} classes; a binary task needs exactly 2")
     if len(classes) > 10_000:
         raise BadData(f"target {name!r} has {len(classes)} classes; is it a number to predict (regression)?")
     return indices.astype(np.int32), task, tuple(_label(value) for value in classes)
@@ -152,20 +176,20 @@ def _encode_features(table: Table, target: str, features: tuple[str, ...] | None
         if name not in table.columns:
             raise BadData(f"no feature column {name!r}; there are {_some(list(table.columns))}")
         if name == target:
-            raise BadData(f"{name!r} is the target and cannot be a feature too")
-        _encode_feature(chosen, name, table.columns[name], asked_for=features is not None)
+            raise BadData(f"{name!r} is the target and cannot also be a feature")
+        _encode_feature(chosen, name, table.columns[name], is_selected=features is not None)
     if not chosen.blocks:
-        raise BadData("no column is left to be a feature; " + " ".join(chosen.findings))
+        raise BadData("no column can be used as a feature; " + " ".join(chosen.findings))
     return chosen
 
 
-def _encode_feature(chosen: _Features, name: str, column: Array, *, asked_for: bool) -> None:
+def _encode_feature(chosen: _Features, name: str, column: Array, *, is_selected: bool) -> None:
     if (reason := _unusable(column)) is not None:
-        if asked_for:
+        if is_selected:
             raise BadData(f"column {name!r} cannot be a feature: {reason}")
         chosen.findings.append(f"Column {name!r} is left out of the features: {reason}.")
         return
-    _refuse_missing(name, column, "a feature")
+    _reject_missing(name, column, "a feature")
     if column.dtype.kind == "U":
         words = np.unique(column)
         block = (column[:, None] == words[None, :]).astype(np.float32)
@@ -178,15 +202,15 @@ def _encode_feature(chosen: _Features, name: str, column: Array, *, asked_for: b
 
 def _unusable(column: Array) -> str | None:
     if column.dtype.kind == "M":
-        return "it holds times; it can order the split (time)"
+        return "it contains times, which can only order the split (time)"
     if column.dtype.kind == "U":
         distinct = len(np.unique(column))
         if column.ndim > 1:
-            return "it holds arrays of texts"
+            return "it contains arrays of texts"
         if distinct > MAX_CATEGORIES:
-            return f"it holds {distinct} distinct texts; at most {MAX_CATEGORIES} categories are encoded"
+            return f"it has {distinct} distinct texts; at most {MAX_CATEGORIES} categories are encoded"
     elif column.dtype.kind not in NUMBERS:
-        return f"it holds {column.dtype} values"
+        return f"it contains {column.dtype} values"
     return None
 
 
@@ -195,16 +219,16 @@ def _join(chosen: _Features) -> tuple[Array, Literal["vector", "image"]]:
     if not images:
         return np.ascontiguousarray(np.concatenate(chosen.blocks, axis=1, dtype=np.float32)), "vector"
     if len(chosen.blocks) > 1:
-        raise BadData(f"{images[0]!r} holds images; other features beside an image are not supported")
+        raise BadData(f"{images[0]!r} contains images; other features cannot be combined with an image")
     block = chosen.blocks[0]
     if block.ndim > 4:
-        raise BadData(f"{images[0]!r} has rows of shape {block.shape[1:]}; an image has 2 or 3 axes")
+        raise BadData(f"{images[0]!r} has rows of shape {block.shape[1:]}; an image must have 2 or 3 axes")
     image = block if block.ndim == 4 else block[..., None]
     return np.ascontiguousarray(image if image.dtype == np.uint8 else image.astype(np.float32)), "image"
 
 
 def missing(column: Array) -> Array:
-    """Return a mask of rows with a missing value (NaN, infinite, no time, empty text)."""
+    """Return whether each row has a missing value (NaN, infinite, NaT or empty text), (rows,) bool."""
     if column.dtype.kind == "f":
         gaps = ~np.isfinite(column)
     elif column.dtype.kind == "M":
@@ -216,7 +240,7 @@ def missing(column: Array) -> Array:
     return gaps.reshape(len(column), -1).any(axis=1)
 
 
-def _refuse_missing(name: str, column: Array, role: str) -> None:
+def _reject_missing(name: str, column: Array, role: str) -> None:
     rows = np.flatnonzero(missing(column))
     if len(rows):
         raise BadData(
@@ -225,9 +249,9 @@ def _refuse_missing(name: str, column: Array, role: str) -> None:
         )
 
 
-def _refuse_texts(name: str, column: Array, why: str) -> None:
+def _reject_texts(name: str, column: Array, why: str) -> None:
     if column.dtype.kind not in NUMBERS:
-        raise BadData(f"target {name!r} holds {column.dtype} values, the first is {column[0]!s}; {why}")
+        raise BadData(f"target {name!r} contains {column.dtype} values, the first is {column[0]!s}; {why}")
 
 
 def _some(names: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""Cuts rows into folds for cross-validation: a pure function of data, split and repeat.
+"""Divides rows into folds for cross-validation. A pure function of the data, the split and the repeat.
 
-Folds respect what the split respects: groups stay whole, classes keep their proportions. The split's
-test rows are in no fold.
+Folds follow the settings of the split: groups stay together, classes keep their proportions. The test rows of
+the split are not in any fold.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,19 @@ from workers.engine.errors import BadSpec
 
 
 class Fold(NamedTuple):
-    """Ascending row numbers: what one training of a cross-validation sees, and what it is measured on."""
+    """Row numbers for training and validation, ascending."""
 
     train: Array
     validation: Array
 
 
-def rows_of(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
-    """Return the rows of one execution of a trial: the split's own, or those of its fold.
+def rows_for(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
+    """Return the rows of one execution of a trial: those of its fold, or of the split without folds.
+
+    Args:
+        turn: fold and repeat of the execution.
+        dataset: the data set with its split.
+        spec: the experiment.
 
     Raises:
         BadSpec: there are fewer rows, or groups, than folds.
@@ -32,9 +37,9 @@ def rows_of(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
     parts, evaluation = dataset.parts, spec.search.evaluation if spec.search is not None else None
     if evaluation is None or evaluation.kind != "k_fold" or turn.fold is None:
         return Fold(parts.train, parts.validation)
-    rows = parts.both()
+    rows = parts.train_and_validation()
     groups = None if dataset.groups is None else dataset.groups[rows]
-    owners = folds(
+    fold_of_row = assign_folds(
         dataset.y[rows],
         groups,
         dataset.task,
@@ -42,59 +47,63 @@ def rows_of(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
         count=evaluation.folds,
         repeat=turn.repeat,
     )
-    held = owners == turn.fold - 1
-    return Fold(rows[~held], rows[held])
+    is_validation = fold_of_row == turn.fold - 1
+    return Fold(rows[~is_validation], rows[is_validation])
 
 
-def folds(y: Array, groups: Array | None, task: Task, spec: Split, *, count: int, repeat: int = 1) -> Array:
-    """Say which fold each row belongs to.
+def assign_folds(
+    y: Array, groups: Array | None, task: Task, spec: Split, *, count: int, repeat: int = 1
+) -> Array:
+    """Assign each row to a fold.
 
     Args:
-        y: (rows, …) targets of the rows to be cut: training and validation part together.
-        groups: (rows,) rows of equal values stay together; None for a split without groups.
-        task: classes are spread evenly where there are classes.
-        spec: the split; its stratification and seed hold for the folds too.
-        count: how many folds.
-        repeat: counts from 1; each cuts otherwise.
+        y: targets of the training and validation rows, (rows, …).
+        groups: rows with equal values stay together, (rows,); None for a split without groups.
+        task: classes are spread evenly over the folds if it has classes.
+        spec: the split; its stratification and seed apply to the folds too.
+        count: number of folds.
+        repeat: counted from 1; each repeat divides the rows differently.
 
     Returns:
-        (rows,) fold numbers from 0, none of which is missing.
+        Fold numbers from 0, (rows,). No fold is empty.
 
     Raises:
         BadSpec: there are fewer rows, or groups, than folds.
     """
     rng = np.random.default_rng((spec.seed, repeat))
     if groups is not None:
-        owners = _by_group(groups, count, rng)
+        fold_of_row = _by_group(groups, count, rng)
     elif spec.stratify and task in ("binary", "multiclass"):
-        owners = _stratified(y, count, rng)
+        fold_of_row = _stratified(y, count, rng)
     else:
-        owners = _dealt(rng.permutation(len(y)), count)
-    if (made := len(np.unique(owners))) < count:
+        fold_of_row = _round_robin(rng.permutation(len(y)), count)
+    if (made := len(np.unique(fold_of_row))) < count:
         what = f"groups in {spec.group!r}" if groups is not None else "rows"
-        raise BadSpec(f"{count} folds need as many {what} beside the test part; there are {made}")
-    return owners
+        raise BadSpec(f"{count} folds need at least as many {what} outside the test part; there are {made}")
+    return fold_of_row
 
 
-def _dealt(order: Array, count: int) -> Array:
-    """Deal positions out like cards, in this order."""
-    owners = np.empty(len(order), dtype=int)
-    owners[order] = np.arange(len(order)) % count
-    return owners
+def _round_robin(order: Array, count: int) -> Array:
+    """Assign positions to folds in turn, in the given order."""
+    fold_of_row = np.empty(len(order), dtype=int)
+    fold_of_row[order] = np.arange(len(order)) % count
+    return fold_of_row
 
 
 def _stratified(y: Array, count: int, rng: np.random.Generator) -> Array:
-    """Deal class after class, each going on where the one before ended, so that folds are even too."""
-    return _dealt(np.concatenate([rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]), count)
+    """Assign class after class in turn, each starting where the last one ended, so fold sizes stay equal."""
+    return _round_robin(
+        np.concatenate([rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]), count
+    )
 
 
 def _by_group(groups: Array, count: int, rng: np.random.Generator) -> Array:
-    """Give each group, the largest first, to the fold that has the fewest rows."""
+    """Assign each group, the largest first, to the fold with the fewest rows."""
     values, member = np.unique(groups, return_inverse=True)
     sizes = np.bincount(member)
     shuffled = rng.permutation(len(values))
-    of_group, filled = np.zeros(len(values), dtype=int), np.zeros(count, dtype=int)
+    fold_of_group, filled = np.zeros(len(values), dtype=int), np.zeros(count, dtype=int)
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
-        of_group[group] = int(np.argmin(filled))
-        filled[of_group[group]] += sizes[group]
-    return of_group[member]
+        fold_of_group[group] = int(np.argmin(filled))
+        filled[fold_of_group[group]] += sizes[group]
+    return fold_of_group[member]

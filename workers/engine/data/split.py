@@ -1,4 +1,4 @@
-"""Divides rows into training, validation and test parts: a pure function of data, spec and seed."""
+"""Divides rows into training, validation and test parts. A pure function of the data and the spec."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,19 +18,25 @@ NAMES = {
 
 
 class Parts(NamedTuple):
-    """Ascending row numbers of each part; every row is in at most one."""
+    """Row numbers of each part, ascending. Each row is in at most one part."""
 
     train: Array
     validation: Array
     test: Array
 
-    def both(self) -> Array:
-        """Return the rows of training and validation together, ascending."""
+    def train_and_validation(self) -> Array:
+        """Return the row numbers of both parts together, ascending."""
         return np.sort(np.concatenate([self.train, self.validation]))
 
 
 def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Parts:
-    """Return the parts that `spec` asks for.
+    """Divide rows according to `spec`: by a column, by time, by group, stratified by class, or at random.
+
+    Args:
+        y: targets, (rows, …).
+        columns: columns of the data set by name, (rows,) each.
+        task: rows are stratified only if it has classes.
+        spec: kind of split, shares and seed.
 
     Raises:
         BadSpec: a column is missing, or a part would be empty.
@@ -45,7 +51,7 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
         parts = _stratified(y, spec)
     else:
         parts = _cut(np.random.default_rng(spec.seed).permutation(len(y)), spec)
-    _refuse_empty(parts, len(y))
+    _reject_empty(parts, len(y))
     return Parts(*(np.sort(rows) for rows in parts))
 
 
@@ -59,7 +65,7 @@ def _named(columns: Mapping[str, Array], name: str) -> Array:
 
 
 def _sizes(rows: int, spec: Split) -> tuple[int, int]:
-    """Return how many rows go to validation and test; each gets one where there are three rows."""
+    """Return the number of validation and of test rows; at least one each if there are three rows."""
     least = 1 if rows >= 3 else 0
     return max(round(rows * spec.validation), least), max(round(rows * spec.test), least)
 
@@ -71,19 +77,19 @@ def _cut(order: Array, spec: Split) -> Parts:
 
 
 def _stratified(y: Array, spec: Split) -> Parts:
-    """Cut each class on its own, so every part has the classes in the proportions of the whole."""
+    """Divide each class separately, so that each part has the class proportions of the whole."""
     rng = np.random.default_rng(spec.seed)
     cuts = [_cut(rng.permutation(np.flatnonzero(y == value)), spec) for value in np.unique(y)]
     return Parts(*(np.concatenate(rows) for rows in zip(*cuts, strict=True)))
 
 
 def _by_time(moments: Array, spec: Split) -> Parts:
-    """Train on the oldest rows, test on the newest."""
+    """Use the oldest rows for training and the newest for testing."""
     return _cut(np.argsort(moments, kind="stable"), spec)
 
 
 def _by_group(groups: Array, spec: Split) -> Parts:
-    """Give whole groups, in random order, to test, then to validation, until each has its share."""
+    """Assign whole groups, in random order, to test and then to validation until each has its share."""
     values, member = np.unique(groups, return_inverse=True)
     sizes = np.bincount(member)
     order = np.random.default_rng(spec.seed).permutation(len(values))
@@ -99,15 +105,16 @@ def _by_group(groups: Array, spec: Split) -> Parts:
 def _by_column(names: Array, column: str) -> Parts:
     lowered = np.char.lower(np.char.strip(names.astype(np.str_)))
     known = [word for words in NAMES.values() for word in words]
-    if (strange := np.flatnonzero(~np.isin(lowered, known))).size:
-        row = int(strange[0])
+    if (unknown := np.flatnonzero(~np.isin(lowered, known))).size:
+        row = int(unknown[0])
         raise BadSpec(
-            f"column {column!r} says {names[row]!s} in row {row + 1}; it takes train, validation or test"
+            f"column {column!r} has the value {names[row]!s} in row {row + 1}; "
+            "allowed are train, validation and test"
         )
     return Parts(*(np.flatnonzero(np.isin(lowered, words)) for words in NAMES.values()))
 
 
-def _refuse_empty(parts: Parts, rows: int) -> None:
+def _reject_empty(parts: Parts, rows: int) -> None:
     for name, part in parts._asdict().items():
         if not len(part):
             raise BadSpec(f"the split of {rows} rows leaves the {name} part empty")

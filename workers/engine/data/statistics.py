@@ -1,4 +1,4 @@
-"""Describes columns for people: statistics, preview, duplicates and findings."""
+"""Describes the columns of a data set: statistics, a preview, duplicates and findings."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from workers.engine.data.table import NUMBERS, Array, Table
 BINS = 20
 PREVIEW_ROWS = 50
 IMBALANCE = 10
-"""How many times larger the largest class is than the smallest before it is worth a sentence."""
+"""Ratio of the largest to the smallest class from which a message is shown."""
 
 
 def describe_column(name: str, column: Array) -> Column:
-    """Return the statistics of one column (of all its values, for arrays)."""
-    known = Column(
+    """Return the statistics of one column; for arrays, over all values."""
+    basic = Column(
         name=name,
         dtype=str(column.dtype) if column.dtype.kind != "U" else "text",
         shape=column.shape[1:],
@@ -24,15 +24,15 @@ def describe_column(name: str, column: Array) -> Column:
         distinct=len(np.unique(column)) if column.ndim == 1 else None,
     )
     if column.dtype.kind not in NUMBERS:
-        return known
+        return basic
     values = column[~missing(column)].astype(np.float64).ravel()
     if not len(values):
-        return known
+        return basic
     low, high = float(values.min()), float(values.max())
-    # a span below what float64 resolves cannot be cut into bins
-    spread = high - low > abs(high) * 1e-12
-    counts = np.histogram(values, bins=BINS, range=(low, high))[0] if spread else [len(values)]
-    return known.model_copy(
+    # a range below the resolution of float64 cannot be divided into bins
+    has_range = high - low > abs(high) * 1e-12
+    counts = np.histogram(values, bins=BINS, range=(low, high))[0] if has_range else [len(values)]
+    return basic.model_copy(
         update={
             "min": low,
             "max": high,
@@ -44,7 +44,7 @@ def describe_column(name: str, column: Array) -> Column:
 
 
 def preview(table: Table) -> tuple[dict[str, Any], ...]:
-    """Return the first rows as JSON values; missing numbers are None, arrays nested lists."""
+    """Return the first rows as JSON values: None for missing numbers, nested lists for arrays."""
     count = min(table.rows, PREVIEW_ROWS)
     return tuple({name: _json(column[i]) for name, column in table.columns.items()} for i in range(count))
 
@@ -59,7 +59,7 @@ def _json(value: Any) -> Any:
 
 
 def count_duplicates(x: Array, y: Array) -> int:
-    """Count rows that repeat an earlier row in features and target."""
+    """Return the number of rows that have the same features and target as an earlier row."""
     rows = len(x)
     both = np.concatenate(
         [
@@ -72,28 +72,34 @@ def count_duplicates(x: Array, y: Array) -> int:
     return rows - len(np.unique(keys))
 
 
-def find(table: Table, encoded: Encoded, duplicates: int) -> tuple[str, ...]:
-    """Return sentences on what would surprise: leakage, imbalance, constants, duplicates."""
-    found = list(encoded.findings)
+def find_issues(table: Table, encoded: Encoded, duplicates: int) -> tuple[str, ...]:
+    """Return messages about possible problems: leakage, imbalance, constant columns, duplicates.
+
+    Args:
+        table: the columns.
+        encoded: the encoded columns.
+        duplicates: number of duplicate rows.
+    """
+    messages = list(encoded.findings)
     target = table.columns[encoded.target]
     for name in encoded.features:
         column = table.columns[name]
         if column.ndim > 1:
             continue
         if len(np.unique(column)) == 1:
-            found.append(f"Column {name!r} is constant and tells a model nothing.")
+            messages.append(f"Column {name!r} is constant and contains no information.")
         elif _same_partition(column, target):
-            found.append(f"Column {name!r} determines the target exactly: it probably leaks the answer.")
+            messages.append(f"Column {name!r} determines the target exactly: it probably leaks the target.")
     if duplicates:
         share = duplicates / table.rows
         many = f"{duplicates:,} rows ({share:.1%}) repeat" if duplicates > 1 else "One row repeats"
-        found.append(f"{many} an earlier row, and may fall into another part than that.")
-    found.extend(_imbalance(encoded))
-    return tuple(found)
+        messages.append(f"{many} an earlier row and may be in another part of the split.")
+    messages.extend(_imbalance(encoded))
+    return tuple(messages)
 
 
 def _same_partition(column: Array, target: Array) -> bool:
-    """Say whether each value of `column` stands with one value of `target` and the reverse."""
+    """Return whether the values of `column` and `target` correspond one to one."""
     if target.ndim > 1 or len(target) < 10:
         return False
     if column.dtype.kind in NUMBERS and target.dtype.kind in NUMBERS and np.array_equal(column, target):
@@ -106,7 +112,7 @@ def _same_partition(column: Array, target: Array) -> bool:
 
 
 def class_counts(encoded: Encoded) -> tuple[int, ...]:
-    """Return how many rows each class (or label) has."""
+    """Return the number of rows of each class or label; empty for regression."""
     if encoded.task in ("binary", "multiclass"):
         return tuple(int(n) for n in np.bincount(encoded.y, minlength=encoded.outputs))
     if encoded.task == "multilabel":
@@ -120,15 +126,15 @@ def _imbalance(encoded: Encoded) -> list[str]:
         return []
     smallest, largest = int(np.argmin(counts)), int(np.argmax(counts))
     labels = encoded.class_labels
-    found = []
+    messages = []
     if counts[largest] >= IMBALANCE * max(counts[smallest], 1):
-        found.append(
-            f"The classes are unbalanced: {labels[largest]!r} has {counts[largest]} rows, "
+        messages.append(
+            f"The classes are imbalanced: {labels[largest]!r} has {counts[largest]} rows, "
             f"{labels[smallest]!r} has {counts[smallest]}; consider class weights."
         )
     if counts[smallest] < 3:
-        found.append(
-            f"Class {labels[smallest]!r} has {counts[smallest]} row(s): too few to stand in training, "
+        messages.append(
+            f"Class {labels[smallest]!r} has {counts[smallest]} row(s), too few for training, "
             "validation and test."
         )
-    return found
+    return messages

@@ -1,4 +1,4 @@
-"""The normalized file of a dataset version: the same data always gives the same bytes."""
+"""Reads and writes the normalized file of a dataset version; equal data gives equal bytes."""
 
 import hashlib
 import zipfile
@@ -10,17 +10,18 @@ import numpy as np
 from workers.engine.data.table import Array
 from workers.engine.errors import BadData
 
-EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write arrays uncompressed, in the order given, without times; return the file's sha256.
+    """Write arrays to an uncompressed NPZ file, in the order given; return the file's SHA-256.
 
-    The bytes depend on the arrays alone, so equal data has an equal digest on every machine.
+    The file has fixed timestamps, so its bytes depend only on the arrays and equal data has an equal digest
+    on every machine.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy", date_time=EPOCH_OF_ZIP)
+            member = zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_EPOCH)
             with archive.open(member, "w", force_zip64=True) as file:
                 np.lib.format.write_array(
                     file, np.asarray(array, order="C"), version=(2, 0), allow_pickle=False
@@ -29,10 +30,10 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read every array of an .npz.
+    """Read all arrays of an NPZ file.
 
     Raises:
-        BadData: not such a file.
+        BadData: it is not an NPZ file.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -42,6 +43,6 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha256 of the file at `path` as hex digits."""
+    """Return the SHA-256 of a file as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""A table of named columns, read from CSV, Parquet or NPZ under limits; never unpickles."""
+"""Reads tables of named columns from CSV, Parquet or NPZ files, with size limits and without pickle."""
 
 import csv
 import zipfile
@@ -16,27 +16,27 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MAX_BYTES = 4 * 2**30
 MAX_COLUMNS = 20_000
 NUMBERS = "biuf"
-"""NumPy kinds that are numbers: bool, int, unsigned, float."""
+"""NumPy kinds of numbers: bool, int, unsigned int, float."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name; a column's further axes are the shape of one row."""
+    """Columns of equal length by name. The first axis of a column is the row."""
 
     columns: dict[str, Array]
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}
         if not lengths:
-            raise BadData("the file holds no columns")
+            raise BadData("the file has no columns")
         if len(set(lengths.values())) > 1:
             raise BadData(f"the columns differ in length: {lengths}")
         if self.rows == 0:
-            raise BadData("the file holds no rows")
+            raise BadData("the file has no rows")
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Number of rows."""
         return len(next(iter(self.columns.values())))
 
 
@@ -44,7 +44,7 @@ def read_csv(path: Path) -> Table:
     """Read a comma-separated file with one header line.
 
     Raises:
-        BadData: unreadable, too large, or its header is empty or repeats a name.
+        BadData: the file is unreadable or too large, or its header is empty or repeats a name.
     """
     import pandas as pd
 
@@ -65,7 +65,7 @@ def _check_header(path: Path) -> None:
         raise BadData(f"{path.name} is not UTF-8 text: {error}") from error
     names = [name.strip() for name in header]
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadData(f"the header of {path.name} repeats {repeated}; every column needs its own name")
+        raise BadData(f"the header of {path.name} repeats {repeated}; every column needs a unique name")
     if "" in names:
         raise BadData(f"column {names.index('') + 1} of {path.name} has no name in the header")
     if len(names) > MAX_COLUMNS:
@@ -76,7 +76,7 @@ def read_parquet(path: Path) -> Table:
     """Read a Parquet file of flat columns.
 
     Raises:
-        BadData: unreadable, too large, or a column is nested.
+        BadData: the file is unreadable or too large, or a column is nested.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -91,7 +91,9 @@ def read_parquet(path: Path) -> Table:
         raise BadData(f"{path.name} is not a readable Parquet file: {error}") from error
     for field in table.schema:
         if pa.types.is_nested(field.type):
-            raise BadData(f"column {field.name!r} holds {field.type} values; only flat columns are read")
+            raise BadData(
+                f"column {field.name!r} contains {field.type} values; nested columns are not supported"
+            )
     return _from_frame(table.to_pandas())
 
 
@@ -100,7 +102,7 @@ def _from_frame(frame: Any) -> Table:
 
 
 def _column(series: Any) -> Array:
-    """Turn a pandas series into a plain array; texts become `<U`, with "" where missing."""
+    """Convert a pandas series to an array. Texts become `<U`, with "" for missing ones."""
     import pandas as pd
 
     if pd.api.types.is_bool_dtype(series.dtype) and not series.isna().any():
@@ -115,10 +117,10 @@ def _column(series: Any) -> Array:
 
 
 def read_npz(path: Path) -> Table:
-    """Read named arrays; the first axis is the row. Arrays of Python objects are refused.
+    """Read named arrays whose first axis is the row. Arrays of Python objects are rejected.
 
     Raises:
-        BadData: not an .npz, too large, an array without rows or of a kind we do not read.
+        BadData: the file is not an NPZ file or is too large, or an array has no rows or an unsupported type.
     """
     _check_size(path)
     try:
@@ -132,12 +134,12 @@ def read_npz(path: Path) -> Table:
 
 
 def _check_members(archive: zipfile.ZipFile, name: str) -> None:
-    """Refuse a small file that unpacks to a huge one, before anything is unpacked."""
+    """Reject a small file that would unpack to a huge one, before unpacking it."""
     unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > MAX_BYTES:
         raise BadData(f"{name} unpacks to {unpacked:,} bytes; at most {MAX_BYTES:,} are read")
     if len(archive.infolist()) > MAX_COLUMNS:
-        raise BadData(f"{name} holds {len(archive.infolist())} arrays; at most {MAX_COLUMNS} are read")
+        raise BadData(f"{name} contains {len(archive.infolist())} arrays; at most {MAX_COLUMNS} are read")
 
 
 def _plain(name: str, array: Array) -> Array:
@@ -146,7 +148,7 @@ def _plain(name: str, array: Array) -> Array:
     if array.dtype.kind == "S":
         return np.char.decode(array, "utf-8")
     if array.dtype.kind not in NUMBERS + "UM":
-        raise BadData(f"array {name!r} holds {array.dtype} values; numbers, texts and times are read")
+        raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
     return array
 
 

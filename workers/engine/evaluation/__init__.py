@@ -1,1 +1,1 @@
-"""Measures how good predictions are: metrics, intervals, gates, ensemble weights."""
+"""Evaluates predictions: metrics with confidence intervals, promotion gates, ensemble weights."""

@@ -1,4 +1,4 @@
-"""How differently members err: what pooling can gain. From stored predictions alone."""
+"""Measures how different the errors of ensemble members are, from their stored predictions."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -17,12 +17,18 @@ Floats = npt.NDArray[np.float64]
 def diversity(
     task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike], names: Sequence[str]
 ) -> dict[str, Any]:
-    """Compare every two members on the same rows.
+    """Compare each pair of members on the same rows. An ensemble gains from different errors.
+
+    Args:
+        task: kind of prediction.
+        y_true: true values, (rows, …).
+        members: predictions of each member, (rows, …).
+        names: of the members.
 
     Returns:
-        `pairs`: for classes the share of rows answered differently, the correlation of being wrong
-        and Yule's Q; for regression the mean distance in target standard deviations and the
-        correlation of residuals. Null where undefined, as when a member makes no error.
+        `pairs`: for classes the share of rows with different predictions, the correlation of errors and
+        Yule's Q; for regression the mean difference in standard deviations of the target and the correlation
+        of residuals. Null where undefined, for example if a member makes no error.
         `mean_disagreement`: the mean over pairs.
     """
     compare = _compare_regressors if task == "regression" else _compare_classifiers
@@ -34,10 +40,17 @@ def diversity(
 
 
 def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) -> float | None:
-    """Return Yule's Q of two members' answers (Kuncheva and Whitaker 2003).
+    """Return Yule's Q of two members' predictions.
 
-    1: right on the same rows; 0: independent; below: right on different rows. None where both
-    products are zero.
+    1: correct on the same rows; 0: independent; negative: correct on different rows. Source: Kuncheva and
+    Whitaker 2003, Measures of Diversity in Classifier Ensembles.
+
+    Args:
+        a_right: whether the first member is correct, (rows,).
+        b_right: whether the second member is correct, (rows,).
+
+    Returns:
+        Q, or None if both products in its denominator are 0.
     """
     both, neither = float((a_right & b_right).sum()), float((~a_right & ~b_right).sum())
     only_a, only_b = float((a_right & ~b_right).sum()), float((~a_right & b_right).sum())
@@ -46,7 +59,7 @@ def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) 
 
 
 def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
-    """Return Pearson's correlation; None where either is constant or not finite."""
+    """Return Pearson's correlation of two arrays; None if one is constant or not finite."""
     a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
     spread = a.std() * b.std()
     if not np.isfinite(spread) or spread == 0:
@@ -54,14 +67,14 @@ def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
     return float(np.mean((a - a.mean()) * (b - b.mean())) / spread)
 
 
-def _answers(task: Task, y_pred: npt.ArrayLike) -> npt.NDArray[Any]:
+def _predicted(task: Task, y_pred: npt.ArrayLike) -> npt.NDArray[Any]:
     return np.asarray(y_pred) > 0.5 if task == "multilabel" else predicted_classes(y_pred)
 
 
 def _compare_classifiers(
     task: Task, y_true: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike
 ) -> dict[str, float | None]:
-    a, b = _answers(task, first), _answers(task, second)
+    a, b = _predicted(task, first), _predicted(task, second)
     truth = np.asarray(y_true).reshape(a.shape)
     return {
         "disagreement": float(np.mean(a != b)),
@@ -71,7 +84,7 @@ def _compare_classifiers(
 
 
 def _compare_regressors(
-    task: Task,  # noqa: ARG001  one signature for both
+    task: Task,  # noqa: ARG001  both comparisons have one signature
     y_true: npt.ArrayLike,
     first: npt.ArrayLike,
     second: npt.ArrayLike,

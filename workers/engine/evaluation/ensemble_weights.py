@@ -1,4 +1,4 @@
-"""Weights for pooling members, found from stored validation predictions: no model, no Keras."""
+"""Fits the weights of ensemble members to their stored validation predictions. Needs no model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,31 +14,43 @@ from workers.engine.evaluation.regression import columns
 
 Floats = npt.NDArray[np.float64]
 
-FAVOUR = 3.0
-"""Logit by which a start favours one member: about 20 times the weight of each other."""
+START_LOGIT = 3.0
+"""Logit of the favoured member in a start: about 20 times the weight of each other member."""
 
-PRUNED = 1e-3
+MIN_WEIGHT = 1e-3
 """Members below this weight are left out: they cost time in serving and change nothing."""
 
 FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Weights that sum to 1, the loss they reach on the rows they were fitted on, and the effort."""
+class FittedWeights:
+    """Weights of the members.
+
+    Attributes:
+        weights: (members,), with sum 1.
+        loss: on the rows they were fitted on.
+        evaluations: number of evaluations of the loss.
+    """
 
     weights: Floats
     loss: float
     evaluations: int
 
 
-def evidence(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike]) -> Floats:
-    """Reduce each member's predictions to what a pooled loss depends on, linear in the weights.
+def loss_terms(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike]) -> Floats:
+    """Reduce each member's predictions to the terms that the loss of a weighted mean depends on.
+
+    The terms are linear in the weights: those of a weighted mean are the weighted mean of the terms.
+
+    Args:
+        task: kind of prediction.
+        y_true: true values, (rows, …).
+        members: predictions of each member, (rows, …).
 
     Returns:
-        Shape (members, rows, k). For classes, the probability given to the true class (k = 1, or
-        one a label); for regression, the residual in units of the target's standard deviation
-        (k = outputs). The evidence of a weighted mean is the weighted mean of the evidence.
+        (members, rows, k). For classes, the probability of the true class (k = 1, or the number of labels);
+        for regression, the residual in standard deviations of the target (k = outputs).
     """
     if task == "regression":
         truth = columns(y_true)
@@ -54,81 +66,93 @@ def evidence(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike]
     return np.stack([probabilities(m)[rows, truth_class][:, None] for m in members])
 
 
-def pooled_loss(task: Task, found: Floats, weights: Floats) -> float:
-    """Return the log loss of a weighted mean; for regression its mean squared error, standardized."""
-    pooled = np.tensordot(weights, found, axes=1)
+def pooled_loss(task: Task, terms: Floats, weights: Floats) -> float:
+    """Return the loss of a weighted mean: log loss, or the standardized mean squared error for regression.
+
+    Args:
+        task: kind of prediction.
+        terms: see `loss_terms`.
+        weights: (members,).
+    """
+    pooled = np.tensordot(weights, terms, axes=1)
     if task == "regression":
         return float(np.mean(pooled**2))
     return float(-np.mean(np.log(np.clip(pooled, TINY, 1.0))))
 
 
-def pool(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
-    """Return the weighted mean of predictions of one shape."""
+def weighted_mean(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
+    """Return the weighted mean of the members' predictions, which have the same shape."""
     return np.tensordot(weights, np.stack([np.asarray(m, np.float64) for m in members]), axes=1)
 
 
-def fit_weights(task: Task, found: Floats) -> Fit:
-    """Find weights by Nelder–Mead over softmax logits (Nelder and Mead 1965), from several starts.
+def fit_weights(task: Task, terms: Floats) -> FittedWeights:
+    """Minimize the loss with the Nelder–Mead method over softmax logits (Nelder and Mead 1965).
 
-    It starts from equal weights and once in favour of each member. The loss, never accuracy, is
-    minimized: accuracy is flat almost everywhere and the method would not move.
+    It starts from equal weights, and once in favour of each member. The loss is minimized rather than the
+    accuracy, which is constant almost everywhere, so the method would not move.
 
     Args:
-        task: what is predicted.
-        found: see `evidence`.
+        task: kind of prediction.
+        terms: see `loss_terms`.
     """
-    count = len(found)
-    starts = np.vstack([np.zeros(count), FAVOUR * np.eye(count)])
-    runs = [_descend(task, found, start[:-1] - start[-1]) for start in starts]
+    count = len(terms)
+    starts = np.vstack([np.zeros(count), START_LOGIT * np.eye(count)])
+    runs = [_descend(task, terms, start[:-1] - start[-1]) for start in starts]
     best = min(runs, key=lambda run: run.fun)
     weights = _softmax(best.x)
-    kept = np.where(weights < PRUNED, 0.0, weights)
+    kept = np.where(weights < MIN_WEIGHT, 0.0, weights)
     weights = kept / kept.sum()
-    return Fit(weights, pooled_loss(task, found, weights), sum(int(run.nfev) for run in runs))
+    return FittedWeights(weights, pooled_loss(task, terms, weights), sum(int(run.nfev) for run in runs))
 
 
-def equal_weights(task: Task, found: Floats) -> Fit:
-    """Return the plain mean as a fit."""
-    weights = np.full(len(found), 1 / len(found))
-    return Fit(weights, pooled_loss(task, found, weights), 1)
+def equal_weights(task: Task, terms: Floats) -> FittedWeights:
+    """Return equal weights and their loss."""
+    weights = np.full(len(terms), 1 / len(terms))
+    return FittedWeights(weights, pooled_loss(task, terms, weights), 1)
 
 
-def held_out_loss(task: Task, found: Floats, seed: int) -> float:
+def held_out_loss(task: Task, terms: Floats, seed: int) -> float:
     """Return the loss of fitted weights on rows they were not fitted on, by 5-fold cross-validation.
 
-    The gap to the fitted loss shows how much the weights merely learn the validation rows.
+    The difference to the fitted loss shows how much the weights overfit the validation rows.
+
+    Args:
+        task: kind of prediction.
+        terms: see `loss_terms`.
+        seed: of the folds.
     """
-    rows = np.random.default_rng(seed).permutation(found.shape[1])
+    rows = np.random.default_rng(seed).permutation(terms.shape[1])
     folds = np.array_split(rows, min(FOLDS, len(rows)))
     total = 0.0
     for fold in folds:
         rest = np.setdiff1d(rows, fold)
-        weights = fit_weights(task, found[:, rest]).weights
-        total += pooled_loss(task, found[:, fold], weights) * len(fold)
+        weights = fit_weights(task, terms[:, rest]).weights
+        total += pooled_loss(task, terms[:, fold], weights) * len(fold)
     return total / len(rows)
 
 
-def leave_one_out(task: Task, found: Floats, weights: Floats) -> Floats:
-    """Return by how much the loss grows without each member, the other weights kept in proportion.
+def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
+    """Return by how much the loss increases without each member, (members,). Positive: the member helps.
 
-    Positive: the member helps. A member that holds all the weight leaves equal shares to the others.
+    The other weights keep their proportions. Without a member that has all the weight, the others get equal
+    weights.
     """
-    full = pooled_loss(task, found, weights)
+    full = pooled_loss(task, terms, weights)
     gains = []
     for left_out in range(len(weights)):
         rest = np.where(np.arange(len(weights)) == left_out, 0.0, weights)
         if rest.sum() <= 0:
             rest = np.where(np.arange(len(weights)) == left_out, 0.0, 1.0)
-        gains.append(pooled_loss(task, found, rest / rest.sum()) - full)
+        gains.append(pooled_loss(task, terms, rest / rest.sum()) - full)
     return np.array(gains)
 
 
-def _descend(task: Task, found: Floats, start: Floats) -> Any:
-    """Run Nelder–Mead from `start`: one logit a member but the last, whose logit is 0."""
-    simplex = np.vstack([start, start + np.eye(len(start))])  # scipy's own is too small at zero
-    options = {"initial_simplex": simplex, "maxfev": 400 * len(found), "xatol": 1e-3, "fatol": 1e-7}
+def _descend(task: Task, terms: Floats, start: Floats) -> Any:
+    """Run Nelder–Mead from `start`, (members - 1,): the members' logits without the last, which is 0."""
+    simplex = np.vstack([start, start + np.eye(len(start))])  # SciPy's default is too small around zero
+    options = {"initial_simplex": simplex, "maxfev": 400 * len(terms), "xatol": 1e-3, "fatol": 1e-7}
     return minimize(
-        lambda x: pooled_loss(task, found, _softmax(x)), start, method="Nelder-Mead", options=options
+        lambda x: pooled_loss(task, terms, _softmax(x)), start, method="Nelder-Mead", options=options
     )
 
 

@@ -1,10 +1,10 @@
-"""Evaluation from arrays alone: no model, no Keras. Results are plain JSON; NaN and infinities are null.
+"""Evaluates predictions of any task. Needs no model; results are plain JSON, with null for NaN and infinity.
 
 `evaluate` returns, for every task:
 
     task, rows, nonfinite_rows
     metrics       {name: {"value", "low", "high", "interval": "wilson" | "bootstrap" | null, "rows"}},
-                  low and high bound the 95 % interval
+                  low and high are the bounds of the 95 % interval
 and for binary and multiclass
     class_labels, per_class [{"label", "precision", "recall", "f1", "support"}],
     confusion     rows = true class, columns = predicted class
@@ -37,7 +37,7 @@ from workers.engine.evaluation.regression import columns, evaluate_regression
 
 
 def primary_metric(task: Task) -> tuple[str, Direction]:
-    """Return the metric that candidates of this task are compared by, and which way is better."""
+    """Return the metric used to compare models of this task, and its direction."""
     return ("rmse", "min") if task == "regression" else ("accuracy", "max")
 
 
@@ -48,18 +48,21 @@ def evaluate(
     class_labels: Sequence[str] = (),
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure predictions against the truth.
+    """Compare predictions with the true values.
 
     Args:
-        task: what is predicted.
-        y_true: class numbers (rows,), yes/no (rows, labels), or targets (rows,) or (rows, outputs).
-        y_pred: probabilities or predicted targets as the model gave them; a binary model may give
-            one column (probability of class 1) or two.
+        task: kind of prediction.
+        y_true: class numbers, (rows,); 0 or 1, (rows, labels); or targets, (rows,) or (rows, outputs).
+        y_pred: probabilities or predicted targets as the model returned them. A binary model may return one
+            column (probability of class 1) or two.
         class_labels: names of classes, labels or regression outputs.
-        seed: of every bootstrap in it; equal arguments give equal results.
+        seed: of every bootstrap; equal arguments give equal results.
+
+    Returns:
+        A JSON object as described in the module's docstring.
 
     Raises:
-        ValueError: the two do not have the same number of rows, or there is none.
+        ValueError: the numbers of rows differ, or there are no rows.
     """
     truth, guess = np.asarray(y_true), np.asarray(y_pred)
     if len(truth) != len(guess) or len(truth) == 0:
@@ -69,12 +72,12 @@ def evaluate(
 
 
 def scores(evaluation: dict[str, Any]) -> dict[str, float | None]:
-    """Return the bare numbers of an evaluation: `{"accuracy": 0.97, …}`."""
+    """Return the metrics of an evaluation without intervals: `{"accuracy": 0.97, …}`."""
     return {name: metric["value"] for name, metric in evaluation["metrics"].items()}
 
 
 def loss_of(task: Task, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-    """Return the mean loss that weights are fitted by: log loss, or mean squared error for regression."""
+    """Return the mean log loss, or the mean squared error for regression."""
     if task == "regression":
         return float(np.mean((columns(y_true) - columns(y_pred)) ** 2))
     if task == "multilabel":
@@ -92,7 +95,14 @@ def write_predictions(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str] = (),
 ) -> None:
-    """Write one CSV line a row: its number in the data set, the truth, the prediction, the probabilities."""
+    """Write a CSV file with the row number, the true value, the prediction and the probabilities of each row.
+
+    Args:
+        path: of the file.
+        task: kind of prediction.
+        rows: row numbers in the data set, (rows,).
+        y_true, y_pred, class_labels: see `evaluate`.
+    """
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerows(_lines(task, np.asarray(rows), np.asarray(y_true), np.asarray(y_pred), class_labels))
@@ -108,28 +118,32 @@ def _lines(
     numbers = [int(row) for row in rows]
     if task == "regression":
         truth, guess = columns(y_true), columns(y_pred)
-        ends = [""] if truth.shape[1] == 1 else [f"_{k}" for k in range(truth.shape[1])]
-        yield ["row", *(f"y_true{end}" for end in ends), *(f"y_pred{end}" for end in ends)]
+        suffixes = [""] if truth.shape[1] == 1 else [f"_{k}" for k in range(truth.shape[1])]
+        yield [
+            "row",
+            *(f"y_true{suffix}" for suffix in suffixes),
+            *(f"y_pred{suffix}" for suffix in suffixes),
+        ]
         for number, t, g in zip(numbers, truth.tolist(), guess.tolist(), strict=True):
             yield [number, *t, *g]
         return
     p = y_pred.astype(np.float64) if task == "multilabel" else probabilities(y_pred)
     names = class_labels if len(class_labels) == p.shape[1] else [str(k) for k in range(p.shape[1])]
     yield ["row", "y_true", "y_pred", *(f"p_{name}" for name in names)]
-    for number, t, g, chances in zip(
+    for number, t, g, p_row in zip(
         numbers,
         _named(task, y_true, names),
         _named(task, y_pred, names, predicted=True),
         p.tolist(),
         strict=True,
     ):
-        yield [number, t, g, *chances]
+        yield [number, t, g, *p_row]
 
 
 def _named(
     task: Task, values: npt.NDArray[Any], names: Sequence[str], *, predicted: bool = False
 ) -> list[str]:
-    """Name each row's class; for multilabel its labels, joined by a bar."""
+    """Return the name of each row's class; for multilabel its labels, joined by `|`."""
     if task == "multilabel":
         return ["|".join(str(names[int(k)]) for k in np.flatnonzero(row > 0.5)) for row in values]
     numbers = predicted_classes(values) if predicted else values.reshape(-1).astype(np.int64)

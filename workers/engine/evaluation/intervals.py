@@ -1,4 +1,4 @@
-"""Uncertainty of a number measured on a finite set of rows."""
+"""Computes confidence intervals of metrics that are measured on a finite number of rows."""
 
 import math
 from collections.abc import Callable
@@ -7,29 +7,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.intp]
+RowIndices = npt.NDArray[np.intp]
 Z95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
-DRAWS_IN_ALL = 20_000_000
-"""Upper bound on drawn row numbers, so that a million rows take seconds, not hours."""
+MAX_DRAWS = 20_000_000
+"""Maximum number of rows drawn for an interval, so that a million rows take seconds, not hours."""
 
 
-def finite(value: float | np.floating[Any]) -> float | None:
-    """Return a plain float, or None where JSON has no such number."""
+def finite_or_none(value: float | np.floating[Any]) -> float | None:
+    """Return `value` as a float, or None if it is NaN or infinite, which JSON cannot represent."""
     number = float(value)
     return number if math.isfinite(number) else None
 
 
-def measured(
+def metric_entry(
     value: float, rows: int, interval: tuple[float, float] | None = None, method: str | None = None
 ) -> dict[str, Any]:
-    """Put a metric, its 95 % interval, how that was found and on how many rows into one JSON object."""
+    """Return the JSON object of a metric.
+
+    Args:
+        value: of the metric.
+        rows: number of rows it was measured on.
+        interval: bounds of its 95 % interval.
+        method: how the interval was computed, `wilson` or `bootstrap`.
+    """
     low, high = interval if interval is not None else (math.nan, math.nan)
     return {
-        "value": finite(value),
-        "low": finite(low),
-        "high": finite(high),
+        "value": finite_or_none(value),
+        "low": finite_or_none(low),
+        "high": finite_or_none(high),
         "interval": method,
         "rows": rows,
     }
@@ -38,7 +45,10 @@ def measured(
 def wilson(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95 % score interval of a proportion (Wilson 1927).
 
-    It keeps its promise near 0 and 1, where the normal approximation leaves [0, 1].
+    It is valid near 0 and 1, where the normal approximation leaves [0, 1].
+
+    Returns:
+        Lower and upper bound; NaN without trials.
     """
     if trials == 0:
         return math.nan, math.nan
@@ -49,21 +59,21 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def bootstrap(statistic: Callable[[Rows], float], rows: int, seed: int) -> tuple[float, float]:
+def bootstrap(statistic: Callable[[RowIndices], float], rows: int, seed: int) -> tuple[float, float]:
     """Return the 95 % percentile interval of a statistic over resampled rows (Efron 1979).
 
     Args:
-        statistic: maps row numbers, drawn with replacement, to a number; NaN where it is undefined.
-        rows: how many rows there are to draw from.
-        seed: makes the draws repeatable.
+        statistic: maps row numbers, drawn with replacement, to a number; NaN if it is undefined.
+        rows: number of rows to draw from.
+        seed: of the draws.
 
     Returns:
-        The 2.5 % and 97.5 % quantiles; NaN twice when no resample had a defined value.
+        The 2.5 % and 97.5 % quantiles; NaN if the statistic is undefined for every resample.
     """
     if rows == 0:
         return math.nan, math.nan
     generator = np.random.default_rng(seed)
-    resamples = min(1000, max(100, DRAWS_IN_ALL // rows))
+    resamples = min(1000, max(100, MAX_DRAWS // rows))
     drawn = np.array([statistic(generator.integers(0, rows, rows)) for _ in range(resamples)])
     drawn = drawn[np.isfinite(drawn)]
     if drawn.size == 0:

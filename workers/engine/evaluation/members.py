@@ -1,4 +1,4 @@
-"""The members of an ensemble, judged side by side on their stored validation predictions."""
+"""Compares the members of an ensemble on their stored validation predictions and fits their weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,28 +12,36 @@ from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity
 from workers.engine.evaluation.ensemble_weights import (
-    Fit,
+    FittedWeights,
     Floats,
     equal_weights,
-    evidence,
     fit_weights,
     held_out_loss,
     leave_one_out,
-    pool,
+    loss_terms,
     pooled_loss,
+    weighted_mean,
 )
 from workers.engine.evaluation.evaluate import evaluate, primary_metric
 
 
 class BadMembers(EngineError):
-    """The members cannot be pooled."""
+    """The members cannot form an ensemble."""
 
     code = "bad_members"
 
 
 @dataclass(frozen=True)
-class Pool:
-    """The members' validation predictions on the same rows."""
+class MemberPredictions:
+    """Validation predictions of all members on the same rows.
+
+    Attributes:
+        task: kind of prediction.
+        names: of the members.
+        rows: row numbers in the data set, (rows,).
+        y_true: true values, (rows, …).
+        predictions: of each member, (rows, …).
+    """
 
     task: Task
     names: tuple[str, ...]
@@ -42,11 +50,11 @@ class Pool:
     predictions: tuple[Array, ...]
 
 
-def read_pool(members: Sequence[Member], task: Task) -> Pool:
+def read_predictions(members: Sequence[Member], task: Task) -> MemberPredictions:
     """Read the members' stored predictions.
 
     Raises:
-        BadMembers: they are not of the same rows or not of one shape.
+        BadMembers: their rows or shapes differ.
     """
     read = []
     for member in members:
@@ -59,21 +67,32 @@ def read_pool(members: Sequence[Member], task: Task) -> Pool:
         if arrays["y_pred"].shape != first["y_pred"].shape:
             raise BadMembers(
                 f"{member.called} predicts {arrays['y_pred'].shape}, "
-                f"{members[0].called} {first['y_pred'].shape}; members must answer the same question"
+                f"{members[0].called} {first['y_pred'].shape}; all members must predict the same target"
             )
     names = tuple(member.name for member in members)
     predictions = tuple(arrays["y_pred"] for arrays in read)
-    return Pool(task, names, first["rows"], first["y_true"], predictions)
+    return MemberPredictions(task, names, first["rows"], first["y_true"], predictions)
 
 
-def judge(pooled: Pool, method: Literal["weighted", "mean"], seed: int) -> dict[str, Any]:
-    """Find the weights and set members, plain mean and ensemble side by side on validation data."""
-    found = evidence(pooled.task, pooled.y_true, pooled.predictions)
-    plain = equal_weights(pooled.task, found)
-    fit = plain if method == "mean" else fit_weights(pooled.task, found)
-    singles = np.eye(len(pooled.names))
-    shown = [
-        *((name, "member", singles[k]) for k, name in enumerate(pooled.names)),
+def compare_members(
+    members: MemberPredictions, method: Literal["weighted", "mean"], seed: int
+) -> dict[str, Any]:
+    """Fit the weights and compare members, plain mean and ensemble on validation data.
+
+    Args:
+        members: their predictions.
+        method: fitted or equal weights.
+        seed: of bootstraps and folds.
+
+    Returns:
+        The ensemble's report as a JSON object.
+    """
+    terms = loss_terms(members.task, members.y_true, members.predictions)
+    plain = equal_weights(members.task, terms)
+    fit = plain if method == "mean" else fit_weights(members.task, terms)
+    one_hot = np.eye(len(members.names))
+    compared = [
+        *((name, "member", one_hot[k]) for k, name in enumerate(members.names)),
         ("mean", "mean", plain.weights),
         ("ensemble", "ensemble", fit.weights),
     ]
@@ -81,53 +100,55 @@ def judge(pooled: Pool, method: Literal["weighted", "mean"], seed: int) -> dict[
         {
             "name": name,
             "kind": kind,
-            "loss": pooled_loss(pooled.task, found, weights),
-            "metrics": _validation_metrics(pooled, weights, seed),
+            "loss": pooled_loss(members.task, terms, weights),
+            "metrics": _validation_metrics(members, weights, seed),
         }
-        for name, kind, weights in shown
+        for name, kind, weights in compared
     ]
     return {
-        "task": pooled.task,
+        "task": members.task,
         "method": method,
-        "validation_rows": len(pooled.rows),
+        "validation_rows": len(members.rows),
         "candidates": candidates,
-        "best_single": _best_single(candidates, pooled.task)["name"],
+        "best_single": _best_single(candidates, members.task)["name"],
         "weights": [
-            {"member": name, "weight": float(w)} for name, w in zip(pooled.names, fit.weights, strict=True)
+            {"member": name, "weight": float(w)} for name, w in zip(members.names, fit.weights, strict=True)
         ],
-        "fit": _fit_record(pooled.task, found, fit, plain, method, seed),
-        "diversity": diversity(pooled.task, pooled.y_true, pooled.predictions, pooled.names),
+        "fit": _fit_record(members.task, terms, fit, plain, method, seed),
+        "diversity": diversity(members.task, members.y_true, members.predictions, members.names),
         "leave_one_out": [
             {"member": name, "gain": float(gain)}
-            for name, gain in zip(pooled.names, leave_one_out(pooled.task, found, fit.weights), strict=True)
+            for name, gain in zip(members.names, leave_one_out(members.task, terms, fit.weights), strict=True)
         ],
-        "note": "Weights were fitted on validation predictions made before the members saw validation "
-        "data, then carried to the members retrained on training and validation data.",
+        "note": "Weights were fitted on validation predictions made before the members were trained on "
+        "validation data, then applied to the members retrained on training and validation data.",
     }
 
 
-def _validation_metrics(pooled: Pool, weights: Floats, seed: int) -> dict[str, Any]:
-    prediction = pool(pooled.predictions, weights)
-    metrics: dict[str, Any] = evaluate(pooled.task, pooled.y_true, prediction, (), seed)["metrics"]
+def _validation_metrics(members: MemberPredictions, weights: Floats, seed: int) -> dict[str, Any]:
+    prediction = weighted_mean(members.predictions, weights)
+    metrics: dict[str, Any] = evaluate(members.task, members.y_true, prediction, (), seed)["metrics"]
     return metrics
 
 
-def _fit_record(task: Task, found: Floats, fit: Fit, plain: Fit, method: str, seed: int) -> dict[str, Any]:
+def _fit_record(
+    task: Task, terms: Floats, fit: FittedWeights, plain: FittedWeights, method: str, seed: int
+) -> dict[str, Any]:
     return {
         "loss_name": "standardized mean squared error" if task == "regression" else "log loss",
         "loss": fit.loss,
         "loss_equal_weights": plain.loss,
-        "loss_held_out": plain.loss if method == "mean" else held_out_loss(task, found, seed),
+        "loss_held_out": plain.loss if method == "mean" else held_out_loss(task, terms, seed),
         "evaluations": fit.evaluations,
     }
 
 
 def _best_single(candidates: Sequence[dict[str, Any]], task: Task) -> dict[str, Any]:
-    """Return the member with the best primary metric on validation data; equal ones by loss."""
+    """Return the member with the best primary metric on validation data; ties are decided by loss."""
     metric, direction = primary_metric(task)
     sign = -1 if direction == "max" else 1
-    members = [candidate for candidate in candidates if candidate["kind"] == "member"]
-    return min(members, key=lambda c: (sign * (_value(c, metric, default=-sign)), c["loss"]))
+    singles = [candidate for candidate in candidates if candidate["kind"] == "member"]
+    return min(singles, key=lambda c: (sign * (_value(c, metric, default=-sign)), c["loss"]))
 
 
 def _value(candidate: dict[str, Any], metric: str, *, default: float) -> float:
@@ -135,33 +156,38 @@ def _value(candidate: dict[str, Any], metric: str, *, default: float) -> float:
     return float("inf") * default if value is None else float(value)
 
 
-def warnings(judged: dict[str, Any], members: Sequence[Member]) -> list[tuple[str, str]]:
-    """Say what the user should know before trusting this ensemble: (code, sentence) each."""
-    found = []
-    twins = [m.called for m in members if any(o.values == m.values for o in members if o is not m)]
-    if twins or all(member.seed_only for member in members):
-        names = ", ".join(twins or [m.called for m in members])
-        message = f"{names} differ only by their random seed: pooling them gains little"
-        found.append(("members_differ_by_seed_only", message))
-    metric, direction = primary_metric(judged["task"])
-    by_name = {candidate["name"]: candidate for candidate in judged["candidates"]}
+def ensemble_warnings(comparison: dict[str, Any], members: Sequence[Member]) -> list[tuple[str, str]]:
+    """Return warnings about an ensemble as (code, message) pairs.
+
+    Args:
+        comparison: result of `compare_members`.
+        members: the members.
+    """
+    warnings = []
+    seed_variants = [m.called for m in members if any(o.values == m.values for o in members if o is not m)]
+    if seed_variants or all(member.seed_only for member in members):
+        names = ", ".join(seed_variants or [m.called for m in members])
+        message = f"{names} differ only by their random seed: an ensemble of them gains little"
+        warnings.append(("members_differ_by_seed_only", message))
+    metric, direction = primary_metric(comparison["task"])
+    by_name = {candidate["name"]: candidate for candidate in comparison["candidates"]}
     ours = by_name["ensemble"]["metrics"][metric]["value"]
-    best = by_name[judged["best_single"]]["metrics"][metric]["value"]
-    leader = next(member.called for member in members if member.name == judged["best_single"])
-    beats = None not in (ours, best) and (ours > best if direction == "max" else ours < best)
-    if not beats:
+    best = by_name[comparison["best_single"]]["metrics"][metric]["value"]
+    best_member = next(member.called for member in members if member.name == comparison["best_single"])
+    is_better = None not in (ours, best) and (ours > best if direction == "max" else ours < best)
+    if not is_better:
         message = (
             f"on validation data the ensemble's {metric} {_shown(ours)} does not beat "
-            f"the best single member, {leader}, with {_shown(best)}"
+            f"the best single member, {best_member}, with {_shown(best)}"
         )
-        found.append(("ensemble_not_better", message))
-    if judged["fit"]["loss_held_out"] > by_name[judged["best_single"]]["loss"]:
+        warnings.append(("ensemble_not_better", message))
+    if comparison["fit"]["loss_held_out"] > by_name[comparison["best_single"]]["loss"]:
         message = (
-            "on validation rows that they were not fitted on, the weights lose to "
-            f"{leader}: they may have learned the validation rows by heart"
+            "on validation rows that they were not fitted on, the weights are worse than "
+            f"{best_member}: they may overfit the validation rows"
         )
-        found.append(("ensemble_may_overfit", message))
-    return found
+        warnings.append(("ensemble_may_overfit", message))
+    return warnings
 
 
 def _shown(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Evaluation of regressors with one or several target columns."""
+"""Evaluates regressors with one or several target columns."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workers.engine.evaluation.intervals import bootstrap, finite, measured
+from workers.engine.evaluation.intervals import bootstrap, finite_or_none, metric_entry
 
 Floats = npt.NDArray[np.float64]
 
@@ -16,13 +16,13 @@ HISTOGRAM_BINS = 20
 
 
 def columns(y: npt.ArrayLike) -> Floats:
-    """Bring targets or predictions to shape (rows, outputs)."""
+    """Reshape targets or predictions to (rows, outputs)."""
     values = np.asarray(y, np.float64)
     return values.reshape(len(values), -1)
 
 
 def r_squared(truth: Floats, guess: Floats) -> float:
-    """Return 1 - SSE / SST averaged over outputs; NaN where every target is the same."""
+    """Return 1 - SSE / SST averaged over outputs; NaN if a target is constant."""
     total = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
     if (total == 0).any():
         return math.nan
@@ -62,18 +62,18 @@ def _summary(residuals: Floats) -> dict[str, Any]:
         "p95": p95,
         "max": residuals.max(),
     }
-    return {name: finite(value) for name, value in numbers.items()}
+    return {name: finite_or_none(value) for name, value in numbers.items()}
 
 
 def _output(name: str, truth: Floats, guess: Floats, seed: int) -> dict[str, Any]:
-    """Describe one target column: its metrics, and the residuals y - ŷ of its finite predictions."""
-    sound = np.flatnonzero(np.isfinite(guess))
-    chosen = np.sort(np.random.default_rng(seed).permutation(sound)[:PAIRS])
-    residuals = truth[sound] - guess[sound]
+    """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions."""
+    finite_rows = np.flatnonzero(np.isfinite(guess))
+    chosen = np.sort(np.random.default_rng(seed).permutation(finite_rows)[:PAIRS])
+    residuals = truth[finite_rows] - guess[finite_rows]
     t, g = truth[:, None], guess[:, None]
     return {
         "name": name,
-        **{metric: finite(function(t, g)) for metric, function in METRICS.items()},
+        **{metric: finite_or_none(function(t, g)) for metric, function in METRICS.items()},
         "residuals": _summary(residuals),
         "histogram": _histogram(residuals),
         "pairs": [[float(truth[i]), float(guess[i])] for i in chosen],
@@ -88,8 +88,11 @@ def evaluate_regression(
     Args:
         y_true: targets, shape (rows,) or (rows, outputs).
         y_pred: predictions of the same size, in the target's unit.
-        names: one name an output, or empty.
-        seed: of the bootstrap and of the choice of pairs.
+        names: one name per output, or empty.
+        seed: of the bootstrap and of the selection of pairs.
+
+    Returns:
+        See `evaluate.evaluate`.
     """
     truth, guess = columns(y_true), columns(y_pred)
     rows, outputs = truth.shape
@@ -99,11 +102,11 @@ def evaluate_regression(
     metrics = {}
     for metric, function in METRICS.items():
         interval = bootstrap(lambda i, f=function: f(truth[i], guess[i]), rows, seed)  # type: ignore[misc]
-        metrics[metric] = measured(function(truth, guess), rows, interval, "bootstrap")
+        metrics[metric] = metric_entry(function(truth, guess), rows, interval, "bootstrap")
     return {
         "rows": rows,
         "nonfinite_rows": int((~np.isfinite(guess).all(axis=1)).sum()),
         "metrics": metrics,
-        "target_std": finite(truth.std(axis=0).mean()),
+        "target_std": finite_or_none(truth.std(axis=0).mean()),
         "outputs": [_output(labels[k], truth[:, k], guess[:, k], seed) for k in range(outputs)],
     }

@@ -1,1 +1,1 @@
-"""Builds, changes, reads and writes Keras models."""
+"""Builds, modifies, loads and saves Keras models."""

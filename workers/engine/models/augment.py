@@ -1,7 +1,7 @@
-"""The layer that varies training images: part of the model while it trains, never of what is saved.
+"""Builds the image augmentation layer, which is part of a model only while it trains.
 
-It stands before the normalization and acts only in Keras' training mode. `export` builds the model
-anew without it, so serving, quantization and other formats never meet random layers.
+The layer comes before the normalization and acts only in Keras' training mode. `tasks.export` builds the
+model again without it, so serving, quantization and other formats never contain random layers.
 """
 
 from collections.abc import Iterator
@@ -16,46 +16,48 @@ MODES = {"horizontal": "horizontal", "vertical": "vertical", "both": "horizontal
 Range = tuple[float, float]
 
 
-def augmentation(asked: Augmentation, span: Range) -> Any | None:
-    """Return one layer for all that is asked for, None for nothing.
+def augmentation(spec: Augmentation, value_range: Range) -> Any | None:
+    """Return one layer with all transformations of the spec, or None if it has none.
 
     Args:
-        asked: what to vary, and how far.
-        span: the smallest and largest pixel of the training part.
+        spec: the transformations and their strength.
+        value_range: the smallest and largest pixel value in the training part.
     """
-    layers = list(_layers(asked, span))
+    layers = list(_layers(spec, value_range))
     for layer in layers:
-        layer.supports_jit = True  # Keras says no to some for TensorFlow's sake; JAX compiles them all
+        layer.supports_jit = (
+            True  # Keras disables this on some layers because of TensorFlow; JAX compiles them all
+        )
     return keras.layers.Pipeline(layers, name=NAME) if layers else None
 
 
-def _layers(asked: Augmentation, span: Range) -> Iterator[Any]:
+def _layers(spec: Augmentation, value_range: Range) -> Iterator[Any]:
     def common(name: str) -> dict[str, Any]:
         # float32 under any policy: the raw pixels come before the normalization
         return {"name": f"random_{name}", "dtype": "float32"}
 
-    moved = {"fill_mode": "nearest"}
-    of = keras.layers
-    if asked.flip != "none":
-        yield of.RandomFlip(MODES[asked.flip], **common("flip"))
-    if asked.rotation:
-        yield of.RandomRotation(asked.rotation, **moved, **common("rotation"))
-    if asked.zoom:
-        yield of.RandomZoom(asked.zoom, **moved, **common("zoom"))
-    if asked.translation:
-        yield of.RandomTranslation(asked.translation, asked.translation, **moved, **common("translation"))
-    if asked.contrast:
-        yield of.RandomContrast(asked.contrast, value_range=span, **common("contrast"))
-    if asked.brightness:
-        yield of.RandomBrightness(asked.brightness, value_range=span, **common("brightness"))
+    nearest = {"fill_mode": "nearest"}
+    layers = keras.layers
+    if spec.flip != "none":
+        yield layers.RandomFlip(MODES[spec.flip], **common("flip"))
+    if spec.rotation:
+        yield layers.RandomRotation(spec.rotation, **nearest, **common("rotation"))
+    if spec.zoom:
+        yield layers.RandomZoom(spec.zoom, **nearest, **common("zoom"))
+    if spec.translation:
+        yield layers.RandomTranslation(spec.translation, spec.translation, **nearest, **common("translation"))
+    if spec.contrast:
+        yield layers.RandomContrast(spec.contrast, value_range=value_range, **common("contrast"))
+    if spec.brightness:
+        yield layers.RandomBrightness(spec.brightness, value_range=value_range, **common("brightness"))
 
 
-def lasting(model: Any) -> list[Any]:
-    """Return the variables of `model` that its saved form has: all but the augmentation's seeds."""
-    passing = {id(v) for layer in model.layers if layer.name == NAME for v in layer.variables}
-    return [variable for variable in model.variables if id(variable) not in passing]
+def saved_variables(model: Any) -> list[Any]:
+    """Return the variables of `model` that its saved file has: all but the augmentation's seeds."""
+    not_saved = {id(v) for layer in model.layers if layer.name == NAME for v in layer.variables}
+    return [variable for variable in model.variables if id(variable) not in not_saved]
 
 
 def seeded_layers(model: Any) -> list[Any]:
-    """Return the layers of `model` that are seeded by their names: of the augmentation, each part is."""
+    """Return the layers of `model` that are seeded by name: of the augmentation, each of its layers."""
     return [part for layer in model.layers for part in (layer.layers if layer.name == NAME else [layer])]

@@ -1,4 +1,4 @@
-"""Loading and saving `.keras` files: always in safe mode, never with an optimizer."""
+"""Loads and saves `.keras` files, always in safe mode and without an optimizer."""
 
 import os
 import tempfile
@@ -12,12 +12,12 @@ def load_model(path: Path, folder: Path) -> Any:
     """Load a saved model for prediction.
 
     Args:
-        path: a `.keras` file under any name: the store names files by digest alone, and Keras goes
-            by the suffix.
-        folder: where a link with the right suffix may be made for the moment.
+        path: a `.keras` file with any name. The artifact store names files by digest, but Keras needs the
+            suffix.
+        folder: a temporary link with the suffix is created here.
 
     Raises:
-        ValueError, TypeError, OSError: as Keras does for files that it refuses or cannot read.
+        ValueError, TypeError, OSError: from Keras, for files that it rejects or cannot read.
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
         link = Path(place) / "model.keras"
@@ -26,7 +26,7 @@ def load_model(path: Path, folder: Path) -> Any:
 
 
 def save_model(model: Any, path: Path) -> None:
-    """Save a model so that the file appears whole or not at all."""
+    """Save a model atomically: `path` is complete or unchanged."""
     partial = path.with_name(f"{path.stem}.partial.keras")
     model.save(partial)
-    os.replace(partial, path)  # noqa: PTH105  pathlib's replace does not say that it is atomic
+    os.replace(partial, path)  # noqa: PTH105  only os.replace is documented as atomic

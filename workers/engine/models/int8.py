@@ -1,8 +1,8 @@
-"""Int8 weights with a scale for each output, activations scaled by row, by Keras' own quantization.
+"""Quantizes models to int8 with Keras: weights with a scale per output, activations with a scale per row.
 
-What was measured on Keras 3.15: a model compiled when it is quantized keeps its float optimizer slots;
-sub-layers of an attention layer, quantized, do not load again; convolutions have no int8 form; layers
-that compute in float16 are refused.
+Limitations measured on Keras 3.15: a model that is compiled when it is quantized keeps its float optimizer
+slots; quantized sub-layers of an attention layer cannot be loaded again; convolutions have no int8
+implementation; layers that compute in float16 are rejected.
 """
 
 import warnings
@@ -18,80 +18,82 @@ from workers.engine.errors import EngineError
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.predict import Predictor
 
-Wanted = Callable[[Any], bool]
+LayerFilter = Callable[[Any], bool]
 
 
 class NotQuantizable(EngineError):
-    """No form of this model in int8 gives, saved and loaded, what it gives in memory."""
+    """No int8 version of this model predicts the same after saving and loading as in memory."""
 
     code = "not_quantizable"
 
 
 def quantize_file(original: Path, path: Path, x: Array) -> Any:
-    """Write the model at `original` to `path` in int8 and return it as it loads from there.
+    """Quantize the model in `original` to int8, write it to `path` and return it as loaded from there.
 
-    Each choice of layers is tried until the loaded file predicts exactly what the model in memory did.
+    Each selection of layers is tried until the loaded file predicts exactly the same as the model in memory.
 
     Args:
         original: a `.keras` file.
-        path: where the quantized one goes.
-        x: rows to compare predictions on.
+        path: where the quantized file is written.
+        x: rows to compare predictions on, (rows, …).
 
     Raises:
-        NotQuantizable: with the reason for each choice tried.
+        NotQuantizable: with the reason for each selection tried.
     """
     reasons = []
-    for choice, wanted_in in CHOICES.items():
+    for name, make_filter in SELECTIONS.items():
         model = load_model(original, path.parent)
-        chosen = [layer for layer in model._flatten_layers() if wanted_in(model)(layer)]
-        if not chosen:
-            raise NotQuantizable("the model has no layer with an int8 form (Dense, EinsumDense, Embedding)")
-        _quantize(model, chosen)
+        selected = [layer for layer in model._flatten_layers() if make_filter(model)(layer)]
+        if not selected:
+            raise NotQuantizable(
+                "the model has no layer that can be quantized (Dense, EinsumDense, Embedding)"
+            )
+        _quantize(model, selected)
         in_memory = Predictor(model)(x)
         save_model(model, path)
         try:
             loaded = load_model(path, path.parent)
         except (ValueError, TypeError, KeyError) as error:
-            reasons.append(f"{choice}: it does not load again: {str(error).splitlines()[0]}")
+            reasons.append(f"{name}: the saved file does not load: {str(error).splitlines()[0]}")
             continue
         difference = float(np.abs(Predictor(loaded)(x) - in_memory).max())
         if difference == 0.0:
             return loaded
-        reasons.append(f"{choice}: loaded again it differs by {difference:.3g}")
+        reasons.append(f"{name}: after loading, predictions differ by {difference:.3g}")
     raise NotQuantizable("; ".join(reasons))
 
 
-def _quantize(model: Any, chosen: list[Any]) -> None:
-    for layer in chosen:
-        if layer.compute_dtype == "float16":  # refused by Keras; its variables are float32 anyway
+def _quantize(model: Any, selected: list[Any]) -> None:
+    for layer in selected:
+        if layer.compute_dtype == "float16":  # Keras rejects it; the variables are float32 anyway
             layer.dtype_policy = keras.DTypePolicy("float32")
-    names = {id(layer) for layer in chosen}
+    ids = {id(layer) for layer in selected}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # one a skipped layer; the report names them
-        model.quantize("int8", filters=lambda layer: id(layer) in names)
+        warnings.simplefilter("ignore", UserWarning)  # one for each skipped layer; the report lists them
+        model.quantize("int8", filters=lambda layer: id(layer) in ids)
 
 
-def has_int8_form(layer: Any) -> bool:
-    """Say whether Keras can quantize this layer itself (models only pass it on)."""
+def is_quantizable(layer: Any) -> bool:
+    """Return whether Keras can quantize this layer. Models do not count: they only call their layers."""
     own = type(layer).quantize is not keras.layers.Layer.quantize
     return own and not isinstance(layer, keras.Model) and bool(layer.weights)
 
 
-def _outside_attention(model: Any) -> Wanted:
+def _outside_attention(model: Any) -> LayerFilter:
     inside = {id(part) for layer in _attentions(model) for part in layer._flatten_layers(include_self=False)}
-    return lambda layer: has_int8_form(layer) and id(layer) not in inside
+    return lambda layer: is_quantizable(layer) and id(layer) not in inside
 
 
-def _held_by_models(model: Any) -> Wanted:
-    """Choose layers that stand in a model directly, no parts of other layers."""
+def _direct_children(model: Any) -> LayerFilter:
+    """Select layers that belong to a model directly, not to other layers."""
     models = [layer for layer in model._flatten_layers() if isinstance(layer, keras.Model)]
-    direct = {id(layer) for holder in models for layer in holder.layers}
-    return lambda layer: has_int8_form(layer) and id(layer) in direct
+    direct = {id(layer) for parent in models for layer in parent.layers}
+    return lambda layer: is_quantizable(layer) and id(layer) in direct
 
 
-CHOICES: dict[str, Callable[[Any], Wanted]] = {
+SELECTIONS: dict[str, Callable[[Any], LayerFilter]] = {
     "all layers outside attention": _outside_attention,
-    "layers held by the model itself": _held_by_models,
+    "direct layers of the model": _direct_children,
 }
 
 
@@ -101,35 +103,35 @@ def _attentions(model: Any) -> Iterator[Any]:
 
 
 def compare_layers(original: Any, quantized: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return what became of each layer with weights: those quantized, and those skipped with the reason.
+    """Return the quantized layers with their error, and the skipped layers with the reason.
 
-    The error of a quantized layer is ‖W − Ŵ‖ / ‖W‖ over its kernel or table.
+    The relative error of a quantized layer is ‖W − Ŵ‖ / ‖W‖ over its kernel or embedding table.
     """
     inside = {
         id(part) for layer in _attentions(quantized) for part in layer._flatten_layers(include_self=False)
     }
-    done, skipped = [], []
+    quantized_layers, skipped = [], []
     for before, after in zip(original._flatten_layers(), quantized._flatten_layers(), strict=True):
         if not after._layers and after.weights:
             entry = {"layer": after.path or after.name, "kind": type(after).__name__}
             if getattr(after, "_is_quantized", False):
-                done.append({**entry, "relative_error": _relative_error(before, after)})
+                quantized_layers.append({**entry, "relative_error": _relative_error(before, after)})
             elif has_kernel(after):
                 skipped.append({**entry, "reason": _reason(after, id(after) in inside)})
-    return done, skipped
+    return quantized_layers, skipped
 
 
 def has_kernel(layer: Any) -> bool:
-    """Say whether the layer has a table or matrix: more than biases, scales and statistics."""
+    """Return whether the layer has a matrix or table: more than biases, scales and statistics."""
     return any(len(variable.shape) >= 2 for variable in layer.weights)
 
 
 def _reason(layer: Any, in_attention: bool) -> str:
     if in_attention:
-        return "part of an attention layer, which would not load again"
-    if not has_int8_form(layer):
-        return f"{type(layer).__name__} has no int8 form"
-    return "would not load again"
+        return "part of an attention layer, which could not be loaded"
+    if not is_quantizable(layer):
+        return f"{type(layer).__name__} has no int8 implementation"
+    return "could not be loaded"
 
 
 def _relative_error(before: Any, after: Any) -> float:
@@ -146,6 +148,6 @@ def _dequantized(layer: Any) -> Array:
     if hasattr(layer, "_embeddings"):
         return _table(layer) / np.asarray(layer.embeddings_scale, np.float64)[:, None]
     scale = layer.kernel_scale
-    if isinstance(layer, keras.layers.EinsumDense):  # keeps its scale in the output's shape
+    if isinstance(layer, keras.layers.EinsumDense):  # its scale has the output's shape
         scale = layer._adjust_scale_for_dequant(scale)
     return _table(layer) / np.asarray(scale, np.float64)

@@ -1,7 +1,7 @@
-"""Losses and metrics by name: once for Keras while training, once on the host, exactly.
+"""Defines losses and metrics by name: for Keras during training, and exactly, on the host, for evaluation.
 
-Validation and test figures are computed here from whole arrays of predictions in float64, never as
-means of batch means: so they do not depend on batch size, padding or the number of devices.
+Validation and test metrics are computed here from whole arrays of predictions in float64, not as means of
+batch means. So they do not depend on batch size, padding or the number of devices.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from workers.engine.evaluation.classification import roc_auc
 
 Measure = Callable[[Array, Array], float]
 EPSILON = 1e-7
-"""Probabilities are kept this far from 0 and 1, as in Keras."""
+"""Probabilities are clipped to this distance from 0 and 1, as in Keras."""
 
 
 def _cross_entropy(y: Array, p: Array) -> float:
@@ -51,7 +51,7 @@ def _log_cosh(y: Array, p: Array) -> float:
 
 
 def _accuracy(y: Array, p: Array) -> float:
-    """Share of right classes; of right labels for several outputs of 0 and 1."""
+    """Share of correct classes; for multilabel targets, share of correct labels."""
     if y.ndim == 1 and p.shape[1] > 1:
         return float((p.argmax(axis=1) == y).mean())
     return float(((p > 0.5) == (y.reshape(p.shape) > 0.5)).mean())
@@ -90,7 +90,7 @@ LOSSES: dict[str, tuple[tuple[Task, ...], str, Measure]] = {
     "huber": (("regression",), "Huber", _huber),
     "log_cosh": (("regression",), "LogCosh", _log_cosh),
 }
-"""Name → tasks it fits, Keras class, the same on the host."""
+"""Name → tasks it applies to, name of the Keras class, function on the host."""
 
 METRICS: dict[str, tuple[tuple[Task, ...], Measure, Literal["min", "max"]]] = {
     "accuracy": (("binary", "multiclass", "multilabel"), _accuracy, "max"),
@@ -103,7 +103,7 @@ METRICS: dict[str, tuple[tuple[Task, ...], Measure, Literal["min", "max"]]] = {
     "rmse": (("regression",), lambda y, p: float(np.sqrt(_squared(y, p))), "min"),
     "r2": (("regression",), _r2, "max"),
 }
-"""Name → tasks it fits, the measure, which direction is better."""
+"""Name → tasks it applies to, function on the host, which direction is better."""
 
 DEFAULT_LOSS: dict[Task, str] = {
     "multiclass": "sparse_categorical_crossentropy",
@@ -118,56 +118,61 @@ DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
     "regression": ("mse", "mae", "r2"),
 }
 WHILE_TRAINING = ("accuracy", "mse", "mae")
-"""Metrics that also run on every training batch; the others only on whole validation arrays."""
+"""Metrics that are also computed on training batches; the others only on whole validation arrays."""
 
 
 def loss_name(fit: FitSpec, task: Task) -> str:
-    """Return the loss in use.
+    """Return the name of the loss: that of the spec, or the task's default.
 
     Raises:
-        BadSpec: the named loss is unknown or does not fit the task.
+        BadSpec: the loss is unknown or does not apply to the task.
     """
     name = fit.loss or DEFAULT_LOSS[task]
-    fitting = [known for known, (tasks, _, _) in LOSSES.items() if task in tasks]
-    if name not in fitting:
-        raise BadSpec(f"loss {name!r} does not fit a {task} task; it takes {', '.join(fitting)}")
+    applicable = [known for known, (tasks, _, _) in LOSSES.items() if task in tasks]
+    if name not in applicable:
+        raise BadSpec(f"loss {name!r} does not apply to a {task} task; available are {', '.join(applicable)}")
     return name
 
 
 def metric_names(fit: FitSpec, task: Task) -> tuple[str, ...]:
-    """Return the metrics in use.
+    """Return the names of the metrics: those of the spec, or the task's defaults.
 
     Raises:
-        BadSpec: a named metric is unknown or does not fit the task.
+        BadSpec: a metric is unknown or does not apply to the task.
     """
     names = fit.metrics if fit.metrics is not None else DEFAULT_METRICS[task]
-    fitting = [known for known, (tasks, _, _) in METRICS.items() if task in tasks]
+    applicable = [known for known, (tasks, _, _) in METRICS.items() if task in tasks]
     for name in names:
-        if name not in fitting:
-            raise BadSpec(f"metric {name!r} does not fit a {task} task; it takes {', '.join(fitting)}")
+        if name not in applicable:
+            raise BadSpec(
+                f"metric {name!r} does not apply to a {task} task; available are {', '.join(applicable)}"
+            )
     return names
 
 
 def direction(metric: str) -> Literal["min", "max"]:
-    """Return whether more or less of `metric` (with or without `val_`) is better."""
+    """Return whether smaller or larger values of `metric` (with or without `val_`) are better."""
     name = metric.removeprefix("val_")
     return METRICS[name][2] if name in METRICS else "min"
 
 
-def measure(loss: str, metrics: tuple[str, ...], y: Array, p: Array, scale: Array | None) -> dict[str, float]:
+def compute_metrics(
+    loss: str, metrics: tuple[str, ...], y: Array, p: Array, scale: Array | None
+) -> dict[str, float]:
     """Compute loss and metrics over whole arrays.
 
     Args:
-        loss: the loss' name; without penalties on weights, so it is comparable between models.
-        metrics: the metrics' names.
-        y: true values as in `Encoded.y`.
+        loss: name of the loss. Weight penalties are not included, so it is comparable between models.
+        metrics: names of the metrics.
+        y: true values, see `Encoded.y`.
         p: predictions, (rows, outputs).
-        scale: for regression, the target's standard deviation: the loss is in its units, as in training.
+        scale: for regression, the target's standard deviation, (outputs,); the loss is in its units, as in
+            training.
 
     Returns:
-        `loss` and each metric by name. Metrics of a regression are in the target's own unit.
+        `loss` and each metric by name. Regression metrics are in the target's own unit.
     """
     p = np.asarray(p, dtype=np.float64)
     y = y.astype(np.float64) if y.dtype.kind == "f" else y
-    figure = LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)
-    return {"loss": figure, **{name: METRICS[name][1](y, p) for name in metrics}}
+    value = LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)
+    return {"loss": value, **{name: METRICS[name][1](y, p) for name in metrics}}

@@ -1,4 +1,4 @@
-"""Puts a device mesh in force for the models built next."""
+"""Sets the device mesh for models that are built afterwards."""
 
 from typing import Any
 
@@ -9,11 +9,16 @@ from workers.engine.errors import BadLayout, BadSpec
 
 
 def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:
-    """Set Keras' distribution for `mesh`, or none.
+    """Set Keras' distribution to `mesh`, or to none.
+
+    Args:
+        mesh: devices, axes and layout rules; None for a single device.
+        variables: of the model, to check the layout rules.
+        batch_size: rows in a batch.
 
     Raises:
-        BadLayout: a rule fits no variable, several fit one, or a dimension does not divide.
-        BadSpec: this process does not see the devices that the mesh takes.
+        BadLayout: a rule matches no variable, several rules match one, or a dimension is not divisible.
+        BadSpec: this process has fewer devices than the mesh needs.
     """
     import keras
 
@@ -30,7 +35,7 @@ def _distribution(mesh: MeshSpec) -> Any:
 
     devices, names, shape = _devices(mesh), list(mesh.axis_names), mesh.shape
     if mesh.batch_axis is None:
-        # Keras falls back to the first axis and would shard the batch over it: give it one of size 1
+        # without a batch axis Keras would shard the batch over the first axis, so add an axis of size 1
         names, shape = ["replica", *names], (1, *shape)
     device_mesh = distribution.DeviceMesh(shape, names, devices)
     if not mesh.layout and len(shape) == 1:
@@ -49,5 +54,5 @@ def _devices(mesh: MeshSpec) -> list[str]:
     kind = mesh.devices if isinstance(mesh.devices, str) else None
     names = keras.distribution.list_devices(kind) if kind is not None else list(mesh.devices)
     if len(names) < mesh.size():
-        raise BadSpec(f"the mesh takes {mesh.size()} {mesh.devices} devices, this process sees {len(names)}")
+        raise BadSpec(f"the mesh needs {mesh.size()} {mesh.devices} devices, this process has {len(names)}")
     return names[: mesh.size()]

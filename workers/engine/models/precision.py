@@ -1,4 +1,4 @@
-"""Which dtype policy each layer gets, and how the loss is scaled under float16."""
+"""Chooses the dtype policy of each layer and the loss scaling under float16."""
 
 import re
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from jobs.contracts.precision import PrecisionSpec
 
 OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
-"""Kept in float32 unless overridden: raw inputs and final probabilities overflow or round in half types."""
+"""These stay in float32 unless overridden: in 16 bits raw inputs overflow and probabilities are rounded."""
 
 
 def policy_of(layer: str, precision: PrecisionSpec) -> str:
-    """Return the policy of the layer named `layer`; the last override that matches wins."""
+    """Return the dtype policy of the layer named `layer`. The last matching override wins."""
     chosen = "float32" if layer in OUTPUT_LAYERS else precision.policy
     for override in precision.overrides:
         if re.search(override.match, layer):
@@ -19,10 +19,10 @@ def policy_of(layer: str, precision: PrecisionSpec) -> str:
 
 
 def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
-    """Return the optimizer with the loss scaling asked for.
+    """Return the optimizer with the spec's loss scaling.
 
-    The caller compiles with `auto_scale_loss=False`: left alone, Keras wraps every optimizer under
-    mixed_float16 and then throws a fixed factor away.
+    The caller must compile with `auto_scale_loss=False`. Otherwise Keras wraps every optimizer under
+    mixed_float16 and ignores a fixed factor.
     """
     import keras
 
@@ -33,8 +33,8 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
     return optimizer
 
 
-def moves(optimizer: Any) -> bool:
-    """Say whether steps change what the optimizer shows: a scheduled learning rate, a dynamic loss scale."""
+def has_changing_metrics(optimizer: Any) -> bool:
+    """Return whether steps change the learning rate (a schedule) or the loss scale (dynamic scaling)."""
     import keras
 
     inner = getattr(optimizer, "inner_optimizer", optimizer)
@@ -42,9 +42,9 @@ def moves(optimizer: Any) -> bool:
     return scheduled or hasattr(optimizer, "dynamic_scale")
 
 
-def scaling_metrics(optimizer: Any, batches: int) -> dict[str, float]:
-    """Return the dynamic scale and how many of `batches` steps overflowed and were skipped."""
+def scaling_metrics(optimizer: Any, steps: int) -> dict[str, float]:
+    """Return the dynamic loss scale, if any, and how many of `steps` steps overflowed and were skipped."""
     if not hasattr(optimizer, "dynamic_scale"):
         return {}
     applied = int(optimizer.inner_optimizer.iterations.value)
-    return {"loss_scale": float(optimizer.dynamic_scale.value), "skipped_steps": float(batches - applied)}
+    return {"loss_scale": float(optimizer.dynamic_scale.value), "skipped_steps": float(steps - applied)}

@@ -1,4 +1,4 @@
-"""Prediction by a pure, compiled function of the weights and a batch of one fixed shape."""
+"""Predicts with a compiled function of the weights and a batch of fixed shape."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import numpy as np
 
 from workers.engine.data.table import Array
 
-ROWS = 1024
+BATCH_SIZE = 1024
 
 
 class Predictor:
-    """Calls a model with one input and one output; compiles once for each batch size asked for."""
+    """Predicts with a model that has one input and one output; compiles once for each batch size."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -26,19 +26,19 @@ class Predictor:
         return outputs
 
     def batch(self, x: Array) -> Array:
-        """Return the predictions for exactly these rows, computed as one batch of their number."""
+        """Return the predictions for these rows, computed as one batch of exactly this size."""
         return np.asarray(self._compiled(self._weights, x.astype(self._dtype, copy=False)))
 
-    def __call__(self, x: Array, rows: int = ROWS) -> Array:
-        """Return the predictions for all rows of `x`, in batches of `rows` filled up with zeros."""
-        size = min(rows, len(x))
+    def __call__(self, x: Array, batch_size: int = BATCH_SIZE) -> Array:
+        """Return the predictions for all rows of `x`, in batches padded with zeros."""
+        size = min(batch_size, len(x))
         parts = [self.padded(x[start : start + size], size) for start in range(0, len(x), size)]
         return np.concatenate(parts)
 
     def padded(self, x: Array, size: int) -> Array:
-        """Return the predictions for `x`, computed inside a batch of `size` rows."""
-        lacking = size - len(x)
-        if lacking <= 0:
+        """Return the predictions for `x`, computed in a batch padded to `size` rows."""
+        missing = size - len(x)
+        if missing <= 0:
             return self.batch(x)
-        filled = np.concatenate([x, np.zeros((lacking, *x.shape[1:]), x.dtype)])
+        filled = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
         return self.batch(filled)[: len(x)]

@@ -1,7 +1,7 @@
-"""Counts the parameters that a config would really make, without giving a byte to any of them.
+"""Counts the parameters that loading a model would create, without allocating them.
 
-The scan before it reads the sizes that a file states, and a file may lie. Here Keras builds the model
-from its config in a scope in which variables have shapes and no values.
+`untrusted.scan` estimates sizes from the config's own numbers, which may be wrong on purpose. Here Keras
+builds the model from its config in a scope in which variables have shapes but no values.
 """
 
 import json
@@ -16,39 +16,41 @@ from keras.src.backend.common import global_state
 from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, BadModel, Scan
 
 UNINITIALIZED = "uninitialized_variables"
-"""Keras' list of variables that wait for values; the next scope to end would make them all."""
+"""Keras' list of variables without values. If it is not cleared, the end of the next scope allocates them."""
 
 
 def check_budget(path: Path, scanned: Scan) -> None:
-    """Check that loading makes no more parameters than the file stores, or twice that if packed.
+    """Check that loading creates at most about twice as many parameters as the file stores.
+
+    Twice, since weights may be stored packed.
 
     Args:
-        path: a file that `scan` has let through.
-        scanned: what it found.
+        path: a file that `untrusted.scan` has accepted.
+        scanned: the result of that scan.
 
     Raises:
-        BadModel: loading it would make more, or it cannot be built at all.
+        BadModel: loading would create more, or Keras cannot build the model.
     """
     with zipfile.ZipFile(path) as archive:
         config = json.loads(archive.read("config.json"))
     declared = declared_parameters(config)
     if declared > min(MAX_PARAMETERS, 2 * scanned.stored + SLACK_PARAMETERS):
         raise BadModel(
-            f"loading it would make {declared:,} parameters, but the file stores {scanned.stored:,}"
+            f"loading it would create {declared:,} parameters, but the file stores {scanned.stored:,}"
         )
 
 
 def declared_parameters(config: dict[str, Any]) -> int:
-    """Return how many numbers the model of this config holds.
+    """Return the number of parameters of the model with this config.
 
     Raises:
-        BadModel: Keras cannot build it.
+        BadModel: Keras cannot build the model.
     """
     with keras.StatelessScope():
         try:
             model = keras.saving.deserialize_keras_object({**config, "compile_config": None}, safe_mode=True)
             return sum(int(np.prod(variable.shape)) for variable in model.variables)
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-            raise BadModel(f"Keras does not build it: {str(error).strip()[:500]}") from error
+            raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
         finally:
             global_state.set_global_attribute(UNINITIALIZED, [])

@@ -1,7 +1,7 @@
-"""Looks at a foreign `.keras` file without Keras: only bounded shapes of known layers may pass.
+"""Checks an untrusted `.keras` file without Keras: it may contain only known layers of limited size.
 
-A model's config is a program. Names are checked against a list of what is known to be harmless, and
-sizes against what the file really stores: a config of a hundred bytes can ask for a terabyte.
+A model's config is a program. Class names are checked against an allow-list, and sizes against the number of
+weights that the file stores: a config of a hundred bytes can request a terabyte.
 """
 
 import io
@@ -52,7 +52,7 @@ LAYERS = frozenset(
     RandomCrop RandomContrast RandomBrightness
     """.split()  # noqa: SIM905  a hundred quoted names would be unreadable
 )
-"""Layers of `keras.layers` that compute from their inputs and weights alone: no code, files or imports."""
+"""Layers of `keras.layers` that only compute from their inputs and weights: no code, files or imports."""
 
 PLAIN_MODULES = frozenset(
     {
@@ -61,22 +61,29 @@ PLAIN_MODULES = frozenset(
         "keras.optimizers.schedules",
     }
 )  # fmt: skip
-"""Modules that hold parameters of layers and trainings, none of which reads files or runs given code."""
+"""Modules with parameters of layers and trainings; none of their classes reads files or runs given code."""
 
 MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__"})
 UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
-"""Fields whose numbers are no sizes."""
+"""Fields whose numbers are not sizes."""
 
 
 class BadModel(EngineError):
-    """The file is not a model that can be loaded safely; the message says what is wrong with it."""
+    """The file is not a model that can be loaded safely; the message names the problem."""
 
     code = "bad_model"
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a file says of itself before anything is loaded; counts are of numbers stored."""
+    """Properties of a file, found without loading it.
+
+    Attributes:
+        keras_version: version that wrote the file.
+        layers: number of layers.
+        stored: number of weights in the file.
+        estimated: number of weights that the config requests, estimated.
+    """
 
     keras_version: str
     layers: int
@@ -85,10 +92,10 @@ class Scan:
 
 
 def scan(path: Path) -> Scan:
-    """Check a foreign file in every way that needs no Keras.
+    """Check an untrusted file without loading it in Keras.
 
     Raises:
-        BadModel: it is not a plain `.keras` file of known layers whose size fits what it stores.
+        BadModel: it is not a `.keras` file of known layers whose sizes match the stored weights.
     """
     with _opened(path) as archive:
         _check_members(archive)
@@ -99,13 +106,13 @@ def scan(path: Path) -> Scan:
     layers = check_config(config)
     estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
-        raise BadModel(f"its config asks for about {estimated:,} parameters, but the file stores {stored:,}")
+        raise BadModel(f"its config requests about {estimated:,} parameters, but the file stores {stored:,}")
     return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
     if path.stat().st_size > MAX_BYTES:
-        raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are taken")
+        raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are accepted")
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PK\x03\x04":
@@ -143,12 +150,12 @@ def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Check every object and every number of a model's config; return the entries of its layers.
+    """Check every object and number of a model's config; return the entries of its layers.
 
-    The outermost `compile_config` is left out: nothing here or in serving loads it.
+    The outermost `compile_config` is not checked: neither this code nor serving loads it.
 
     Raises:
-        BadModel: something unknown is named, or a number is too large.
+        BadModel: it names an unknown class, or a number is too large.
     """
     root = {name: part for name, part in config.items() if name != "compile_config"}
     if (root.get("module"), root.get("class_name")) not in MODELS:
@@ -158,12 +165,12 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
         _check_entry(entry)
     layers = [entry for entry in entries if entry.get("module") == "keras.layers"]
     if len(layers) > MAX_LAYERS:
-        raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are taken")
+        raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are accepted")
     return layers
 
 
 def _entries(root: Any) -> Iterator[dict[str, Any]]:
-    """Yield every JSON object that names a class; refuse numbers that no honest size has."""
+    """Yield every JSON object that names a class; reject numbers too large to be a size."""
     todo: list[tuple[str, Any]] = [("", root)]
     while todo:
         name, part = todo.pop()
@@ -188,15 +195,13 @@ def _check_entry(entry: dict[str, Any]) -> None:
         or (module, name) == ("keras", "DTypePolicy")
     )
     if not known:
-        raise BadModel(f"it uses {module}.{name}, which is not among the layers taken from others")
+        raise BadModel(f"it uses {module}.{name}, which is not among the layers accepted from other sources")
     if registered not in (None, name):
-        raise BadModel(
-            f"it uses the custom object {registered!r}; only built-in layers are taken from others"
-        )
+        raise BadModel(f"it uses the custom object {registered!r}; only built-in layers are accepted")
 
 
 def estimated_parameters(layer: dict[str, Any]) -> int:
-    """Estimate a layer's kernel from the sizes and the input shape that its config states; 0 if unknown."""
+    """Estimate the size of a layer's kernel from the sizes and input shape in its config; 0 if unknown."""
     config = layer.get("config")
     if not isinstance(config, dict):
         return 0
@@ -220,7 +225,7 @@ def estimated_parameters(layer: dict[str, Any]) -> int:
 
 
 def _size(value: Any) -> int:
-    """Return a size, or the product of several; 1 where none is stated."""
+    """Return a size, or the product of several; 1 if there is none."""
     if isinstance(value, list):
         return math.prod(_size(item) for item in value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
@@ -231,10 +236,10 @@ def _last(shape: Any) -> int:
 
 
 def stored_parameters(file: io.BytesIO) -> int:
-    """Count the numbers in a weights file, after checking that all of them lie in it.
+    """Count the weights in an HDF5 file, after checking that the file contains all of them.
 
     Raises:
-        BadModel: it is damaged, or has links, data elsewhere, objects, or sizes that it cannot hold.
+        BadModel: the file is damaged, or has links, external data, objects, or impossible sizes.
     """
     limit = MAX_RATIO * file.getbuffer().nbytes
     count = size = 0
@@ -270,7 +275,7 @@ def _datasets(root: h5py.Group) -> Iterator[h5py.Dataset]:
 
 
 def _address(node: Any) -> int:
-    """Return where in the file an object lies: the same for every name that it has."""
+    """Return an object's address in the file, which is equal for all of its names."""
     return int(h5py.h5o.get_info(node.id).addr)
 
 
@@ -278,7 +283,7 @@ def _checked(node: Any) -> h5py.Dataset:
     if not isinstance(node, h5py.Dataset):
         raise BadModel(f"its weights hold a {type(node).__name__} at {node.name}")
     if node.is_virtual or node.external:
-        raise BadModel(f"the data of {node.name} lie in another file")
+        raise BadModel(f"the data of {node.name} is in another file")
     if node.dtype.kind not in "biufV" or node.dtype.hasobject:
         raise BadModel(f"{node.name} holds {node.dtype} values, not numbers")
     return node

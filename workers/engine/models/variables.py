@@ -1,4 +1,4 @@
-"""The values of Keras variables, to the host and back."""
+"""Copies the values of Keras variables to the host and back."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from workers.engine.errors import BadCheckpoint
 
 
 def values(variables: Any) -> list[Array]:
-    """Copy variables to the host."""
+    """Return copies of the variables' values as NumPy arrays."""
     return [np.array(variable.value) for variable in variables]
 
 
 def assign(variables: Any, arrays: list[Array]) -> None:
-    """Put arrays back into variables of the same shapes.
+    """Assign arrays to variables of the same shapes.
 
     Raises:
-        BadCheckpoint: they are of another model.
+        BadCheckpoint: the shapes differ, so the arrays belong to another model.
     """
     shapes, stored = [tuple(v.shape) for v in variables], [a.shape for a in arrays]
     if shapes != stored:

@@ -1,1 +1,1 @@
-"""What a runner does: one module for each kind of task."""
+"""Implements the tasks that runners execute, one module for each kind."""

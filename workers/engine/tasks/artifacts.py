@@ -1,4 +1,4 @@
-"""Files that a task leaves behind, in the forms that pages and later tasks read."""
+"""Writes the artifacts of a task in the formats that pages and later tasks read."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from workers.engine.report import Report
 
 
 def write_json(report: Report, role: Role, name: str, body: dict[str, Any]) -> None:
-    """Write `body` below the task's folder and hand it in."""
+    """Write `body` to the file `name` in the task's folder and report it as an artifact."""
     text = json.dumps(body, allow_nan=False, indent=1)
     (Path(report.folder) / name).write_text(text, encoding="utf-8")
     report.artifact(role, name, name=name)
@@ -25,21 +25,21 @@ def write_json(report: Report, role: Role, name: str, body: dict[str, Any]) -> N
 def write_test_predictions(
     report: Report, task: Task, rows: Array, y_true: Array, y_pred: Array, class_labels: Sequence[str]
 ) -> None:
-    """Write the test rows' predictions as a CSV to download."""
+    """Write the predictions for the test rows as a CSV file. See `evaluate.write_predictions`."""
     path = Path(report.folder) / "predictions.csv"
     write_predictions(path, task, rows, y_true, y_pred, class_labels)
     report.artifact("predictions", path.name, name=path.name)
 
 
 def write_validation_predictions(report: Report, rows: Array, y_true: Array, y_pred: Array) -> None:
-    """Write what pooling needs: arrays `rows`, `y_true`, `y_pred` of the validation rows."""
+    """Write the arrays `rows`, `y_true` and `y_pred` of the validation rows, for the ensemble task."""
     path = Path(report.folder) / "validation_predictions.npz"
     np.savez(path, rows=rows, y_true=y_true, y_pred=y_pred)
     report.artifact("validation_predictions", path.name, name=path.name)
 
 
 def summary_of(model: Any) -> dict[str, Any]:
-    """Describe a model: parameter counts, one entry a layer, and Keras' own text."""
+    """Return a description of a model: parameter counts, one entry per layer, and Keras' summary text."""
     text = io.StringIO()
     model.summary(expand_nested=True, line_length=100, print_fn=lambda line: text.write(f"{line}\n"))
     trainable = sum(int(np.prod(v.shape)) for v in model.trainable_variables)

@@ -1,4 +1,4 @@
-"""Saves a trained model as the `.keras` file that is registered and served."""
+"""Exports a trained model as the `.keras` file that is registered and served."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 from jobs.contracts.signature import Signature
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
-from workers.engine.models.augment import lasting
+from workers.engine.models.augment import saved_variables
 from workers.engine.models.build import build, signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.mesh import use_mesh
@@ -20,21 +20,28 @@ from workers.engine.training.loops import predict
 from workers.engine.training.prepare import Prepared
 
 TOLERANCE = {"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 5e-2}
-"""Largest difference between the saved and the trained model, relative to the largest prediction.
+"""Tolerated difference between the saved and the trained model, relative to the largest prediction.
 
-Wider for half types: a mesh adds up in another order, and their last digit is coarse.
+It is larger in 16 bits: a mesh sums in another order, which rounds differently.
 """
 
 
 class BadExport(EngineError):
-    """The saved file does not predict what the trained model does."""
+    """The saved file's predictions differ from the trained model's."""
 
     code = "bad_export"
 
 
 @dataclass(frozen=True)
-class Exported:
-    """The file's model, loaded again, and what is known of it."""
+class ExportedModel:
+    """An exported model.
+
+    Attributes:
+        model: as loaded from the file.
+        signature: of the model.
+        parameters: number of parameters.
+        bytes: size of the file.
+    """
 
     model: Any
     signature: Signature
@@ -42,18 +49,24 @@ class Exported:
     bytes: int
 
 
-def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported:
-    """Save the model without optimizer and mesh, load the file again, compare, hand it in.
+def export(prepared: Prepared, report: Report, name: str, seed: int) -> ExportedModel:
+    """Save the model without optimizer and mesh, load the file, compare predictions and report the artifact.
 
-    The weights go into a fresh model that was never compiled: a compiled one would carry its
-    optimizer and our loss into the file.
+    The weights are copied to a new model that is not compiled: a compiled model would store its optimizer and
+    a custom loss in the file.
+
+    Args:
+        prepared: the trained model.
+        report: receives the artifacts.
+        name: of the model.
+        seed: of the new model.
 
     Raises:
-        BadExport: the loaded file predicts something else.
+        BadExport: the loaded file's predictions differ.
     """
     sample = prepared.dataset.x[: prepared.batches.size]
     expected = predict(prepared.model, sample, prepared.batches.size)
-    weights = values(lasting(prepared.model))
+    weights = values(saved_variables(prepared.model))
     use_mesh(None, [], 1)
     spec, profile = prepared.spec, prepared.dataset.profile
     plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
@@ -72,7 +85,7 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
         name=f"{name}.keras",
         meta={"signature": signature.model_dump(mode="json"), "class_labels": list(profile.class_labels)},
     )
-    return Exported(loaded, signature, int(plain.count_params()), path.stat().st_size)
+    return ExportedModel(loaded, signature, int(plain.count_params()), path.stat().st_size)
 
 
 def _compare(expected: Array, found: Array, tolerance: float) -> None:

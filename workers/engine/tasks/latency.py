@@ -1,4 +1,4 @@
-"""How long a model takes for one batch, on hardware with a name."""
+"""Measures the latency of a model and names the hardware."""
 
 import os
 import platform
@@ -12,14 +12,14 @@ import numpy as np
 from workers.engine.data.table import Array
 from workers.engine.models.predict import Predictor
 
-BATCHES = (1, 32)
-CALLS = 200
-SECONDS = 1.0
-"""At most this many calls, or this long, whichever ends first: a big model shall not hold up a job."""
+BATCH_SIZES = (1, 32)
+MAX_CALLS = 200
+MAX_SECONDS = 1.0
+"""Limit for each batch size, so that a large model does not delay a job."""
 
 
 def hardware(threads: int) -> str:
-    """Name what was measured on: the device as JAX calls it, the CPU's model, the threads in use."""
+    """Return the name of the device or CPU, and the number of threads in use."""
     device = jax.devices()[0]
     kind = _cpu_model() if device.platform == "cpu" else device.device_kind
     return f"{kind}, {threads} of {os.cpu_count()} threads"
@@ -32,26 +32,26 @@ def _cpu_model() -> str:
 
 
 def measure_latency(predict: Predictor, x: Array) -> dict[str, dict[str, Any]]:
-    """Time a compiled model for each of `BATCHES`, copies to and from the device included.
+    """Time predictions for each of `BATCH_SIZES`, including copies to and from the device.
 
     Args:
-        predict: compiles once for each batch size; that call is not counted.
-        x: real rows, repeated where there are too few.
+        predict: the model. Calls that compile are not counted.
+        x: rows to predict, (rows, …), repeated if there are too few.
 
     Returns:
-        By batch size: `p50_ms`, `p95_ms` of a whole batch, and how many calls they come from.
+        By batch size: `p50_ms` and `p95_ms` of one batch in milliseconds, and the number of `calls`.
     """
-    return {str(size): _time(predict, np.resize(x, (size, *x.shape[1:]))) for size in BATCHES}
+    return {str(size): _time(predict, np.resize(x, (size, *x.shape[1:]))) for size in BATCH_SIZES}
 
 
 def _time(predict: Predictor, batch: Array) -> dict[str, Any]:
     for _ in range(3):
         predict.batch(batch)
-    taken: list[float] = []
-    end = time.perf_counter() + SECONDS
-    while len(taken) < CALLS and (time.perf_counter() < end or not taken):
+    milliseconds: list[float] = []
+    end = time.perf_counter() + MAX_SECONDS
+    while len(milliseconds) < MAX_CALLS and (time.perf_counter() < end or not milliseconds):
         begun = time.perf_counter()
         predict.batch(batch)
-        taken.append(1000 * (time.perf_counter() - begun))
-    p50, p95 = np.percentile(taken, [50, 95])
-    return {"p50_ms": round(float(p50), 4), "p95_ms": round(float(p95), 4), "calls": len(taken)}
+        milliseconds.append(1000 * (time.perf_counter() - begun))
+    p50, p95 = np.percentile(milliseconds, [50, 95])
+    return {"p50_ms": round(float(p50), 4), "p95_ms": round(float(p95), 4), "calls": len(milliseconds)}

@@ -1,4 +1,4 @@
-"""The profile task: read an upload or a bundled set, write it normalized, describe it."""
+"""Runs the profile task: reads an upload or a bundled data set, writes it normalized and describes it."""
 
 import json
 from pathlib import Path
@@ -22,11 +22,14 @@ STEPS = 4
 
 
 def run(task: ProfileTask, report: Report) -> dict[str, Any]:
-    """Write `dataset.npz` and `profile.json`; the result carries digest, rows, bytes and the profile.
+    """Write `dataset.npz` and `profile.json`.
+
+    Returns:
+        The profile, and the digest, rows and bytes of the data set.
 
     Raises:
         BadData: the upload cannot be used.
-        BadSpec: the task names no source.
+        BadSpec: the task does not name a source.
     """
     table, target, kind = _read(task)
     report.progress(1, STEPS, "steps")
@@ -53,9 +56,9 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
 def _read(task: ProfileTask) -> tuple[Table, str | None, Task | None]:
     kind = _task_kind(task.task)
     if task.source == "bundled":
-        table, about = load_bundled(task.bundled or "")
-        own = task.target is None or task.target == about.target
-        return table, task.target or about.target, kind or (about.task if own else None)
+        table, info = load_bundled(task.bundled or "")
+        default_target = task.target is None or task.target == info.target
+        return table, task.target or info.target, kind or (info.task if default_target else None)
     if task.path is None:
         raise BadSpec(f"a profile of a {task.source} upload needs the path of the file")
     return READERS[task.source](Path(task.path)), task.target, kind
@@ -72,9 +75,9 @@ def _task_kind(name: str | None) -> Task | None:
 
 
 def arrays_to_store(table: Table, encoded: Encoded) -> dict[str, Array]:
-    """Return `x`, `y` and the raw scalar columns (`columns` names, `column_<i>` holds them).
+    """Return the arrays of `dataset.npz`: `x`, `y`, the names `columns` and the raw columns `column_<i>`.
 
-    The raw columns serve splits by group, column or time and other choices of target and features.
+    Raw columns are needed for splits by group, column or time, and to select other targets or features.
     """
     raw = {name: column for name, column in table.columns.items() if column.ndim == 1}
     return {
@@ -86,7 +89,7 @@ def arrays_to_store(table: Table, encoded: Encoded) -> dict[str, Array]:
 
 
 def make_profile(table: Table, encoded: Encoded) -> Profile:
-    """Describe a table under the roles that `encoded` gives its columns."""
+    """Return the profile of a table whose columns are used as in `encoded`."""
     duplicates = statistics.count_duplicates(encoded.x, encoded.y)
     return Profile(
         rows=table.rows,
@@ -102,5 +105,5 @@ def make_profile(table: Table, encoded: Encoded) -> Profile:
         columns=tuple(statistics.describe_column(name, c) for name, c in table.columns.items()),
         preview=statistics.preview(table),
         duplicates=duplicates,
-        findings=statistics.find(table, encoded, duplicates),
+        findings=statistics.find_issues(table, encoded, duplicates),
     )

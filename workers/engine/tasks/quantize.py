@@ -1,4 +1,4 @@
-"""Makes an int8 form of a trained model and sets it beside the original: size, answers, speed, layers."""
+"""Runs the quantize task: quantizes a model to int8 and compares both in size, accuracy and latency."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,8 @@ FILE = "quantized.keras"
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the two models, and what became of the test rows in it."""
+class EvaluatedModel:
+    """A model with its predictions for the test rows and their evaluation."""
 
     model: Any
     predict: Predictor
@@ -36,8 +36,8 @@ class Side:
     evaluation: dict[str, Any]
 
     @classmethod
-    def of(cls, model: Any, dataset: Dataset, seed: int) -> Self:
-        """Let a model answer the test rows; `seed` is the bootstrap's."""
+    def evaluate(cls, model: Any, dataset: Dataset, seed: int) -> Self:
+        """Predict and evaluate the test rows with a model; `seed` is for the bootstrap."""
         predict, test = Predictor(model), dataset.parts.test
         y_pred = predict(dataset.x[test])
         labels = dataset.profile.class_labels
@@ -45,11 +45,14 @@ class Side:
 
 
 def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
-    """Quantize, save, load again, compare with the original on the same test rows.
+    """Quantize and save a model, load it, and compare it with the original on the same test rows.
+
+    Returns:
+        The job's result: metrics, sizes, agreement and latency of both models.
 
     Raises:
-        NotQuantizable: no int8 form of this model survives saving.
-        BadData, BadSpec: the data set cannot be read as the spec says.
+        NotQuantizable: no int8 version of this model predicts the same after saving.
+        BadData, BadSpec: the data set cannot be read as the spec requires.
     """
     steps = Steps(report, 4)
     folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
@@ -60,85 +63,89 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     quantized = quantize_file(source, folder / FILE, dataset.x[dataset.parts.train[:CHECKED_ROWS]])
     layers = compare_layers(original, quantized)
 
-    steps.begin("comparing both on test data")
-    before, after = (Side.of(model, dataset, seed) for model in (original, quantized))
+    steps.begin("comparing both models on test data")
+    before, after = (EvaluatedModel.evaluate(model, dataset, seed) for model in (original, quantized))
 
     steps.begin("measuring latency")
-    found = side_by_side(task, dataset, before, after, layers)
-    for code, message in warnings(found):
+    comparison = compare(task, dataset, before, after, layers)
+    for code, message in quantization_warnings(comparison):
         report.warning(code, message)
 
     steps.begin("writing the report")
-    _hand_in(report, dataset, found, after)
+    _write_artifacts(report, dataset, comparison, after)
     steps.done()
-    return _result(dataset, found, before, after)
+    return _result(dataset, comparison, before, after)
 
 
-def side_by_side(
+def compare(
     task: QuantizeTask,
     dataset: Dataset,
-    before: Side,
-    after: Side,
+    before: EvaluatedModel,
+    after: EvaluatedModel,
     layers: tuple[list[dict[str, Any]], list[dict[str, Any]]],
 ) -> dict[str, Any]:
-    """Measure both models' latency and put all that is known of the two into one JSON object.
+    """Measure the latency of both models and return the comparison as a JSON object.
 
     Args:
-        task: what was to be quantized, and how.
-        dataset: whose test rows both answered.
-        before: the original.
-        after: its int8 form.
-        layers: those quantized and those skipped, as `compare_layers` gives them.
+        task: the task.
+        dataset: the data set with the test rows.
+        before: the original model.
+        after: the quantized model.
+        layers: quantized and skipped layers, from `compare_layers`.
     """
-    sides, test = {"original": before, "quantized": after}, dataset.parts.test
+    models, test = {"original": before, "quantized": after}, dataset.parts.test
     quantized_layers, skipped_layers = layers
     return {
         "mode": task.quantize.mode,
         "task": dataset.task,
         "test_rows": len(test),
         "bytes": sizes(before.model, after.model, Path(task.model), Path(task.folder)),
-        "metrics": {name: side.evaluation["metrics"] for name, side in sides.items()},
+        "metrics": {name: model.evaluation["metrics"] for name, model in models.items()},
         "agreement": agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
-        "latency": {name: measure_latency(side.predict, dataset.x[test]) for name, side in sides.items()},
+        "latency": {name: measure_latency(model.predict, dataset.x[test]) for name, model in models.items()},
         "hardware": hardware(task.threads),
         "layers": quantized_layers,
         "skipped": skipped_layers,
     }
 
 
-def _hand_in(report: Report, dataset: Dataset, found: dict[str, Any], after: Side) -> None:
-    """Leave behind the int8 model with its evaluation, and the comparison."""
+def _write_artifacts(
+    report: Report, dataset: Dataset, comparison: dict[str, Any], after: EvaluatedModel
+) -> None:
+    """Write the quantized model, its evaluation and the comparison."""
     report.artifact("model", FILE, name=FILE)
-    write_json(report, "report", "quantization.json", found)
+    write_json(report, "report", "quantization.json", comparison)
     write_json(report, "evaluation", "evaluation.json", after.evaluation)
     write_json(report, "summary", "summary.json", summary_of(after.model))
     test, labels = dataset.parts.test, dataset.profile.class_labels
     write_test_predictions(report, dataset.task, test, dataset.y[test], after.y_pred, labels)
 
 
-def _result(dataset: Dataset, found: dict[str, Any], before: Side, after: Side) -> dict[str, Any]:
-    """Return what the job keeps in its row."""
+def _result(
+    dataset: Dataset, comparison: dict[str, Any], before: EvaluatedModel, after: EvaluatedModel
+) -> dict[str, Any]:
+    """Return the job's result."""
     return {
         "metrics": {"test": scores(after.evaluation)},
         "original": {"test": scores(before.evaluation)},
-        "bytes": found["bytes"],
-        "agreement": found["agreement"],
-        "latency": found["latency"],
-        "hardware": found["hardware"],
-        "quantized_layers": len(found["layers"]),
-        "skipped_layers": len(found["skipped"]),
+        "bytes": comparison["bytes"],
+        "agreement": comparison["agreement"],
+        "latency": comparison["latency"],
+        "hardware": comparison["hardware"],
+        "quantized_layers": len(comparison["layers"]),
+        "skipped_layers": len(comparison["skipped"]),
         "signature": signature_of(after.model).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(before.model.count_params()),
-        "test_rows": found["test_rows"],
+        "test_rows": comparison["test_rows"],
     }
 
 
 def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> dict[str, Any]:
-    """Return bytes before and after, of files and of weights in memory.
+    """Return the sizes before and after quantization in bytes, of the files and of the weights in memory.
 
-    A trained file also holds the optimizer's state; for a fair comparison the original is measured
-    as saved again without it. `stored` is the file as it was given.
+    A trained file also contains the optimizer's state. For a fair comparison the original is saved again
+    without it; `stored` is the size of the file as it was given.
     """
     bare = folder / "without-optimizer.keras"
     save_model(original, bare)
@@ -153,11 +160,11 @@ def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> dict[str
 
 
 def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> dict[str, float]:
-    """Say how alike the answers of two models are on the same rows.
+    """Compare the predictions of two models for the same rows.
 
     Returns:
-        For classes `share`, of rows with the same answer; for regression `max_difference` and
-        `mean_difference`, absolute, in standard deviations of the target.
+        For classes, the `share` of rows with the same prediction; for regression, the absolute
+        `max_difference` and `mean_difference` in standard deviations of the target.
     """
     if task == "regression":
         scale = columns(y_true).std(axis=0)
@@ -168,25 +175,25 @@ def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> d
     return {"share": float(np.mean(predicted_classes(original) == predicted_classes(quantized)))}
 
 
-def warnings(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say what speaks against the quantized form: (code, sentence) each."""
-    said = []
-    size = found["bytes"]["file"]
+def quantization_warnings(comparison: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return warnings about the quantized model as (code, message) pairs."""
+    warnings = []
+    size = comparison["bytes"]["file"]
     if size["after"] >= size["before"]:
-        message = f"the file did not get smaller: {size['before']:,} bytes before, {size['after']:,} after"
-        said.append(("quantized_not_smaller", message))
-    metric, direction = primary_metric(found["task"])
-    before, after = (found["metrics"][name][metric]["value"] for name in ("original", "quantized"))
-    if None in (before, after) or worsened(direction, before, after):
+        message = f"the file is not smaller: {size['before']:,} bytes before, {size['after']:,} after"
+        warnings.append(("quantized_not_smaller", message))
+    metric, direction = primary_metric(comparison["task"])
+    before, after = (comparison["metrics"][name][metric]["value"] for name in ("original", "quantized"))
+    if None in (before, after) or is_worse(direction, before, after):
         message = (
-            f"test {metric} went from {before:.4g} to {after:.4g}"
+            f"test {metric} changed from {before:.4g} to {after:.4g}"
             if after is not None
             else (f"the quantized model's test {metric} is undefined")
         )
-        said.append(("quantized_less_accurate", message))
-    return said
+        warnings.append(("quantized_less_accurate", message))
+    return warnings
 
 
-def worsened(direction: str, before: float, after: float) -> bool:
-    """Say whether a metric lost more than 0.01 (of a share), or 1 % (of an error)."""
+def is_worse(direction: str, before: float, after: float) -> bool:
+    """Return whether a metric is worse by more than 0.01 (accuracy), or by more than 1 % (error)."""
     return after < before - 0.01 if direction == "max" else after > before * 1.01

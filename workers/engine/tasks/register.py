@@ -1,4 +1,4 @@
-"""The register task: is this file a model that loads safely, and what does it take and give?"""
+"""Runs the register task: checks that a model file can be loaded safely and determines its signature."""
 
 import json
 import zipfile
@@ -20,16 +20,19 @@ from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.tasks.steps import Steps
 
 SAMPLE_ROWS = 32
-MADE_UP_ROWS = 4
-OPEN_SIZE = 8
-"""What a dimension of any size is tried with."""
+RANDOM_ROWS = 4
+VARIABLE_SIZE = 8
+"""Size used for dimensions of variable size."""
 
 
 def run(task: RegisterTask, report: Report) -> dict[str, Any]:
-    """Verify the digest, scan a foreign file, load it in safe mode, run it on a sample.
+    """Verify the digest, scan an untrusted file, load it in safe mode and predict sample rows.
+
+    Returns:
+        The model's signature, class labels and number of parameters.
 
     Raises:
-        BadModel: with what is wrong with the file.
+        BadModel: the file cannot be accepted; the message names the problem.
     """
     steps = Steps(report, 3)
     path = Path(task.model)
@@ -40,11 +43,11 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     steps.begin("loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
     signature = signature_of(model)
-    steps.begin("running it on a sample")
+    steps.begin("predicting sample rows")
     sample = sample_for(model, task.dataset)
-    outputs = answers(model, sample)
+    outputs = predict_sample(model, sample)
     if not all(np.isfinite(output).all() for output in outputs):
-        raise BadModel("its predictions for the sample are not finite")
+        raise BadModel("its predictions for sample rows are not finite")
     write_json(report, "summary", "summary.json", summary_of(model))
     steps.done()
     return {
@@ -57,42 +60,42 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
 
 
 def check_digest(path: Path, digest: str) -> None:
-    """Check that the file holds the bytes that its digest names.
+    """Check that the file's SHA-256 is `digest`.
 
     Raises:
-        BadModel: it does not.
+        BadModel: it is not.
     """
     if (found := file_digest(path)) != digest:
-        raise BadModel(f"the file's sha256 is {found}, registered was {digest}")
+        raise BadModel(f"the file's sha256 is {found}, but {digest} was registered")
 
 
 def load_checked(path: Path, folder: Path) -> Any:
     """Load a model in safe mode.
 
     Raises:
-        BadModel: Keras refuses the file, or it is no functional model.
+        BadModel: Keras rejects the file, or it is not a functional model.
     """
     try:
         model = load_model(path, folder)
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
-        raise BadModel(f"Keras does not load it: {str(error).strip()[:500]}") from error
+        raise BadModel(f"Keras cannot load it: {str(error).strip()[:500]}") from error
     if not getattr(model, "inputs", None) or not getattr(model, "outputs", None):
         raise BadModel("it has no fixed inputs and outputs; build it before saving")
     return model
 
 
 def sample_for(model: Any, dataset: DatasetFile | None) -> list[Array]:
-    """Return one array an input: the first rows of the data where they fit, else made-up ones."""
+    """Return one array per input: the first rows of the data if their shape matches, else generated rows."""
     if dataset is not None and len(model.inputs) == 1:
         x = read_arrays(Path(dataset.path)).get("x")
         if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
             return [x[:SAMPLE_ROWS].astype(model.inputs[0].dtype)]
-    return [_made_up(tensor) for tensor in model.inputs]
+    return [_random_rows(tensor) for tensor in model.inputs]
 
 
-def _made_up(tensor: Any) -> Array:
-    """Return rows that differ, of moderate numbers; zeros where a number may be an index."""
-    shape = (MADE_UP_ROWS, *(OPEN_SIZE if size is None else size for size in tensor.shape[1:]))
+def _random_rows(tensor: Any) -> Array:
+    """Return different rows of moderate numbers; zeros for integers, which may be indices."""
+    shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape[1:]))
     if "float" not in str(tensor.dtype):
         return np.zeros(shape, tensor.dtype)
     return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
@@ -102,23 +105,23 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
     return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
 
 
-def answers(model: Any, sample: list[Array]) -> list[Array]:
-    """Call a model with any number of inputs and outputs.
+def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
+    """Return the predictions of a model with any number of inputs and outputs, one array per output.
 
     Raises:
-        BadModel: it cannot be called with what its signature promises.
+        BadModel: it cannot be called with inputs of its signature.
     """
     try:
         outputs = model.predict_on_batch(sample if len(sample) > 1 else sample[0])
     except (ValueError, TypeError) as error:
-        raise BadModel(f"it does not predict on a sample of its inputs: {str(error)[:500]}") from error
+        raise BadModel(f"it cannot predict sample rows: {str(error)[:500]}") from error
     if isinstance(outputs, dict):
         return list(outputs.values())
     return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
 
 
 def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
-    """Return the data set's class labels if the model's one output answers with them."""
+    """Return the data set's class labels if the model has one output of matching width."""
     labels = list(dataset.profile.get("class_labels", ())) if dataset is not None else []
     width = outputs[0].shape[-1] if len(outputs) == 1 and outputs[0].ndim == 2 else 0
     return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []

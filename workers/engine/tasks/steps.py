@@ -1,29 +1,34 @@
-"""The steps of a short task: each is progress, and between two of them the task may be told to end."""
+"""Reports the steps of a short task and serves requests between them."""
 
-from workers.engine.report import Report, Yielding
+from workers.engine.report import Report, TaskInterrupted
 
 
 class Steps:
-    """Announces one step after the other of `total`."""
+    """Counts and logs the steps of a task.
+
+    Args:
+        report: receives progress and log lines.
+        total: number of steps.
+    """
 
     def __init__(self, report: Report, total: int) -> None:
         self._report = report
         self._total = total
-        self._begun = 0
+        self._started = 0
 
-    def begin(self, what: str) -> None:
-        """Say that the step before is done and what comes now.
+    def begin(self, description: str) -> None:
+        """Report that the previous step is done and log the next one.
 
         Raises:
-            Yielding: the task was asked to end; it starts anew when it is resumed.
+            TaskInterrupted: a pause or stop was requested; a resumed task starts from its first step.
         """
-        self._report.progress(self._begun, self._total, "step")
+        self._report.progress(self._started, self._total, "step")
         request = self._report.request()
         if request in ("pause", "stop"):
-            raise Yielding(request)
-        self._begun += 1
-        self._report.log(what)
+            raise TaskInterrupted(request)
+        self._started += 1
+        self._report.log(description)
 
     def done(self) -> None:
-        """Say that the last step is done."""
+        """Report that the last step is done."""
         self._report.progress(self._total, self._total, "step")

@@ -1,9 +1,9 @@
-"""The train task: find the best epoch, train again on train + validation, evaluate on test once.
+"""Runs the train task: finds the best epoch, retrains on training and validation data, evaluates.
 
-After F. Chollet's recipe in the Keras guides: a first training on the training part finds how many
-epochs are best; a second one from scratch sees the validation rows too, for `int(best · factor)`
-epochs, since it has more to learn from. Its validation figures are those of the first phase: the
-second has seen these rows.
+It follows F. Chollet's recipe in the Keras guides. A first training on the training part finds the best
+number of epochs. A second one, from new weights, includes the validation rows and runs for
+`int(best · factor)` epochs, since it has more data. Validation metrics are those of the first training, as
+the second has been trained on these rows. Test data is used once, for the final evaluation.
 """
 
 import json
@@ -23,19 +23,28 @@ from workers.engine.tasks.artifacts import write_json, write_test_predictions, w
 from workers.engine.tasks.export import export
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.checkpointing import Keeper
-from workers.engine.training.early_stopping import Watch
+from workers.engine.training.checkpointing import Checkpointer
+from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.loops import predict
-from workers.engine.training.prepare import Prepared, check_figure, predict_batch_size, prepare
-from workers.engine.training.training import Outcome, Plan, Training
+from workers.engine.training.prepare import Prepared, check_metric_name, predict_batch_size, prepare
+from workers.engine.training.training import Training, TrainingPlan, TrainingResult
 
-FIND, AGAIN = "find", "again"
-"""The phases: find the best epoch; train again on train + validation."""
+FIND_PHASE, RETRAIN_PHASE = "find", "again"
+"""The phases: find the best epoch; retrain on training and validation data. Part of the checkpoint format."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the first phase found, as every checkpoint of the second carries it."""
+class FirstPhase:
+    """Result of the first phase. Checkpoints of the second store it, so its field names must not change.
+
+    Attributes:
+        best_epoch: counted from 1.
+        epochs: number of epochs trained.
+        steps: number of training steps.
+        score: objective at the best epoch.
+        figures: metrics of the best epoch by name.
+        rates: learning rate of each epoch.
+    """
 
     best_epoch: int
     epochs: int
@@ -46,15 +55,19 @@ class Found:
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
-    """Train, save, evaluate; artifacts: model, summary, validation predictions, evaluation, predictions.
+    """Train, export and evaluate a model; write it with its summary, evaluation and predictions as artifacts.
+
+    Returns:
+        The job's result: metrics on validation and test data, epochs and the model's signature.
 
     Raises:
-        NanLoss, BadSpec, BadData, BadLayout: as their names say.
+        BadData, BadLayout, BadSpec: see `prepare.prepare`.
+        NanLoss, TaskInterrupted: see `training.Training.run`.
     """
-    return _Train(task, report).run()
+    return _TrainRun(task, report).run()
 
 
-class _Train:
+class _TrainRun:
     def __init__(self, task: TrainTask, report: Report) -> None:
         self._task = task
         self._report = report
@@ -63,102 +76,110 @@ class _Train:
         self._epochs = task.retrain.epochs_cap if task.retrain is not None else task.spec.fit.epochs
 
     def run(self) -> dict[str, Any]:
-        newest = checkpoint.newest_whole(self._task.resume)
+        newest = checkpoint.newest_intact(self._task.resume)
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
-        if snapshot is not None and snapshot.state["extra"]["phase"] == AGAIN:
-            found = Found(**snapshot.state["extra"]["found"])
+        if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
+            first = FirstPhase(**snapshot.state["extra"]["found"])
             validation = snapshot.arrays["validation"]
-            prepared, epochs = self._train_again(found, validation, snapshot)
+            prepared, epochs = self._retrain(first, validation, snapshot)
         else:
-            self._report.log("looking for the best epoch on the training part")
-            prepared, found, validation = self._find_best_epoch(snapshot)
-            epochs = found.best_epoch
-            if self._trains_again():
-                prepared, epochs = self._train_again(found, validation, None)
+            self._report.log("finding the best epoch on the training part")
+            prepared, first, validation = self._find_best_epoch(snapshot)
+            epochs = first.best_epoch
+            if self._retrains():
+                prepared, epochs = self._retrain(first, validation, None)
         write_validation_predictions(self._report, *validation)
-        return self._finish(prepared, found, epochs)
+        return self._finish(prepared, first, epochs)
 
-    def _trains_again(self) -> bool:
+    def _retrains(self) -> bool:
         return self._task.retrain is not None and self._task.retrain.include_validation
 
     def _prepare(self, rows: Array) -> Prepared:
         task = self._task
         return prepare(task.spec, self._dataset, rows, name=task.model_name, seed=task.spec.fit.seed)
 
-    def _keeper(self) -> Keeper:
-        return Keeper(self._parent, self._report, fence=self._task.fence)
+    def _checkpointer(self) -> Checkpointer:
+        return Checkpointer(self._parent, self._report, fence=self._task.fence)
 
-    def _find_best_epoch(self, snapshot: Snapshot | None) -> tuple[Prepared, Found, list[Array]]:
+    def _find_best_epoch(self, snapshot: Snapshot | None) -> tuple[Prepared, FirstPhase, list[Array]]:
         parts = self._dataset.parts
         prepared = self._prepare(parts.train)
-        best, stop = self._watches(prepared)
-        held = prepared.held(parts.validation)
-        loop = prepared.loop(held, epochs=self._epochs)
-        plan = Plan(
+        best, stop = self._trackers(prepared)
+        validation = prepared.evaluation_set(parts.validation)
+        loop = prepared.loop(validation, epochs=self._epochs)
+        plan = TrainingPlan(
             model=prepared.model,
             batches=prepared.batches,
             loop=loop,
-            validation=held,
+            validation=validation,
             epochs=self._epochs,
             best=best,
             stop=stop,
-            keeper=self._keeper(),
+            checkpointer=self._checkpointer(),
             report=self._report,
-            pace=lambda epochs: self._report.progress(epochs, self._expected(epochs, best, stop), "epochs"),
+            on_progress=lambda epochs: self._report.progress(
+                epochs, self._expected_epochs(epochs, best, stop), "epochs"
+            ),
             hook=prepared.hook(),
-            extra={"phase": FIND},
+            extra={"phase": FIND_PHASE},
         )
-        outcome = Training(plan).run(snapshot)
-        self._warn_of_cap(outcome)
-        y_pred = loop.predict(held.x, held.batch_size)
-        return prepared, self._found(outcome), [parts.validation, held.y, y_pred]
+        result = Training(plan).run(snapshot)
+        if result.best_epoch == self._epochs:
+            self._report.warning(
+                "cap_reached",
+                f"the best epoch is the last one allowed ({self._epochs}): more epochs may help",
+            )
+        y_pred = loop.predict(validation.x, validation.batch_size)
+        return prepared, self._first_phase(result), [parts.validation, validation.y, y_pred]
 
-    def _found(self, outcome: Outcome) -> Found:
-        score = outcome.figures[self._task.objective.metric]
-        rates = tuple(epoch["lr"] for epoch in outcome.history)
-        return Found(outcome.best_epoch, outcome.epochs, outcome.steps, score, outcome.figures, rates)
+    def _first_phase(self, result: TrainingResult) -> FirstPhase:
+        score = result.metrics[self._task.objective.metric]
+        rates = tuple(epoch["lr"] for epoch in result.history)
+        return FirstPhase(result.best_epoch, result.epochs, result.steps, score, result.metrics, rates)
 
-    def _watches(self, prepared: Prepared) -> tuple[Watch | None, Watch | None]:
-        """Return who chooses the best epoch and who ends the first phase."""
+    def _trackers(self, prepared: Prepared) -> tuple[BestTracker | None, BestTracker | None]:
+        """Return the trackers that choose the best epoch and that stop the first phase early."""
         retrain, early = self._task.retrain, self._task.spec.fit.early_stopping
         objective = self._task.objective
-        check_figure(objective.metric, prepared, "the objective")
+        check_metric_name(objective.metric, prepared, "the objective")
         if early is None and retrain is None:
-            return Watch(objective.metric, objective.direction), None
+            return BestTracker(objective.metric, objective.direction), None
         metric = early.monitor if early is not None else objective.metric
         better = objective.direction if metric == objective.metric else direction(metric)
-        check_figure(metric, prepared, "early_stopping.monitor")
+        check_metric_name(metric, prepared, "early_stopping.monitor")
         patience = retrain.patience if retrain is not None else early.patience if early is not None else None
-        stop = Watch(metric, better, patience, early.min_delta if early is not None else 0.0)
+        stop = BestTracker(metric, better, patience, early.min_delta if early is not None else 0.0)
         keeps_last = retrain is None and early is not None and not early.restore_best
-        return (None if keeps_last else Watch(metric, better)), stop
+        return (None if keeps_last else BestTracker(metric, better)), stop
 
-    def _expected(self, epochs: float, best: Watch | None, stop: Watch | None) -> float:
-        """Estimate the epochs of both phases: no later best epoch than now is assumed."""
+    def _expected_epochs(self, epochs: float, best: BestTracker | None, stop: BestTracker | None) -> float:
+        """Estimate the epochs of both phases, assuming that the best epoch does not change any more."""
         patience = stop.patience if stop is not None else None
         so_far = best.best_epoch if best is not None else 0
         first = min(self._epochs, so_far + patience) if patience is not None else self._epochs
-        return max(first, epochs) + (self._epochs_again(so_far) if self._trains_again() else 0)
+        return max(first, epochs) + (self._retrain_epochs(so_far) if self._retrains() else 0)
 
-    def _epochs_again(self, best_epoch: int) -> int:
+    def _retrain_epochs(self, best_epoch: int) -> int:
         factor = self._task.retrain.epochs_factor if self._task.retrain is not None else 1.0
-        # 1e-9: 10 · 1.1 is 11 for people, 10.999… for int()
+        # 1e-9: 10 · 1.1 should give 11, but the product may be 10.999… in floating point
         return max(int(best_epoch * factor + 1e-9), 1)
 
-    def _train_again(
-        self, found: Found, validation: list[Array], snapshot: Snapshot | None
+    def _retrain(
+        self, first: FirstPhase, validation: list[Array], snapshot: Snapshot | None
     ) -> tuple[Prepared, int]:
-        epochs = self._epochs_again(found.best_epoch)
-        if epochs == found.best_epoch:
+        epochs = self._retrain_epochs(first.best_epoch)
+        if epochs == first.best_epoch:
             self._report.warning(
                 "retrain_adds_nothing",
-                f"int({found.best_epoch} × factor) is {epochs} again: the second training runs no longer "
-                "than the best epoch of the first",
+                f"int({first.best_epoch} × factor) is {epochs}: the second training has no more epochs than "
+                "the first needed",
             )
-        self._report.log(f"best epoch {found.best_epoch}; training on both parts for {epochs} epochs")
-        prepared = self._prepare(self._dataset.parts.both())
-        before = found.epochs
-        plan = Plan(
+        self._report.log(
+            f"best epoch {first.best_epoch}; retraining on training and validation data for {epochs} epochs"
+        )
+        prepared = self._prepare(self._dataset.parts.train_and_validation())
+        before = first.epochs
+        plan = TrainingPlan(
             model=prepared.model,
             batches=prepared.batches,
             loop=prepared.loop(epochs=epochs),
@@ -166,26 +187,19 @@ class _Train:
             epochs=epochs,
             best=None,
             stop=None,
-            keeper=self._keeper(),
+            checkpointer=self._checkpointer(),
             report=self._report,
-            pace=lambda done: self._report.progress(before + done, before + epochs, "epochs"),
-            first_step=found.steps,
+            on_progress=lambda done: self._report.progress(before + done, before + epochs, "epochs"),
+            first_step=first.steps,
             label="retrain_",
-            hook=prepared.hook(found.rates),
-            extra={"phase": AGAIN, "found": asdict(found)},
+            hook=prepared.hook(first.rates),
+            extra={"phase": RETRAIN_PHASE, "found": asdict(first)},
             extra_arrays={"validation": validation},
         )
         Training(plan).run(snapshot)
         return prepared, epochs
 
-    def _warn_of_cap(self, outcome: Outcome) -> None:
-        if outcome.best_epoch == self._epochs:
-            self._report.warning(
-                "cap_reached",
-                f"the best epoch is the last one allowed ({self._epochs}): more epochs may do better",
-            )
-
-    def _finish(self, prepared: Prepared, found: Found, epochs: int) -> dict[str, Any]:
+    def _finish(self, prepared: Prepared, first: FirstPhase, epochs: int) -> dict[str, Any]:
         exported = export(prepared, self._report, self._task.model_name, self._task.spec.fit.seed)
         rows = self._dataset.parts.test
         y_true = self._dataset.y[rows]
@@ -194,14 +208,14 @@ class _Train:
         )
         evaluation = self._evaluate(self._dataset, rows, y_true, y_pred)
         validation = {
-            name.removeprefix("val_"): v for name, v in found.figures.items() if name.startswith("val_")
+            name.removeprefix("val_"): v for name, v in first.figures.items() if name.startswith("val_")
         }
         return {
             "metrics": {"test": scores(evaluation), "validation": validation},
-            "score": found.score,
-            "best_epoch": found.best_epoch,
+            "score": first.score,
+            "best_epoch": first.best_epoch,
             "epochs": epochs,
-            "epochs_to_find": found.epochs,
+            "epochs_to_find": first.epochs,
             "signature": json.loads(exported.signature.model_dump_json()),
             "class_labels": list(self._dataset.profile.class_labels),
             "parameters": exported.parameters,

@@ -1,7 +1,7 @@
-"""The trial task: trials of a search, one after another, and of each its open executions with their seeds.
+"""Runs the trial task: trains trials of a search in order, each with its unfinished executions.
 
-A trial that waits at the end of a rung leaves the checkpoint of each execution there; the next task goes on
-from them as if it had never stopped.
+A trial that pauses at the end of a rung has written a checkpoint of each execution. If it is promoted, the
+next task resumes from them as if it had not stopped.
 """
 
 import math
@@ -12,84 +12,86 @@ import numpy as np
 from jobs.contracts.events import TrialEnd
 from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
-from workers.engine.errors import ends_the_task
-from workers.engine.report import Report, Yielding
+from workers.engine.errors import affects_process
+from workers.engine.report import Report, TaskInterrupted
 from workers.engine.training import lockstep, pruning
-from workers.engine.training.execution import Execution, Surroundings
-from workers.engine.training.model_cache import Stock
-from workers.engine.training.progress import Progress
+from workers.engine.training.execution import Execution, TrialContext
+from workers.engine.training.model_cache import ModelCache
+from workers.engine.training.progress import TrialProgress
 
-STOCK = Stock()
-"""What this process has built; a runner serves one search."""
+MODEL_CACHE = ModelCache()
+"""Models built by this process. A runner works for one search."""
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
-    """Train trials in order; one that fails ends alone, and the next one begins.
+    """Train trials in order. A trial that fails does not affect the others.
 
     Returns:
-        `trials`: what `_train` returns of each that was completed. The database does not need it: the end of
-        each has been said by then.
+        `trials`: the result of each trial that has not failed (see `_train`). The end of each trial has been
+        reported by then.
 
     Raises:
-        Yielding: a pause or stop was asked for. Trials that had not begun are left as they are.
-        Exception: an error that concerns the whole process, such as no memory left.
+        TaskInterrupted: a pause or stop was requested. Trials that have not started are unchanged.
+        Exception: an error that affects the whole process, for example out of memory.
     """
-    dataset = STOCK.load(task.dataset, task.spec.data)
-    others = pruning.Others(task.curves, report.curves)
-    told = [_tell(task, trial, dataset, report.of_trial(trial.number), others) for trial in task.trials]
-    return {"trials": [one for one in told if one is not None]}
+    dataset = MODEL_CACHE.load(task.dataset, task.spec.data)
+    rivals = pruning.RivalCurves(task.curves, report.curves)
+    results = [
+        _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
+    ]
+    return {"trials": [result for result in results if result is not None]}
 
 
-def _tell(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: pruning.Others
+def _run_trial(
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
 ) -> dict[str, Any] | None:
-    """Train one trial between its beginning and its end, whichever that is."""
+    """Train one trial and report its start and end; return None if it failed."""
     if (request := report.request()) in ("pause", "stop"):
-        raise Yielding(request)
-    report.trial_begins()
+        raise TaskInterrupted(request)
+    report.trial_started()
     try:
-        done = _train(task, trial, dataset, report, others)
+        result = _train(task, trial, dataset, report, rivals)
     except Exception as error:
-        if ends_the_task(error):
+        if affects_process(error):
             raise
-        report.trial_ends(error)
+        report.trial_finished(error)
         return None
-    verdict = done["verdict"]
-    waits = any(execution["state"] == "paused" for execution in done["executions"])
+    verdict = result["verdict"]
+    waits = any(execution["state"] == "paused" for execution in result["executions"])
     state: TrialEnd = "pruned" if verdict is not None else "paused" if waits else "completed"
-    report.trial_ends(state=state, verdict=verdict)
-    return done | {"verdict": None if verdict is None else verdict.model_dump()}
+    report.trial_finished(state=state, verdict=verdict)
+    return result | {"verdict": None if verdict is None else verdict.model_dump()}
 
 
 def _train(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, others: pruning.Others
+    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
 ) -> dict[str, Any]:
-    """Train each open execution of a trial; the score of one is the objective at its best epoch.
+    """Train the unfinished executions of a trial. The score of each is the objective at its best epoch.
 
-    Once one is pruned the trial is, and the executions after it are not trained. What is over is added to
-    `others`, with which later trials of the task are compared.
+    If one is pruned, the trial is pruned and the remaining executions are not trained. The curves of ended
+    executions are added to `rivals`, for comparison with later trials of the task.
 
     Returns:
         `trial` (its number), `score` (mean over these executions), `std`, and `executions` with state,
-        score, best_epoch, epochs, metrics and seconds of each. No model is exported: the checkpoint of the
-        best one is enough.
+        score, best_epoch, epochs, metrics and seconds of each. No model is exported: the
+        checkpoint of the best execution is enough.
     """
-    progress = Progress(report, [plan.execution for plan in trial.executions], trial.epochs)
-    around = Surroundings(task, trial, dataset, STOCK, report, progress, others)
+    progress = TrialProgress(report, [plan.execution for plan in trial.executions], trial.epochs)
+    context = TrialContext(task, trial, dataset, MODEL_CACHE, report, progress, rivals)
     done: list[Execution] = []
     verdict = None
-    for ended in lockstep.train([Execution(plan, around) for plan in trial.executions]):
+    for ended in lockstep.train([Execution(plan, context) for plan in trial.executions]):
         done += ended
-        verdicts = (execution.outcome.verdict for execution in ended)
+        verdicts = (execution.result.verdict for execution in ended)
         if (verdict := next(filter(None, verdicts), None)) is not None:
             break
-    others.add([pruning.curve_of(trial, each.plan, each.outcome) for each in done])
-    told = [execution.said() for execution in done]
-    scores = [entry["score"] for entry in told if math.isfinite(entry["score"])]
+    rivals.add([pruning.curve_of(trial, each.plan, each.result) for each in done])
+    summaries = [execution.summary() for execution in done]
+    scores = [entry["score"] for entry in summaries if math.isfinite(entry["score"])]
     return {
         "trial": trial.number,
         "score": float(np.mean(scores)) if scores else None,
         "std": float(np.std(scores)) if scores else None,
-        "executions": told,
+        "executions": summaries,
         "verdict": verdict,
     }

@@ -1,8 +1,7 @@
-"""A trial that nobody asked for, so that the first one somebody asks for starts warm.
+"""Warms up a process by running a small trial on random data, before it gets its first task.
 
-A process pays once for its JAX backend, for what Keras and JAX make on first use, and for the first pass
-through the engine: about a second of CPU. A rehearsal pays it ahead of need, on made-up rows, by the road of
-every trial.
+The first trial of a process initializes the JAX backend and much of Keras, JAX and the engine: about a second
+of CPU. The warm-up does this in advance, through the same code as every trial.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,38 +24,38 @@ from workers.engine.tasks import trial
 ROWS, FEATURES, CLASSES = 64, 4, 3
 
 
-def rehearse(folder: Path, *, threads: int) -> None:
-    """Train a tiny network on made-up rows for two epochs; everything written lies below `folder`.
+def warm_up(folder: Path, *, threads: int) -> None:
+    """Train a small network on random rows for two epochs.
 
     Args:
-        folder: may exist already; whoever asked removes it.
-        threads: as the process environment has them.
+        folder: for all files; created if necessary. The caller removes it.
+        threads: number of threads in the process environment.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    trial.run(_task(folder, _made_up(folder / "made-up.npz"), threads), Unheard(str(folder)))
+    trial.run(_task(folder, _random_dataset(folder / "made-up.npz"), threads), NullReport(str(folder)))
 
 
-class Unheard:
-    """A `Report` that nobody reads."""
+class NullReport:
+    """A `Report` that discards everything. Errors of the trial are raised."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def of_trial(self, number: int) -> Self:  # noqa: ARG002
-        """See `Report.of_trial`."""
+    def for_trial(self, number: int) -> Self:  # noqa: ARG002
+        """See `Report.for_trial`."""
         return self
 
-    def trial_begins(self) -> None:
-        """See `Report.trial_begins`."""
+    def trial_started(self) -> None:
+        """See `Report.trial_started`."""
 
-    def trial_ends(
+    def trial_finished(
         self,
         error: Exception | None = None,
         *,
         state: TrialEnd = "completed",  # noqa: ARG002
         verdict: Verdict | None = None,  # noqa: ARG002
     ) -> None:
-        """See `Report.trial_ends`."""
+        """See `Report.trial_finished`."""
         if error is not None:
             raise error
 
@@ -108,8 +107,8 @@ class Unheard:
         return None
 
 
-def _made_up(path: Path) -> DatasetFile:
-    """Write rows, (ROWS, FEATURES) float32 and their classes, from which nothing is to be learned."""
+def _random_dataset(path: Path) -> DatasetFile:
+    """Write random rows, (ROWS, FEATURES) float32, and class numbers, (ROWS,) int32."""
     rng = np.random.default_rng(0)
     arrays = {
         "x": rng.random((ROWS, FEATURES), np.float32),

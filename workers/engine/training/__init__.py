@@ -1,1 +1,1 @@
-"""Trains one model or several: epochs, early stopping, checkpoints."""
+"""Trains models: epochs, early stopping, pruning, checkpoints and the executions of a trial."""

@@ -1,8 +1,9 @@
-"""Checkpoints that are whole or not there: written aside, synced, hashed, renamed.
+"""Writes and reads checkpoints atomically: a checkpoint is complete or does not exist.
 
-`.tmp-<fence>-<step>` → arrays and state, synced → manifest.json with sizes and sha256 → sync the
-folder → rename to `<step>-<fence>` → sync the parent. A reader trusts a folder only after every
-file matched the manifest. Keras' own ways lose seed generators or tear (BackupAndRestore, Orbax).
+Write arrays and state to `.tmp-<fence>-<step>` and sync them → write manifest.json with sizes and SHA-256 →
+sync the folder → rename it to `<step>-<fence>` → sync the parent. A reader uses a folder only after every
+file matched the manifest. Keras' `BackupAndRestore` and Orbax lose the state of seed generators, or leave
+incomplete files when the process is killed.
 """
 
 import errno
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,63 +27,80 @@ from workers.engine.killpoint import kill_point
 MANIFEST = "manifest.json"
 STATE = "state.json"
 KEEP = 2
-"""Recorded checkpoints left on disk: the newest, and one more for the case that it does not verify."""
+"""Number of recorded checkpoints kept on disk: the newest, and one more in case it is damaged."""
 
 
 class DiskFull(EngineError):
-    """There is no room for a checkpoint; the earlier ones stand."""
+    """No space is left for a checkpoint; earlier ones are kept."""
 
     code = "disk_full"
 
 
 @dataclass
 class Snapshot:
-    """What a training goes on from: groups of arrays (`model`, `optimizer`, `best` …) and JSON state."""
+    """The contents of a checkpoint.
+
+    Attributes:
+        arrays: groups of arrays by name (`model`, `optimizer`, `best`, …).
+        state: JSON values.
+    """
 
     arrays: dict[str, list[Array]]
     state: dict[str, Any] = field(default_factory=dict)
 
 
-class Committed(NamedTuple):
-    """A checkpoint that stands under its final name."""
+class CommittedCheckpoint(NamedTuple):
+    """A checkpoint under its final name.
+
+    Attributes:
+        folder: its path.
+        manifest: SHA-256 of its manifest file.
+        bytes: size of all its files.
+    """
 
     folder: Path
     manifest: str
     bytes: int
 
 
-def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committed:
-    """Commit `snapshot` below `parent`.
+def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> CommittedCheckpoint:
+    """Write `snapshot` to a new folder in `parent` and commit it.
+
+    Args:
+        parent: folder of the training's checkpoints.
+        snapshot: the contents.
+        fence: fencing token of the attempt.
+        step: training steps completed.
 
     Raises:
-        DiskFull: nothing was committed; what stood before still stands.
+        DiskFull: nothing was committed; earlier checkpoints are unchanged.
     """
     final = parent / f"{step:010d}-{fence}"
-    if final.exists():  # asked for twice at the same step
+    if final.exists():  # requested twice at the same step
         return _committed(final)
-    aside = parent / f".tmp-{fence}-{step}"
+    temporary = parent / f".tmp-{fence}-{step}"
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
         kill_point("checkpoint.begun")
-        _write_files(aside, snapshot)
-        _write_manifest(aside, step=step, fence=fence)
-        _sync(aside)
+        _write_files(temporary, snapshot)
+        _write_manifest(temporary, step=step, fence=fence)
+        _sync(temporary)
         kill_point("checkpoint.manifest")
-        aside.rename(final)
+        temporary.rename(final)
         kill_point("checkpoint.renamed")
         _sync(parent)
     except OSError as error:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left for a checkpoint in {parent}; earlier ones are kept") from error
         raise
     return _committed(final)
 
 
-def _committed(folder: Path) -> Committed:
+def _committed(folder: Path) -> CommittedCheckpoint:
     size = sum(file.stat().st_size for file in folder.iterdir())
-    return Committed(folder, file_digest(folder / MANIFEST), size)
+    return CommittedCheckpoint(folder, file_digest(folder / MANIFEST), size)
 
 
 def _write_files(folder: Path, snapshot: Snapshot) -> None:
@@ -99,7 +117,7 @@ def _write_files(folder: Path, snapshot: Snapshot) -> None:
 
 
 def _storable(array: Array) -> Array:
-    """View types that NumPy's format does not know (bfloat16, float8) as integers of their width."""
+    """View types that the NPZ format does not support (bfloat16, float8) as integers of the same width."""
     return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
 
 
@@ -121,8 +139,13 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def is_whole(folder: Path, manifest: str | None = None) -> bool:
-    """Say whether every file of `folder` is what its manifest says, and the manifest what is asked."""
+def is_intact(folder: Path, manifest: str | None = None) -> bool:
+    """Return whether every file of a checkpoint matches its manifest.
+
+    Args:
+        folder: of the checkpoint.
+        manifest: expected SHA-256 of the manifest file; None accepts any.
+    """
     try:
         body = (folder / MANIFEST).read_bytes()
         if manifest is not None and hashlib.sha256(body).hexdigest() != manifest:
@@ -135,27 +158,27 @@ def is_whole(folder: Path, manifest: str | None = None) -> bool:
         return False
 
 
-def newest_whole(candidates: Iterable[CheckpointFolder]) -> CheckpointFolder | None:
-    """Return the checkpoint of the highest step that verifies.
+def newest_intact(candidates: Iterable[CheckpointFolder]) -> CheckpointFolder | None:
+    """Return the intact checkpoint with the highest step, or None.
 
-    Only checkpoints that the database knows are candidates: what was said before they were committed
-    is stored, so going on from one loses no metric point.
+    Candidates are checkpoints that the database has recorded. All events before such a checkpoint are
+    recorded too, so resuming from it loses no metric point.
     """
     for candidate in sorted(candidates, key=lambda c: c.step, reverse=True):
-        if is_whole(Path(candidate.folder), candidate.manifest):
+        if is_intact(Path(candidate.folder), candidate.manifest):
             return candidate
     return None
 
 
-def standing(parent: Path) -> list[Path]:
-    """Return the committed folders below `parent`, newest first."""
+def list_committed(parent: Path) -> list[Path]:
+    """Return the committed checkpoint folders in `parent`, newest first."""
     if not parent.is_dir():
         return []
     return sorted((f for f in parent.iterdir() if f.is_dir() and f.name[:1].isdigit()), reverse=True)
 
 
 def read(folder: Path) -> Snapshot:
-    """Read a checkpoint that was verified."""
+    """Read a checkpoint. Call `is_intact` before."""
     body = json.loads((folder / STATE).read_text())
     arrays = {group: _read_group(folder, group, dtypes) for group, dtypes in body["dtypes"].items()}
     return Snapshot(arrays, body["state"])
@@ -174,27 +197,22 @@ def _restored(array: Array, dtype: str) -> Array:
     return array.view(getattr(ml_dtypes, dtype))
 
 
-def prune(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
-    """Delete the checkpoints that nobody will go on from, and what earlier attempts left half-written.
+def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
+    """Delete old checkpoints, and incomplete ones of earlier attempts.
 
-    Only recorded checkpoints are gone on from, and recording may lag while the database is away: what is
-    newer than the newest that is known to be recorded stays.
+    Trainings resume only from recorded checkpoints, and recording is delayed while the database is
+    unavailable. So checkpoints newer than the newest recorded one are kept.
 
     Args:
-        parent: the training's folder.
-        fence: number of the attempt.
-        recorded: name of that newest one; None while none is, and then all stay.
-        keep: how many stay of it and those before it, for the case that one does not verify.
+        parent: folder of the training's checkpoints.
+        fence: fencing token of the current attempt.
+        recorded: name of the newest recorded checkpoint; None if there is none, which keeps all.
+        keep: number of recorded checkpoints to keep, in case the newest is damaged.
     """
     if recorded is not None:
-        for folder in [folder for folder in standing(parent) if folder.name <= recorded][keep:]:
+        for folder in [folder for folder in list_committed(parent) if folder.name <= recorded][keep:]:
             shutil.rmtree(folder, ignore_errors=True)
     for folder in parent.glob(".tmp-*"):
         written_by = folder.name.split("-")[1]
         if written_by.isdigit() and int(written_by) < fence:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def sizes(arrays: Mapping[str, list[Array]]) -> int:
-    """Return how many bytes the arrays of a snapshot take."""
-    return sum(array.nbytes for group in arrays.values() for array in group)

@@ -1,4 +1,4 @@
-"""Decides when a training writes checkpoints, and writes them."""
+"""Decides when a training writes checkpoints, writes them and deletes old ones."""
 
 import os
 import time
@@ -8,25 +8,29 @@ from workers.engine.report import Report
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 
-INTERVAL = "TRAINYARD_CHECKPOINT_SECONDS"
-EVERY_EPOCH_BUT = 1.0
-WITHIN_AN_EPOCH = 30.0
-UNRECORDED = 8
-"""Checkpoints that stand without being recorded before no more are written: the database is away."""
+INTERVAL_VARIABLE = "TRAINYARD_CHECKPOINT_SECONDS"
+"""Environment variable with the minimum number of seconds between checkpoints at epoch ends."""
+DEFAULT_INTERVAL = 1.0
+MIN_INTERVAL_WITHIN_EPOCH = 30.0
+MAX_UNRECORDED = 8
+"""No further checkpoints are written while this many are not recorded: the database is unavailable, and
+checkpoints that are not recorded cannot be deleted."""
 
 
 def configured_interval() -> float:
-    """Return the seconds between checkpoints that the operator set, else 1."""
-    return float(os.environ.get(INTERVAL, EVERY_EPOCH_BUT))
+    """Return the minimum number of seconds between checkpoints at epoch ends."""
+    return float(os.environ.get(INTERVAL_VARIABLE, DEFAULT_INTERVAL))
 
 
-class Keeper:
-    """The checkpoints of one training.
+class Checkpointer:
+    """Writes the checkpoints of one training.
 
     Args:
         parent: folder of this training's checkpoints.
-        fence: number of the attempt.
-        interval: seconds that pass at least between two checkpoints at epoch ends; else as configured.
+        report: reports each checkpoint and returns those that are recorded.
+        fence: fencing token of the attempt.
+        execution: number of the execution; None outside a search.
+        interval: minimum number of seconds between checkpoints at epoch ends; None uses the configured one.
     """
 
     def __init__(
@@ -47,36 +51,45 @@ class Keeper:
         self._recorded: str | None = None
         self._unrecorded: list[str] = []
 
-    def keep_less_often(self, times: int) -> None:
-        """Let so many times as long pass between checkpoints."""
-        self._interval *= times
+    def multiply_interval(self, factor: int) -> None:
+        """Multiply the interval between checkpoints by `factor`."""
+        self._interval *= factor
 
-    def due(self, *, within_epoch: bool = False) -> bool:
-        """Say whether it is time for another one."""
-        interval = max(self._interval, WITHIN_AN_EPOCH) if within_epoch else self._interval
+    def is_due(self, *, within_epoch: bool = False) -> bool:
+        """Return whether a checkpoint should be written now."""
+        interval = max(self._interval, MIN_INTERVAL_WITHIN_EPOCH) if within_epoch else self._interval
         if time.monotonic() - self._last < interval:
             return False
-        self._hear()
-        return len(self._unrecorded) < UNRECORDED
+        self._update_recorded()
+        return len(self._unrecorded) < MAX_UNRECORDED
 
-    def commit(self, snapshot: Snapshot, *, step: int, epoch: int) -> None:
-        """Write a checkpoint, say so, delete what is too old."""
-        done = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step)
-        self._unrecorded.append(done.folder.name)
+    def write(self, snapshot: Snapshot, *, step: int, epoch: int) -> None:
+        """Write and report a checkpoint, then delete old ones.
+
+        Args:
+            snapshot: its contents.
+            step: training steps completed.
+            epoch: epochs completed.
+
+        Raises:
+            DiskFull: see `checkpoint.write`.
+        """
+        written = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step)
+        self._unrecorded.append(written.folder.name)
         self._report.checkpoint(
-            str(done.folder),
+            str(written.folder),
             step=step,
             epoch=epoch,
-            manifest=done.manifest,
-            size=done.bytes,
+            manifest=written.manifest,
+            size=written.bytes,
             execution=self._execution,
         )
-        self._hear()
-        checkpoint.prune(self._parent, self._fence, self._recorded)
+        self._update_recorded()
+        checkpoint.delete_old(self._parent, self._fence, self._recorded)
         self._last = time.monotonic()
 
-    def _hear(self) -> None:
-        """Take note of which of ours are recorded by now."""
+    def _update_recorded(self) -> None:
+        """Read which checkpoints of this training the database has recorded."""
         for folder in map(Path, self._report.recorded()):
             ours = (self._parent / folder.name).parts[-len(folder.parts) :] == folder.parts
             if ours and folder.name in self._unrecorded:

@@ -1,4 +1,4 @@
-"""Watches one figure over epochs: which epoch was best, and whether to stop waiting for better."""
+"""Tracks one metric over epochs: its best epoch, and whether patience for an improvement has run out."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -6,13 +6,17 @@ from typing import Any, Literal
 
 
 @dataclass
-class Watch:
-    """Best value so far and how long ago. All of its state is plain JSON, so a resume goes on equal.
+class BestTracker:
+    """Best value of a metric and the epochs since. Its state is plain JSON, so it survives a resume.
 
     Attributes:
-        metric: name as in the epoch's figures, say `val_loss`.
-        patience: epochs without improvement after which `exhausted` holds; None never.
+        metric: name of the metric, `val_loss` for example.
+        direction: whether smaller or larger values are better.
+        patience: epochs without improvement after which `is_exhausted` is true; None for no limit.
+        min_delta: an improvement must exceed this.
+        best: best value so far.
         best_epoch: counted from 1; 0 before the first finite value.
+        wait: epochs since the best one.
     """
 
     metric: str
@@ -24,26 +28,26 @@ class Watch:
     wait: int = 0
 
     def update(self, epoch: int, value: float) -> bool:
-        """Take the value of `epoch`; return whether it is the best so far."""
-        if math.isfinite(value) and (self.best is None or self._beats(value, self.best)):
+        """Record the value of `epoch`; return whether it is the best so far."""
+        if math.isfinite(value) and (self.best is None or self._improves(value, self.best)):
             self.best, self.best_epoch, self.wait = value, epoch, 0
             return True
         self.wait += 1
         return False
 
-    def _beats(self, value: float, best: float) -> bool:
+    def _improves(self, value: float, best: float) -> bool:
         gain = best - value if self.direction == "min" else value - best
         return gain > self.min_delta
 
     @property
-    def exhausted(self) -> bool:
-        """Say whether patience has run out."""
+    def is_exhausted(self) -> bool:
+        """Whether patience has run out."""
         return self.patience is not None and self.wait >= max(self.patience, 1)
 
     def state(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
+        """Return all attributes as JSON values, for a checkpoint."""
         return asdict(self)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned; what was asked for (metric, patience) stays as it is now."""
+        """Restore the progress from `state()`. Settings such as `patience` keep their current values."""
         self.best, self.best_epoch, self.wait = state["best"], state["best_epoch"], state["wait"]

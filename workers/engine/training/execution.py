@@ -1,4 +1,4 @@
-"""One execution of a trial: a training with a seed of its own, from its beginning to what is said of it."""
+"""Runs one execution of a trial: a training with its own seed, from model building to the reported result."""
 
 import math
 from collections.abc import Iterator
@@ -9,204 +9,205 @@ from typing import Any, NamedTuple
 from jobs.contracts.events import ExecutionState
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
-from workers.engine.data.folds import rows_of
+from workers.engine.data.folds import rows_for
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError, NanObjective
 from workers.engine.models.losses import direction
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.checkpointing import Keeper
-from workers.engine.training.early_stopping import Watch
-from workers.engine.training.model_cache import Stock
-from workers.engine.training.prepare import Prepared, check_figure
-from workers.engine.training.progress import Progress
-from workers.engine.training.training import Outcome, Plan, Training
+from workers.engine.training.checkpointing import Checkpointer
+from workers.engine.training.early_stopping import BestTracker
+from workers.engine.training.model_cache import ModelCache
+from workers.engine.training.prepare import Prepared, check_metric_name
+from workers.engine.training.progress import TrialProgress
+from workers.engine.training.training import Training, TrainingPlan, TrainingResult
 
 
-class Surroundings(NamedTuple):
-    """What the executions of a trial share."""
+class TrialContext(NamedTuple):
+    """Objects that all executions of a trial share."""
 
     task: TrialTask
     trial: TrialPlan
     dataset: Dataset
-    stock: Stock
+    models: ModelCache
     report: Report
-    progress: Progress
-    others: pruning.Others
+    progress: TrialProgress
+    rivals: pruning.RivalCurves
 
 
 class Execution:
-    """Made for one plan; `begin`, then `next_epoch` until it is over, then `end`, each said to the report.
+    """One execution. Call `start`, then `run_epoch` until `is_finished`, then `finish`; each is reported.
 
     Attributes:
-        training: what trains, once it has begun.
-        plan: what is to be done.
-        outcome, state: how it ended, once it has.
+        plan: number, seed, fold and checkpoints to resume from.
+        context: shared with the trial's other executions.
+        training: set by `start`.
+        result: of the training; set by `finish`.
+        state: final state; set by `finish`.
     """
 
     training: Training
-    _keeper: Keeper
-    outcome: Outcome
+    _checkpointer: Checkpointer
+    result: TrainingResult
     state: ExecutionState
 
-    def __init__(self, plan: ExecutionPlan, around: Surroundings) -> None:
+    def __init__(self, plan: ExecutionPlan, context: TrialContext) -> None:
         self.plan = plan
-        self.around = around
-        self.prune = pruning.judge_of(around.task, around.trial, plan, around.others)
+        self.context = context
+        self._pruning_check = pruning.pruning_check(context.task, context.trial, plan, context.rivals)
 
-    def begin(self) -> None:
-        """Build its model, or take a kept one, and stand where it is to begin or go on.
+    def start(self) -> None:
+        """Build the model or take it from the cache, and load the newest checkpoint, if any.
 
         Raises:
-            EngineError: the spec asks for what cannot be.
+            EngineError: the spec or the checkpoint cannot be used.
         """
-        task, trial, report = self.around.task, self.around.trial, self.around.report
+        task, trial, report = self.context.task, self.context.trial, self.context.report
         report.execution(self.plan.execution, "running")
-        report.log(f"execution {self.plan.execution}{self._fold()} begins: {trial.values}")
-        rows = rows_of(self.plan.turn(), self.around.dataset, trial.spec)
+        fold = "" if self.plan.fold is None else f" (fold {self.plan.fold})"
+        report.log(f"execution {self.plan.execution}{fold} started: {trial.values}")
+        rows = rows_for(self.plan.turn(), self.context.dataset, trial.spec)
         name = f"trial_{trial.number}_{self.plan.execution}"
-        prepared = self.around.stock.prepare(
-            trial.spec, self.around.dataset, rows.train, name=name, seed=self.plan.seed
+        prepared = self.context.models.prepare(
+            trial.spec, self.context.dataset, rows.train, name=name, seed=self.plan.seed
         )
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
-        self._keeper = Keeper(
+        self._checkpointer = Checkpointer(
             parent / f"execution-{self.plan.execution}",
             report,
             fence=task.fence,
             execution=self.plan.execution,
         )
-        self.training = Training(self._asked(prepared, rows.validation))
-        snapshot = self._newest()
-        with self._telling_of_failure():
-            self.training.begin(snapshot)
+        self.training = Training(self._training_plan(prepared, rows.validation))
+        snapshot = self._read_newest_checkpoint()
+        with self._report_failure():
+            self.training.start(snapshot)
 
     @property
-    def over(self) -> bool:
-        """Say whether no epoch is to follow."""
-        return self.training.over
+    def is_finished(self) -> bool:
+        """Whether no further epoch follows."""
+        return self.training.is_finished
 
-    def next_epoch(self) -> None:
-        """Train an epoch, or what is left of one.
+    def run_epoch(self) -> None:
+        """Run an epoch, or the rest of an interrupted one.
 
         Raises:
-            EngineError, Yielding: see `Training.run`.
+            EngineError, TaskInterrupted: see `Training.run`.
         """
-        with self._telling_of_failure():
-            self.training.next_epoch()
+        with self._report_failure():
+            self.training.run_epoch()
 
     def save(self) -> None:
-        """Write a checkpoint of where it stands.
+        """Write a checkpoint of the current state.
 
         Raises:
-            DiskFull: there is no room for it.
+            DiskFull: no space is left for it.
         """
-        with self._telling_of_failure():
+        with self._report_failure():
             self.training.save()
 
-    def keep_less_often(self, times: int) -> None:
-        """Write checkpoints so many times more seldom: as many others do at the same time."""
-        self._keeper.keep_less_often(times)
+    def multiply_checkpoint_interval(self, factor: int) -> None:
+        """Multiply the interval between checkpoints by `factor`."""
+        self._checkpointer.multiply_interval(factor)
 
-    def let_go(self) -> None:
-        """Give back its rows, state and best weights: a trial may have a hundred executions."""
-        del self.training, self._keeper
+    def release(self) -> None:
+        """Free the rows, state and best weights: a trial may have a hundred executions."""
+        del self.training, self._checkpointer
 
-    def end(self) -> None:
-        """Say how it went.
+    def finish(self) -> None:
+        """Restore the best weights and report the result.
 
         Raises:
             NanObjective: the objective was never finite, so the trial cannot be ranked.
         """
-        task, report, execution = self.around.task, self.around.report, self.plan.execution
+        task, report, execution = self.context.task, self.context.report, self.plan.execution
         metric = task.objective.metric
-        with self._telling_of_failure():
-            self.outcome = outcome = self.training.end()
-            self.state = self._state()
+        with self._report_failure():
+            self.result = result = self.training.finish()
+            self.state = self._final_state()
             score = self._score()
-        best = f"{metric} {score:.4g} at epoch {outcome.best_epoch} of {outcome.epochs}"
+        best = f"{metric} {score:.4g} at epoch {result.best_epoch} of {result.epochs}"
         report.log(f"execution {execution}: {best}")
         report.execution(
             execution,
             self.state,
             score=score,
-            best_epoch=outcome.best_epoch,
-            epochs=outcome.epochs,
-            metrics=outcome.figures,
-            best=outcome.best if task.spec.search is not None and task.spec.search.pruner is not None else (),
+            best_epoch=result.best_epoch,
+            epochs=result.epochs,
+            metrics=result.metrics,
+            best=result.best if task.spec.search is not None and task.spec.search.pruner is not None else (),
         )
-        self.around.progress.end(execution, outcome.epochs)
+        self.context.progress.finish(execution, result.epochs)
 
-    def said(self) -> dict[str, Any]:
-        """Return what the result of its trial holds of it."""
+    def summary(self) -> dict[str, Any]:
+        """Return this execution's entry in the result of its trial."""
         return {
             "execution": self.plan.execution,
             "state": self.state,
-            "score": self.outcome.figures[self.around.task.objective.metric],
-            "best_epoch": self.outcome.best_epoch,
-            "epochs": self.outcome.epochs,
-            "metrics": self.outcome.figures,
-            "seconds": round(self.outcome.seconds, 3),
+            "score": self.result.metrics[self.context.task.objective.metric],
+            "best_epoch": self.result.best_epoch,
+            "epochs": self.result.epochs,
+            "metrics": self.result.metrics,
+            "seconds": round(self.result.seconds, 3),
         }
 
     @contextmanager
-    def _telling_of_failure(self) -> Iterator[None]:
+    def _report_failure(self) -> Iterator[None]:
         try:
             yield
         except EngineError:
-            self.around.report.execution(self.plan.execution, "failed")
+            self.context.report.execution(self.plan.execution, "failed")
             raise
 
-    def _fold(self) -> str:
-        return "" if self.plan.fold is None else f" (fold {self.plan.fold})"
-
-    def _state(self) -> ExecutionState:
-        if self.outcome.verdict is not None:
+    def _final_state(self) -> ExecutionState:
+        if self.result.verdict is not None:
             return "pruned"
-        return "paused" if self.around.trial.waits and not self.outcome.exhausted else "completed"
+        return "paused" if self.context.trial.waits and not self.result.is_exhausted else "completed"
 
-    def _newest(self) -> Snapshot | None:
-        """Return what to go on from; None: begin at the first epoch."""
-        found = checkpoint.newest_whole(self.plan.checkpoints)
-        if found is None:
+    def _read_newest_checkpoint(self) -> Snapshot | None:
+        """Return the snapshot to resume from; None starts at the first epoch."""
+        newest = checkpoint.newest_intact(self.plan.checkpoints)
+        if newest is None:
             return None
-        snapshot = checkpoint.read(Path(found.folder))
-        told = f"execution {self.plan.execution} goes on after epoch {snapshot.state['epoch']}"
-        self.around.report.log(told)
+        snapshot = checkpoint.read(Path(newest.folder))
+        self.context.report.log(
+            f"execution {self.plan.execution} resumes after epoch {snapshot.state['epoch']}"
+        )
         return snapshot
 
     def _score(self) -> float:
-        """Return the objective at the best epoch, which need not be finite where a pruner ended it."""
-        metric, outcome = self.around.task.objective.metric, self.outcome
-        score = outcome.figures[metric]
-        if outcome.verdict is None and not math.isfinite(score):
+        """Return the objective at the best epoch; only of a pruned execution may it be NaN or infinite."""
+        metric, result = self.context.task.objective.metric, self.result
+        score = result.metrics[metric]
+        if result.verdict is None and not math.isfinite(score):
             raise NanObjective(
-                f"{metric} was {score} at each of {outcome.epochs} epochs; try a smaller learning rate, or "
+                f"{metric} was {score} in each of {result.epochs} epochs; try a smaller learning rate or "
                 "another objective"
             )
         return score
 
-    def _asked(self, prepared: Prepared, held: Array) -> Plan:
-        objective, trial = self.around.task.objective, self.around.trial
+    def _training_plan(self, prepared: Prepared, validation_rows: Array) -> TrainingPlan:
+        objective, trial = self.context.task.objective, self.context.trial
         early, stop = trial.spec.fit.early_stopping, None
         if early is not None:
-            monitor = check_figure(early.monitor, prepared, "early_stopping.monitor")
-            stop = Watch(monitor, direction(monitor), early.patience, early.min_delta)
-        metric = check_figure(objective.metric, prepared, "the objective")
-        measured = prepared.held(held)
-        return Plan(
+            monitor = check_metric_name(early.monitor, prepared, "early_stopping.monitor")
+            stop = BestTracker(monitor, direction(monitor), early.patience, early.min_delta)
+        metric = check_metric_name(objective.metric, prepared, "the objective")
+        validation = prepared.evaluation_set(validation_rows)
+        return TrainingPlan(
             model=prepared.model,
             batches=prepared.batches,
-            loop=prepared.loop(measured, epochs=trial.epochs),
+            loop=prepared.loop(validation, epochs=trial.epochs),
             widths=prepared.widths,
-            validation=measured,
+            validation=validation,
             epochs=trial.epochs,
-            best=Watch(metric, objective.direction),
+            best=BestTracker(metric, objective.direction),
             stop=stop,
-            keeper=self._keeper,
-            report=self.around.report,
-            pace=self.around.progress.of(self.plan.execution),
+            checkpointer=self._checkpointer,
+            report=self.context.report,
+            on_progress=self.context.progress.callback_for(self.plan.execution),
             execution=self.plan.execution,
             hook=prepared.hook(),
-            prune=self.prune,
+            pruning_check=self._pruning_check,
         )

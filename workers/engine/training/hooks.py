@@ -1,7 +1,7 @@
-"""What acts on a training between its epochs: averaged weights, a rate cut on a plateau, a rate repeated.
+"""Hooks that run between the epochs of a training: weight averaging and learning rate changes.
 
-A hook has no state beside what `state` returns and the model's and optimizer's variables, which every
-checkpoint holds: a training resumed from any of them goes on bit by bit as if nothing had happened.
+A hook's state consists of what `state` returns and of the model's and optimizer's variables. Checkpoints hold
+both, so a training resumed from any of them continues bit for bit as if it had not been interrupted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,163 +15,172 @@ from jobs.contracts.schedules import ReduceOnPlateau
 
 
 class EpochHook:
-    """Does nothing; subclasses act at the places that concern them.
+    """Base class; does nothing.
 
-    After each epoch a training calls, in this order: `before_validation`; it measures and, if this is
-    the best epoch so far, copies the weights; `after_validation`; `after_epoch`; then it may write a
-    checkpoint. When it has ended without a best epoch to go back to, `before_validation` is called
-    once more, so that the model holds what was measured.
+    After each epoch a training calls `before_validation`; measures and, if this is the best epoch so far,
+    copies the weights; then calls `after_validation` and `after_epoch`; then it may write a checkpoint. When
+    it ends without a best epoch to restore, `before_validation` is called once more, so that the model has
+    the weights that were measured.
 
     Attributes:
-        acts: whether it does anything; if not, a training need not bring the model up to date for it.
+        is_active: whether it does anything. If not, a training need not update the model for it.
+        state_key: key of its state in a checkpoint; part of the file format.
     """
 
-    acts = False
+    is_active = False
+    state_key = ""
 
     def before_validation(self, model: Any) -> None:
-        """Prepare the model for being measured."""
+        """Prepare the model for validation."""
 
     def after_validation(self, model: Any) -> None:
-        """Take back what `before_validation` did."""
+        """Undo the changes of `before_validation`."""
 
-    def after_epoch(self, epoch: int, figures: Mapping[str, float], model: Any) -> None:
-        """Act on the figures of `epoch` (from 1), named as in its report."""
+    def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:
+        """Act on the metrics of `epoch` (counted from 1), named as in its report."""
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold beside the variables, as JSON values."""
+        """Return the state that a checkpoint needs in addition to the variables, as JSON values."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Restore the state that `state` returned."""
 
 
-class Averages(EpochHook):
-    """Measures the moving averages of the weights, which Keras' optimizer keeps among its variables."""
+class WeightAveraging(EpochHook):
+    """Validates with the moving averages of the weights, which Keras' optimizer keeps in its variables."""
 
-    acts = True
+    is_active = True
+    state_key = "Averages"
 
     def __init__(self) -> None:
-        self._own: list[Any] = []
+        self._weights: list[Any] = []
 
     def before_validation(self, model: Any) -> None:
-        """Put the averages in the place of the weights, which are set aside."""
-        optimizer = inner(model.optimizer)
+        """Replace the weights by their averages."""
+        optimizer = unwrap_optimizer(model.optimizer)
         if not int(optimizer.iterations):
             return  # every step overflowed and was skipped: there is no average yet
         weights = model.trainable_variables
-        self._own = [weight.value for weight in weights]
+        self._weights = [weight.value for weight in weights]
         averages = optimizer._model_variables_moving_average
         for weight, average in zip(weights, averages, strict=True):
-            weight.assign(keras.ops.copy(average.value))  # predicting may give the buffer away
+            weight.assign(keras.ops.copy(average.value))  # prediction may donate the buffer
 
     def after_validation(self, model: Any) -> None:
-        """Put the weights back."""
-        if self._own:
-            for weight, value in zip(model.trainable_variables, self._own, strict=True):
+        """Restore the weights."""
+        if self._weights:
+            for weight, value in zip(model.trainable_variables, self._weights, strict=True):
                 weight.assign(value)
-        self._own = []
+        self._weights = []
 
 
-class Plateau(EpochHook):
-    """Cuts the learning rate as Keras' `ReduceLROnPlateau` does; the rate itself is a variable."""
+class PlateauSchedule(EpochHook):
+    """Reduces the learning rate on a plateau with Keras' `ReduceLROnPlateau`.
 
-    acts = True
+    The learning rate itself is a variable of the optimizer.
+    """
 
-    def __init__(self, asked: ReduceOnPlateau) -> None:
+    is_active = True
+    state_key = "Plateau"
+
+    def __init__(self, schedule: ReduceOnPlateau) -> None:
         self._callback = keras.callbacks.ReduceLROnPlateau(
-            monitor=asked.monitor,
-            mode=measures.direction(asked.monitor),
-            factor=asked.factor,
-            patience=asked.patience,
-            min_delta=asked.min_delta,
-            cooldown=asked.cooldown,
-            min_lr=asked.min_learning_rate,
+            monitor=schedule.monitor,
+            mode=measures.direction(schedule.monitor),
+            factor=schedule.factor,
+            patience=schedule.patience,
+            min_delta=schedule.min_delta,
+            cooldown=schedule.cooldown,
+            min_lr=schedule.min_learning_rate,
         )
         self._callback.on_train_begin()
 
-    def after_epoch(self, epoch: int, figures: Mapping[str, float], model: Any) -> None:
-        """Count the epoch, cut the rate if it is time."""
+    def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:
+        """Record the epoch's metrics and reduce the rate if patience has run out."""
         self._callback.set_model(model)
-        self._callback.on_epoch_end(epoch - 1, dict(figures))
+        self._callback.on_epoch_end(epoch - 1, dict(metrics))
 
     def state(self) -> dict[str, Any]:
-        """Return best figure, epochs waited and epochs left to cool down."""
+        """Return the best value, the epochs waited and the epochs left to cool down."""
         callback = self._callback
         return {"best": callback.best, "wait": callback.wait, "cooldown": callback.cooldown_counter}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on waiting."""
+        """See `EpochHook.restore`."""
         callback = self._callback
         callback.best, callback.wait = state["best"], state["wait"]
         callback.cooldown_counter = state["cooldown"]
 
 
-class Replay(EpochHook):
-    """Gives each epoch the learning rate it had in an earlier training; past its end the last one.
+class ReplayedSchedule(EpochHook):
+    """Gives each epoch the learning rate that it had in an earlier training.
 
-    A training without validation rows has no plateau to see: it repeats the cuts of the one that had.
+    A training without validation rows cannot detect a plateau, so it repeats the reductions of the training
+    that could. After the last recorded rate, that rate is kept.
 
     Args:
-        rates: the rate at the end of epoch 1, 2, …, at least one.
+        rates: learning rates at the end of epoch 1, 2, …; at least one.
     """
 
-    acts = True
+    is_active = True
+    state_key = "Replay"
 
     def __init__(self, rates: Sequence[float]) -> None:
         self._rates = rates
 
-    def after_epoch(self, epoch: int, figures: Mapping[str, float], model: Any) -> None:  # noqa: ARG002
-        """Set the rate of the epoch that follows."""
-        inner(model.optimizer).learning_rate = self._rates[min(epoch, len(self._rates) - 1)]
+    def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:  # noqa: ARG002
+        """Set the learning rate of the next epoch."""
+        unwrap_optimizer(model.optimizer).learning_rate = self._rates[min(epoch, len(self._rates) - 1)]
 
 
-class Together(EpochHook):
-    """Several hooks as one. What the first puts in place the last takes back."""
+class HookList(EpochHook):
+    """Calls several hooks in order; `after_validation` in reverse order."""
 
-    acts = True
+    is_active = True
 
     def __init__(self, *hooks: EpochHook) -> None:
         self._hooks = hooks
 
     def before_validation(self, model: Any) -> None:
-        """Pass it on."""
+        """See `EpochHook.before_validation`."""
         for hook in self._hooks:
             hook.before_validation(model)
 
     def after_validation(self, model: Any) -> None:
-        """Pass it on, in reverse."""
+        """See `EpochHook.after_validation`."""
         for hook in reversed(self._hooks):
             hook.after_validation(model)
 
-    def after_epoch(self, epoch: int, figures: Mapping[str, float], model: Any) -> None:
-        """Pass it on."""
+    def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:
+        """See `EpochHook.after_epoch`."""
         for hook in self._hooks:
-            hook.after_epoch(epoch, figures, model)
+            hook.after_epoch(epoch, metrics, model)
 
     def state(self) -> dict[str, Any]:
-        """Return the states by the hooks' names."""
-        return {type(hook).__name__: hook.state() for hook in self._hooks}
+        """Return the hooks' states by `state_key`."""
+        return {hook.state_key: hook.state() for hook in self._hooks}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Pass each its own."""
+        """Restore each hook from its own state."""
         for hook in self._hooks:
-            hook.restore(state[type(hook).__name__])
+            hook.restore(state[hook.state_key])
 
 
 def hook_for(fit: FitSpec, rates: Sequence[float] = ()) -> EpochHook:
-    """Return what `fit` asks for between epochs.
+    """Return the hook that implements the settings of `fit` that act between epochs.
 
     Args:
-        fit: what is asked for.
-        rates: the learning rates, epoch by epoch, of the training that this one repeats without
-            validation rows; empty for one that has them.
+        fit: the settings.
+        rates: the learning rate of each epoch of the training that this one repeats without validation rows;
+            empty for a training that has them.
     """
-    hooks: list[EpochHook] = [Averages()] if fit.ema is not None else []
+    hooks: list[EpochHook] = [WeightAveraging()] if fit.ema is not None else []
     if isinstance(fit.schedule, ReduceOnPlateau):
-        hooks.append(Replay(rates) if rates else Plateau(fit.schedule))
-    return Together(*hooks) if hooks else EpochHook()
+        hooks.append(ReplayedSchedule(rates) if rates else PlateauSchedule(fit.schedule))
+    return HookList(*hooks) if hooks else EpochHook()
 
 
-def inner(optimizer: Any) -> Any:
-    """Return the optimizer itself, unwrapped from dynamic loss scaling."""
+def unwrap_optimizer(optimizer: Any) -> Any:
+    """Return the optimizer inside Keras' `LossScaleOptimizer`, or the optimizer itself."""
     return getattr(optimizer, "inner_optimizer", optimizer)

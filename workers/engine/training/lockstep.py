@@ -1,7 +1,7 @@
-"""The executions of a trial in lockstep: an epoch of each in turn, all in one call where that is faster.
+"""Trains the executions of a trial in lockstep: one epoch of each in turn, in one call where that is faster.
 
-Executions differ in their seeds alone, so one program serves them, and under `vmap` it serves them at once
-(`stacked`). Each stays a training of its own: its order of rows, its checkpoints, its best epoch, its end.
+Executions differ only in their seeds, so one program serves all of them, and under `jax.vmap` it can train
+them in one call (see `compiled.vmapped`). Each keeps its own order of rows, checkpoints, best epoch and end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,120 +9,126 @@ from collections.abc import Iterator, Sequence
 import jax
 
 from workers.engine.errors import EngineError
-from workers.engine.report import Yielding
+from workers.engine.report import TaskInterrupted
 from workers.engine.training.execution import Execution
 from workers.engine.training.loops import ProgramLoop
 
-MOST_BYTES = 512 << 20
-"""What the rows and states of all lanes may take together."""
+MAX_BYTES = 512 << 20
+"""Memory limit for the rows and states of all executions of one call."""
 
 
 def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
-    """Train executions, all at once where that pays, else one by one; yield those that are done.
+    """Train executions, several in one call where that is faster, and yield each group that has ended.
 
-    The next ones begin once the caller asks for them.
+    The next group starts when the caller asks for it, so a caller can stop after a group.
 
     Raises:
-        EngineError: of the first one that fails; the checkpoint of each beside it stands.
-        Yielding: asked to; the checkpoint of each that has begun and is not over stands.
+        EngineError: of the first execution that fails; the others of its group have written a checkpoint.
+        TaskInterrupted: on request; each execution that has started and not ended has written a checkpoint.
     """
     waiting = list(executions)
     while waiting:
-        together = _begun(waiting)
-        waiting = waiting[len(together) :]
-        _train_to_the_end(together)
-        for execution in together:
-            execution.let_go()
-        yield together
+        group = _start_group(waiting)
+        waiting = waiting[len(group) :]
+        _train_group(group)
+        for execution in group:
+            execution.release()
+        yield group
 
 
-def _begun(waiting: Sequence[Execution]) -> Sequence[Execution]:
-    """Begin the first of those that wait, and the others with it if that pays."""
+def _start_group(waiting: Sequence[Execution]) -> Sequence[Execution]:
+    """Start the first execution, and all others with it if one call for all is faster."""
     first, *others = waiting
-    first.begin()
-    if not others or not _pays(first, len(waiting)):
+    first.start()
+    if not others or not _vmap_is_faster(first, len(waiting)):
         return [first]
     for other in others:
-        other.begin()
+        other.start()
     for execution in waiting:
-        execution.keep_less_often(len(waiting))
+        # 32 executions with a checkpoint a second each spent more time on writing than they saved
+        execution.multiply_checkpoint_interval(len(waiting))
     return waiting
 
 
-def _train_to_the_end(together: Sequence[Execution]) -> None:
-    for execution in together:
-        if execution.over:
-            execution.end()  # it had ended before an earlier runner was lost
-    while open_ := [execution for execution in together if not execution.over]:
-        if len(together) > 1:
-            _train_ahead(together, open_)
-        _one_epoch_each(open_)
+def _train_group(group: Sequence[Execution]) -> None:
+    for execution in group:
+        if execution.is_finished:
+            execution.finish()  # it had ended in an earlier runner that did not report it
+    while active := [execution for execution in group if not execution.is_finished]:
+        if len(group) > 1:
+            _precompute_epoch(group, active)
+        _run_epoch_of_each(active)
 
 
-def _train_ahead(together: Sequence[Execution], open_: Sequence[Execution]) -> None:
-    """Train the next epoch of all in one call, if so many open ones are worth it; each then finds it done.
+def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -> None:
+    """Train the next epoch of the group in one call if that is still faster; the loops keep the results.
 
-    Those that are over keep their lanes, which count for nothing: a program for each number of lanes would
-    cost more to compile than they do.
+    Executions that have ended stay in the call and their results are discarded: compiling a program for each
+    number of executions would cost more than computing them.
     """
-    loops = [loop for execution in together if (loop := _stackable(execution)) is not None]
-    if len(loops) < len(together) or any(execution.training.done[1] for execution in open_):
-        return  # one goes on as it began, or in the middle of an epoch
-    shared, stacked = loops[0].shared(), loops[0].program.stacked
-    if shared is None or not stacked.pays(len(loops), len(open_)):
+    loops = [loop for execution in group if (loop := _vmappable_loop(execution)) is not None]
+    if len(loops) < len(group) or any(execution.training.position[1] for execution in active):
+        return  # one resumed in another step mode, or in the middle of an epoch
+    shared, vmapped = loops[0].shared_inputs(), loops[0].program.vmapped
+    if shared is None or not vmapped.is_faster(len(loops), len(active)):
         return
-    epochs = [execution.training.done[0] + 1 for execution in together]
-    lanes = [loop.lane(epoch) for loop, epoch in zip(loops, epochs, strict=True)]
-    for loop, trained in zip(loops, stacked.train(lanes, shared), strict=True):
-        loop.take(trained)
+    epochs = [execution.training.position[0] + 1 for execution in group]
+    inputs = [loop.epoch_inputs(epoch) for loop, epoch in zip(loops, epochs, strict=True)]
+    for loop, result in zip(loops, vmapped.train(inputs, shared), strict=True):
+        loop.set_epoch_result(result)
 
 
-def _one_epoch_each(executions: Sequence[Execution]) -> None:
-    """Let each do an epoch; where one fails or must leave, the others leave a checkpoint after theirs."""
-    failed: EngineError | None = None
-    asked: Yielding | None = None
-    standing: list[Execution] = []
+def _run_epoch_of_each(executions: Sequence[Execution]) -> None:
+    """Run one epoch of each execution. If one fails or is interrupted, the others write a checkpoint."""
+    failure: EngineError | None = None
+    interruption: TaskInterrupted | None = None
+    unfinished: list[Execution] = []
     for execution in executions:
         try:
-            execution.next_epoch()
-            if execution.over:
-                execution.end()
+            execution.run_epoch()
+            if execution.is_finished:
+                execution.finish()
             else:
-                standing.append(execution)
+                unfinished.append(execution)
         except EngineError as error:
-            failed = failed or error
-        except Yielding as yielding:
-            asked = yielding
-    if (leaving := failed or asked) is not None:
-        for execution in standing:
+            failure = failure or error
+        except TaskInterrupted as request:
+            interruption = request
+    if (reason := failure or interruption) is not None:
+        for execution in unfinished:
             execution.save()
-        raise leaving
+        raise reason
 
 
-def _pays(first: Execution, lanes: int) -> bool:
-    """Say whether `lanes` executions are faster together: timed on this very model once that is worth it."""
-    loop = _stackable(first)
-    shared = loop.shared() if loop is not None else None
-    if loop is None or shared is None or first.plan.fold is not None:  # each fold has rows of its own
+def _vmap_is_faster(first: Execution, count: int) -> bool:
+    """Return whether `count` executions train faster in one call; times it on this model when that pays.
+
+    Args:
+        first: an execution that has started.
+        count: number of executions.
+    """
+    loop = _vmappable_loop(first)
+    shared = loop.shared_inputs() if loop is not None else None
+    if loop is None or shared is None or first.plan.fold is not None:  # each fold has its own rows
         return False
-    program, done = loop.program, first.training.done[0]
-    lane = loop.lane(done + 1)
-    if lanes * _bytes([lane, shared.x, shared.y]) > MOST_BYTES:
+    program, epochs_done = loop.program, first.training.position[0]
+    inputs = loop.epoch_inputs(epochs_done + 1)
+    if count * _bytes([inputs, shared.x, shared.y]) > MAX_BYTES:
         return False
-    steps = len(lane.rows)
-    left = lanes * steps * (first.around.trial.epochs - done)
-    if program.worth_stacking(lanes, steps, left):
-        program.stacked.measure(lane, lanes, shared, steps * program.seconds_a_step)
-    return program.stacked.pays(lanes, lanes)
+    steps = len(inputs.rows)
+    steps_left = count * steps * (first.context.trial.epochs - epochs_done)
+    if program.should_time_vmap(count, steps, steps_left):
+        program.vmapped.measure(inputs, count, shared, steps * program.seconds_per_step)
+    return program.vmapped.is_faster(count, count)
 
 
-def _stackable(execution: Execution) -> ProgramLoop | None:
-    """Return the loop of an execution that runs many steps a call, with nothing acting between its epochs."""
+def _vmappable_loop(execution: Execution) -> ProgramLoop | None:
+    """Return the loop of an execution if it runs many steps per call and nothing acts between its epochs."""
     training = execution.training
     loop = training.loop
-    return (
-        loop if isinstance(loop, ProgramLoop) and loop.way == "many" and not training.is_acted_upon else None
-    )
+    if not isinstance(loop, ProgramLoop) or loop.step_mode != "many" or training.acts_between_epochs:
+        return None
+    return loop
 
 
 def _bytes(tree: object) -> int:

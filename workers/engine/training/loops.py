@@ -1,7 +1,7 @@
-"""How an epoch is run: by Keras' `fit`, or by compiled programs of many steps.
+"""Runs the steps of an epoch, either with Keras' `fit` or with compiled programs of many steps.
 
-`FitLoop` serves every model, on any mesh. `ProgramLoop` runs the same `train_step` on one device without
-Keras' Python between the steps: 3 to 4 times faster on small models, and equal to the bit on dense ones.
+`FitLoop` supports every model on any mesh. `ProgramLoop` runs the same `train_step` on one device without
+Keras' Python between the steps: 3 to 4 times faster on small models, and bitwise equal on dense ones.
 """
 
 import time
@@ -12,63 +12,71 @@ import jax
 import keras
 import numpy as np
 
-from workers.engine.compiled.autotune import WAYS, Way
-from workers.engine.compiled.device_feed import Block, Feed
+from workers.engine.compiled.autotune import STEP_MODES, StepMode
+from workers.engine.compiled.device_feed import Block, DeviceFeed
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import State
-from workers.engine.compiled.vmapped import Lane, Shared, Slice, Trained
+from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
 from workers.engine.killpoint import kill_point
 from workers.engine.models.variables import assign, values
 
-Between = Callable[[int], None]
-"""Called between batches with how many of the epoch are done."""
+BatchCallback = Callable[[int], None]
+"""Called between batches with the number of the epoch's batches that are done."""
 
 
 class Loop(Protocol):
-    """Trains one model on its batches. While an epoch runs, the model's variables may lag behind."""
+    """Trains one model on its batches. During an epoch the model's variables may be out of date."""
 
-    def epoch(self, epoch: int, first: int, running: list[Array], between: Between) -> dict[str, float]:
+    def epoch(
+        self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
+    ) -> dict[str, float]:
         """Train on the batches of `epoch` from number `first` (from 0) on; return loss and metrics.
 
         Args:
             epoch: counted from 1.
-            first: batches that are done already.
-            running: the metrics' variables after those, empty if `first` is 0.
-            between: called now and then; may raise, and the batches so far are in the model after `sync`.
+            first: number of batches that are done already.
+            metrics: the metrics' variables after those batches; empty if `first` is 0.
+            after_batch: called after some batches. It may raise; `sync` then writes the state after the
+                batches done so far to the model.
         """
 
     def predict(self, x: Array, batch_size: int) -> Array:
-        """Return predictions for all rows, (rows, outputs) float32, with the newest weights."""
+        """Return predictions with the newest weights for all rows, (rows, outputs) float32."""
 
     def weights(self) -> list[Array]:
-        """Copy the newest `model.variables` to the host."""
+        """Copy the newest values of `model.variables` to the host."""
 
     def sync(self) -> None:
-        """Bring the model's variables up to date."""
+        """Write the newest state to the model's variables."""
 
     def load(self) -> None:
-        """Take the model's variables as the newest: somebody has set them."""
+        """Read the state from the model's variables, after other code has changed them."""
 
     @property
-    def way(self) -> str:
-        """Name how steps are run. Ways agree but for rounding, so a training goes on in the one it had."""
+    def step_mode(self) -> str:
+        """How steps are run: `fit`, or one of `STEP_MODES`.
 
-    def keep_to(self, way: str) -> None:
-        """Run steps this way from now on, if it is one of this loop's."""
+        Modes differ by rounding, so checkpoints record it and a resumed training keeps the mode it had.
+        """
+
+    def keep_step_mode(self, mode: str) -> None:
+        """Use this step mode from now on, if the loop supports it."""
 
 
 class FitLoop:
-    """Keras' `fit`, an epoch a call."""
+    """Runs each epoch with one call of Keras' `fit`."""
 
-    way = "fit"
+    step_mode = "fit"
 
     def __init__(self, model: Any, batches: Batches) -> None:
         self._model = model
         self._batches = batches
 
-    def epoch(self, epoch: int, first: int, running: list[Array], between: Between) -> dict[str, float]:
+    def epoch(
+        self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
+    ) -> dict[str, float]:
         """See `Loop.epoch`."""
         logs = self._model.fit(
             self._batches.draw(epoch, first),
@@ -77,7 +85,7 @@ class FitLoop:
             epochs=epoch,
             shuffle=False,
             verbose=0,
-            callbacks=[_Between(self._model, first, running, between)],
+            callbacks=[_AfterBatch(self._model, first, metrics, after_batch)],
         ).history
         return {name: float(entries[-1]) for name, entries in logs.items()}
 
@@ -90,161 +98,172 @@ class FitLoop:
         return values(self._model.variables)
 
     def sync(self) -> None:
-        """See `Loop.sync`: in mid-epoch the newest state is not in the variables."""
+        """See `Loop.sync`. During `fit` the newest state is not in the variables."""
         self._model.jax_state_sync()
 
     def load(self) -> None:
-        """See `Loop.load`; `fit` reads the variables anew for each epoch."""
+        """See `Loop.load`. Each call of `fit` reads the variables, so there is nothing to do."""
 
-    def keep_to(self, way: str) -> None:
-        """See `Loop.keep_to`; there is only one."""
+    def keep_step_mode(self, mode: str) -> None:
+        """See `Loop.keep_step_mode`. There is only one mode."""
 
 
-class _Between(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Calls back after each batch, and puts back the running means of a broken epoch after their reset."""
+class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+    """Calls a function after each batch, and restores the metrics of an interrupted epoch.
 
-    def __init__(self, model: Any, first: int, running: list[Array], between: Between) -> None:
+    `fit` resets the metrics when an epoch begins, so they are restored after that.
+    """
+
+    def __init__(self, model: Any, first: int, metrics: list[Array], after_batch: BatchCallback) -> None:
         super().__init__()
         self._trained = model
         self._first = first
-        self._running = running
-        self._between = between
+        self._metrics = metrics
+        self._after_batch = after_batch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        if self._running:
-            assign(self._trained.metrics_variables, self._running)
+        if self._metrics:
+            assign(self._trained.metrics_variables, self._metrics)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         kill_point("batch")
-        self._between(self._first + batch + 1)
+        self._after_batch(self._first + batch + 1)
 
 
 class ProgramLoop:
-    """Calls into a `Program`: as many steps at once as take a quarter of a second.
+    """Runs epochs with a `Program`, as many steps in one call as take a quarter of a second.
 
     Args:
         program: of the model.
-        batches: what it trains on.
-        held: rows that will be predicted after each epoch, if they fit in one batch.
-        epochs: how many the training has.
+        batches: the training data.
+        validation_x: rows to predict after each epoch, if they fit into one batch; else None.
+        epochs: number of epochs of the training.
+
+    Attributes:
+        program: the model's compiled functions.
     """
 
-    def __init__(self, program: Program, batches: Batches, held: Array | None = None, *, epochs: int) -> None:
-        self._program = program
+    def __init__(
+        self, program: Program, batches: Batches, validation_x: Array | None = None, *, epochs: int
+    ) -> None:
+        self.program = program
         self._epochs, self._steps = epochs, batches.steps
-        self._feed = Feed(batches)
-        self._held = held
-        self._held_there = None if held is None else jax.device_put(held.astype(np.float32))
-        self._foreseen: Array | None = None
-        self._given: dict[str, float] | None = None
-        self._way: Way | None = None
-        self._newest: State | Slice = program.state()
-        self._dials = program.dials()
+        self._feed = DeviceFeed(batches)
+        self._validation_x = validation_x
+        self._validation_x_on_device = (
+            None if validation_x is None else jax.device_put(validation_x.astype(np.float32))
+        )
+        self._predictions: Array | None = None
+        self._precomputed_logs: dict[str, float] | None = None
+        self._fixed_mode: StepMode | None = None
+        self._newest: State | StackedState = program.state()
+        self._hyperparameters = program.hyperparameters()
 
     @property
     def _state(self) -> State:
-        """The newest variables; cut out of a stack of several trainings' if they lie in one."""
-        return self._newest.cut() if isinstance(self._newest, Slice) else self._newest
+        return self._newest.to_host() if isinstance(self._newest, StackedState) else self._newest
 
     @property
-    def way(self) -> str:
-        """See `Loop.way`."""
-        return self._way or self._program.way
+    def step_mode(self) -> str:
+        """See `Loop.step_mode`."""
+        return self._fixed_mode or self.program.step_mode
 
-    def keep_to(self, way: str) -> None:
-        """See `Loop.keep_to`."""
-        if way in WAYS:
-            self._way = way
+    def keep_step_mode(self, mode: str) -> None:
+        """See `Loop.keep_step_mode`."""
+        if mode in STEP_MODES:
+            self._fixed_mode = mode
 
-    def epoch(self, epoch: int, first: int, running: list[Array], between: Between) -> dict[str, float]:
+    def epoch(
+        self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
+    ) -> dict[str, float]:
         """See `Loop.epoch`."""
-        if self._given is not None:
-            given, self._given = self._given, None
-            return given
+        if self._precomputed_logs is not None:
+            logs, self._precomputed_logs = self._precomputed_logs, None
+            return logs
         trainable, other, optimizer, _ = self._state
-        self._newest = (trainable, other, optimizer, list(running) or self._program.clear_metrics())
-        done, logs = first, None
+        self._newest = (trainable, other, optimizer, list(metrics) or self.program.initial_metrics())
+        done, newest_logs = first, None
         for block in self._feed.blocks(epoch, first):
             while done < block.end:
-                end = min(done + self._program.pace.steps, block.end)
-                logs = self._train(block, done, end, left=(self._epochs - epoch + 1) * self._steps - done)
+                end = min(done + self.program.call_length.steps, block.end)
+                steps_left = (self._epochs - epoch + 1) * self._steps - done
+                newest_logs = self._train(block, done, end, steps_left)
                 done = end
                 kill_point("batch")
-                between(done)
-        return self._program.logs(self._state) if logs is None else logs
+                after_batch(done)
+        return self.program.logs(self._state) if newest_logs is None else newest_logs
 
-    def _train(self, block: Block, first: int, end: int, left: int) -> dict[str, float] | None:
-        """Train on some batches of a block; return the figures so far if they came with it.
+    def _train(self, block: Block, first: int, end: int, steps_left: int) -> dict[str, float] | None:
+        """Train on some batches of a block; return loss and metrics if the call computed them.
 
         Args:
-            block: has them in memory.
-            first: number of the first one in the epoch.
-            end: number after the last one.
-            left: how many there are until the training ends, from the first one on.
+            block: contains the batches.
+            first: number of the first batch in the epoch.
+            end: number after the last batch.
+            steps_left: steps until the training ends, counted from `first`.
         """
-        program, steps = self._program, range(first - block.first, end - block.first)
-        if self._way is None and program.worth_measuring(left):
-            program.measure(self._state, self._dials, block.data, steps)
+        program, steps = self.program, range(first - block.first, end - block.first)
+        if self._fixed_mode is None and program.should_time_modes(steps_left):
+            program.time_modes(self._state, self._hyperparameters, block.data, steps)
         began = time.perf_counter()
-        last = end == block.batches or not program.pace.settled
-        self._foreseen = logs = None
-        if self.way == "many" and self._held is not None and last:
-            self._newest, logs, self._foreseen = program.train_and_measure(
-                self._state, self._dials, block.data, steps, self._held_there
+        # the call that predicts is a program of its own: where all of an epoch's steps fit into one call,
+        # the program without predictions is never compiled
+        predicts = end == block.batches or not program.call_length.settled
+        self._predictions = logs = None
+        if self.step_mode == "many" and self._validation_x is not None and predicts:
+            self._newest, logs, self._predictions = program.train_and_predict(
+                self._state, self._hyperparameters, block.data, steps, self._validation_x_on_device
             )
         else:
-            self._newest = program.train(self.way, self._state, self._dials, block.data, steps)
-        program.pace.note(len(steps), time.perf_counter() - began)
+            self._newest = program.train(
+                self.step_mode, self._state, self._hyperparameters, block.data, steps
+            )
+        program.call_length.record(len(steps), time.perf_counter() - began)
         return logs
 
-    @property
-    def program(self) -> Program:
-        """The model's compiled steps."""
-        return self._program
-
-    def shared(self) -> Shared | None:
-        """Return what loops of one program may train on together, None where not all is on the device."""
+    def shared_inputs(self) -> SharedInputs | None:
+        """Return the inputs that loops of one program share, or None if they are not all on the device."""
         rows = self._feed.resident
-        if rows is None or self._held_there is None:
+        if rows is None or self._validation_x_on_device is None:
             return None
-        return Shared(*rows, self._held_there, self._program.clear_metrics())
+        return SharedInputs(*rows, self._validation_x_on_device, self.program.initial_metrics())
 
-    def lane(self, epoch: int) -> Lane:
-        """Return what `epoch` begins with. Whoever trains it gives the state back by `take`."""
-        return Lane(self._newest, self._dials, *self._feed.table(epoch))
+    def epoch_inputs(self, epoch: int) -> EpochInputs:
+        """Return the inputs of `epoch`. The state is donated: pass the result to `set_epoch_result`."""
+        return EpochInputs(self._newest, self._hyperparameters, *self._feed.table(epoch))
 
-    def take(self, trained: Trained) -> None:
-        """Take an epoch that was trained elsewhere; the next call of `epoch` returns its figures."""
-        self._newest, self._given, self._foreseen = trained
+    def set_epoch_result(self, result: EpochResult) -> None:
+        """Store the result of an epoch trained elsewhere; the next call of `epoch` returns its logs."""
+        self._newest, self._precomputed_logs, self._predictions = result
         kill_point("batch")
 
     def predict(self, x: Array, batch_size: int) -> Array:
-        """See `Loop.predict`."""
-        if self._foreseen is not None and x is self._held:
-            return self._foreseen
+        """See `Loop.predict`. Predictions that came with the epoch are not computed again."""
+        if self._predictions is not None and x is self._validation_x:
+            return self._predictions
         trainable, other = self._state[:2]
-        return in_batches(lambda rows: self._program.predict(trainable, other, rows), x, batch_size)
+        return predict_in_batches(lambda rows: self.program.predict(trainable, other, rows), x, batch_size)
 
     def weights(self) -> list[Array]:
         """See `Loop.weights`."""
-        return self._program.weights(self._state)
+        return self.program.weights(self._state)
 
     def sync(self) -> None:
         """See `Loop.sync`."""
-        self._program.put_back(self._state)
+        self.program.write_to_model(self._state)
 
     def load(self) -> None:
         """See `Loop.load`."""
-        self._foreseen = self._given = None
-        self._newest = self._program.state()
-        self._dials = self._program.dials()
+        self._predictions = self._precomputed_logs = None
+        self._newest = self.program.state()
+        self._hyperparameters = self.program.hyperparameters()
 
 
-def in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array:
+def predict_in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array:
     """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape.
 
-    The last batch is filled up with repeated rows and cut again: one compiled program, and with a
-    `batch_size` that the mesh divides, figures that do not depend on the number of devices.
+    The last batch is filled with repeated rows and the result is cut. So there is one compiled program, and
+    with a `batch_size` that the mesh divides, results do not depend on the number of devices.
     """
     parts = []
     for start in range(0, len(x), batch_size):
@@ -256,4 +275,4 @@ def in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array
 
 def predict(model: Any, x: Array, batch_size: int) -> Array:
     """Return a model's predictions for all rows, (rows, outputs) float32."""
-    return in_batches(model.predict_on_batch, x, batch_size)
+    return predict_in_batches(model.predict_on_batch, x, batch_size)

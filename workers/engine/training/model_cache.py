@@ -15,14 +15,14 @@ from jobs.contracts.data import DataSpec
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile
 from workers.engine.compiled.cache_key import program_key
-from workers.engine.compiled.traced_hyperparameters import OF_OPTIMIZERS
+from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
-from workers.engine.training.prepare import Prepared, prepare, weights_of
+from workers.engine.training.prepare import Prepared, prepare, sample_weights
 
 MOST = 16
 MOST_BYTES = 256 << 20
@@ -46,7 +46,7 @@ class _Kept:
         return sum(int(variable.value.nbytes) for variable in variables)
 
 
-class Stock:
+class ModelCache:
     """At most `MOST` models and `MOST_BYTES` of their variables; the longest unused goes first.
 
     The data set that was asked for last is kept too, so that all models share its rows.
@@ -112,7 +112,7 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
         prepared.batches,
         seed=seed,
         shuffle=spec.fit.shuffle,
-        weights=weights_of(spec, dataset, dataset.y[rows]),
+        weights=sample_weights(spec, dataset, dataset.y[rows]),
     )
     return replace(prepared, batches=batches, spec=spec, widths=widths)
 
@@ -120,6 +120,6 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
 def _turn(optimizer: Any, wanted: Any) -> None:
     if isinstance(optimizer.learning_rate, keras.Variable):
         optimizer.learning_rate.assign(wanted.learning_rate)
-    for name in OF_OPTIMIZERS:
+    for name in TRACED_OPTIMIZER_ARGUMENTS:
         if hasattr(wanted, name):
             setattr(optimizer, name, getattr(wanted, name))

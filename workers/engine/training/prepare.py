@@ -1,4 +1,4 @@
-"""From a spec and a data set to a compiled model and the batches it trains on."""
+"""Prepares a training: builds and compiles the model and makes its batches from a spec and a data set."""
 
 import gc
 from collections.abc import Sequence
@@ -30,15 +30,25 @@ from workers.engine.models.mesh import use_mesh
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
 from workers.engine.training.loops import FitLoop, Loop, ProgramLoop
-from workers.engine.training.training import Held
+from workers.engine.training.training import EvaluationSet
 
 PREDICT_ROWS = 4096
-"""Rows a batch when only predicting, where there are so many."""
+"""Maximum batch size for predictions."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model ready to train on `batches` and to be measured on held rows."""
+    """A compiled model with its training data.
+
+    Attributes:
+        model: the compiled model.
+        batches: the training data.
+        scaling: normalization of the training rows.
+        spec: the model was built from it.
+        dataset: the data set.
+        program: compiled functions of the model; None on a mesh, where only Keras' `fit` works.
+        widths: the intended shapes, if the model was built wider (see `width_padding`).
+    """
 
     model: Any
     batches: Batches
@@ -47,22 +57,25 @@ class Prepared:
     dataset: Dataset
     initial: InitialValues
     program: Program | None = None
-    """None where only Keras' `fit` will do: on a mesh."""
     widths: Widths = field(default_factory=Widths)
-    """The shapes that are meant, where the model is wider than the spec asks."""
 
-    def loop(self, held: Held | None = None, *, epochs: int) -> Loop:
-        """Return how this model is trained for so many epochs, and measured on held rows after each."""
+    def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
+        """Return the loop that trains this model.
+
+        Args:
+            validation: predicted after each epoch.
+            epochs: number of epochs of the training.
+        """
         if self.program is None:
             return FitLoop(self.model, self.batches)
-        in_one = held is not None and len(held.x) <= held.batch_size
-        seen = held.x if in_one and held is not None else None
-        return ProgramLoop(self.program, self.batches, seen, epochs=epochs)
+        fits_one_batch = validation is not None and len(validation.x) <= validation.batch_size
+        x = validation.x if validation is not None and fits_one_batch else None
+        return ProgramLoop(self.program, self.batches, x, epochs=epochs)
 
-    def held(self, rows: Array) -> Held:
-        """Return these rows as a set to be measured exactly."""
+    def evaluation_set(self, rows: Array) -> EvaluationSet:
+        """Return these rows, with the spec's loss and metrics, for exact evaluation."""
         fit, task = self.spec.fit, self.dataset.task
-        return Held(
+        return EvaluationSet(
             x=self.dataset.x[rows],
             y=self.dataset.y[rows],
             loss=loss_name(fit, task),
@@ -72,24 +85,31 @@ class Prepared:
         )
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
-        """Return what acts between epochs; `rates` as in `epochs.hook_for`."""
+        """Return the hook that acts between epochs; for `rates` see `hooks.hook_for`."""
         return hook_for(self.spec.fit, rates)
 
-    def figures(self) -> frozenset[str]:
-        """Return the names that an epoch's validation figures will have."""
+    def validation_metrics(self) -> frozenset[str]:
+        """Return the names of the metrics that validation computes."""
         names = metric_names(self.spec.fit, self.dataset.task)
         return frozenset({"val_loss", *(f"val_{name}" for name in names)})
 
 
 def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int) -> Prepared:
-    """Build and compile a model for training on `rows`, under the spec's mesh and precision.
+    """Build and compile a model for training on `rows`, with the spec's mesh and precision.
+
+    Args:
+        spec: with all hyperparameters filled in.
+        dataset: the data set.
+        rows: numbers of the training rows, (rows,).
+        name: of the model.
+        seed: of weights, dropout, augmentation and the order of rows.
 
     Raises:
-        BadLayout: the layout does not fit the model.
-        BadSpec: the spec asks for what these data or this process cannot give.
+        BadLayout: the layout does not match the model.
+        BadSpec: the spec asks for something that this data or this process cannot provide.
     """
     keras.backend.clear_session(free_memory=False)
-    gc.collect()  # a warm runner has built models before: let go of their compiled steps
+    gc.collect()  # frees the compiled functions of models that a warm runner has built before
     keras.utils.set_random_seed(seed)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
@@ -101,7 +121,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     batches = Batches(
         x=x,
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
-        weights=weights_of(spec, dataset, y),
+        weights=sample_weights(spec, dataset, y),
         size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
         seed=seed,
         shuffle=spec.fit.shuffle,
@@ -126,7 +146,7 @@ def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list
 
 
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
-    """Return a batch size for predicting `rows` rows that the mesh divides."""
+    """Return a batch size for predicting `rows` rows that is divisible by the mesh's batch shards."""
     shards = _shards(spec)
     return batch_size_for(PREDICT_ROWS // shards * shards, rows, shards)
 
@@ -135,11 +155,11 @@ def _shards(spec: ExperimentSpec) -> int:
     return spec.mesh.batch_shards() if spec.mesh is not None else 1
 
 
-def weights_of(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
-    """Return one weight a row of `y`, (rows,) float32.
+def sample_weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
+    """Return the weight of each row of `y`, (rows,) float32.
 
     Raises:
-        BadSpec: class weights where there are no such classes.
+        BadSpec: class weights are given for a task without classes, or for unknown classes.
     """
     rule = spec.fit.class_weights if spec.fit.class_weights != "none" else None
     if rule is not None and dataset.task not in ("binary", "multiclass"):
@@ -150,13 +170,13 @@ def weights_of(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
     return row_weights(y, len(labels), rule, labels)
 
 
-def check_figure(name: str, prepared: Prepared, role: str) -> str:
-    """Return `name` if the epochs will have it.
+def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
+    """Return `name` if validation computes this metric.
 
     Raises:
-        BadSpec: they will not.
+        BadSpec: it does not; the message begins with `role`.
     """
-    if name not in prepared.figures():
-        known = ", ".join(sorted(prepared.figures()))
-        raise BadSpec(f"{role} {name!r} is not computed for this task; there are {known}")
+    if name not in prepared.validation_metrics():
+        known = ", ".join(sorted(prepared.validation_metrics()))
+        raise BadSpec(f"{role} {name!r} is not computed for this task; available are {known}")
     return name

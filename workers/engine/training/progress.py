@@ -1,16 +1,17 @@
-"""How far a trial is: the epochs of all its executions, told as one number."""
+"""Reports the progress of a trial: the epochs of all its executions as one number."""
 
 from collections.abc import Callable, Iterable
 
 from workers.engine.report import Report
 
 
-class Progress:
-    """Told by each execution how far it is. One that stops early shortens what there is to do.
+class TrialProgress:
+    """Sums the epochs of a trial's executions. An execution that stops early reduces the total.
 
     Args:
+        report: receives the progress.
         executions: their numbers.
-        epochs: what each of them may train.
+        epochs: maximum number of epochs of each.
     """
 
     def __init__(self, report: Report, executions: Iterable[int], epochs: int) -> None:
@@ -18,16 +19,16 @@ class Progress:
         self._done: dict[int, float] = dict.fromkeys(executions, 0)
         self._planned = dict.fromkeys(self._done, epochs)
 
-    def of(self, execution: int) -> Callable[[float], None]:
-        """Return what takes the epochs that an execution has done, a fraction within one."""
+    def update(self, execution: int, epochs: float) -> None:
+        """Report the epochs that an execution has completed, with a fraction for the current one."""
+        self._done[execution] = epochs
+        self._report.progress(sum(self._done.values()), sum(self._planned.values()), "epochs")
 
-        def tell(epochs: float) -> None:
-            self._done[execution] = epochs
-            self._report.progress(sum(self._done.values()), sum(self._planned.values()), "epochs")
+    def callback_for(self, execution: int) -> Callable[[float], None]:
+        """Return a function that calls `update` for this execution."""
+        return lambda epochs: self.update(execution, epochs)
 
-        return tell
-
-    def end(self, execution: int, epochs: int) -> None:
-        """Note that an execution is over after so many epochs."""
+    def finish(self, execution: int, epochs: int) -> None:
+        """Report that an execution has ended after `epochs` epochs."""
         self._planned[execution] = epochs
-        self.of(execution)(epochs)
+        self.update(execution, epochs)

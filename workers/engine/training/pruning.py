@@ -1,56 +1,66 @@
-"""Pruning within a task: what others had reached, at hand at the end of each epoch."""
+"""Prunes trainings: compares each epoch with the learning curves of other executions of the search."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from jobs.contracts.pruning import Curve, Verdict, judge
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine.training.training import Outcome
+from workers.engine.training.training import TrainingResult
 
-Judge = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
-"""Called with the epochs done and the best values so far."""
+PruningCheck = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
+"""Takes the epochs completed and the best values so far, (epoch, value); returns a verdict to prune."""
 
 
-class Others:
-    """What trainings are compared with: what the task came with, its own that ended, what it was told since.
+class RivalCurves:
+    """Learning curves that trainings are compared with.
 
-    Each training counts once, however often it is told.
+    They come with the task, from other runners while it runs, and from the task's own executions that have
+    ended. A curve that arrives again replaces the earlier one.
+
+    Args:
+        curves: those that came with the task.
+        receive: returns those that arrived since its last call.
     """
 
-    def __init__(self, curves: Iterable[Curve], news: Callable[[], Iterable[Curve]]) -> None:
-        self._news = news
+    def __init__(self, curves: Iterable[Curve], receive: Callable[[], Iterable[Curve]]) -> None:
+        self._receive = receive
         self._curves: dict[tuple[int, int], Curve] = {}
         self.add(curves)
 
     def add(self, curves: Iterable[Curve]) -> None:
-        """Take in trainings that have ended."""
+        """Add the curves of executions that have ended."""
         self._curves |= {(curve.trial, curve.execution): curve for curve in curves}
 
-    def now(self) -> Sequence[Curve]:
-        """Return everything that is known by now."""
-        self.add(self._news())
+    def current(self) -> Sequence[Curve]:
+        """Return all curves known now."""
+        self.add(self._receive())
         return tuple(self._curves.values())
 
 
-def judge_of(task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, others: Others) -> Judge | None:
-    """Return what judges a training; None without a pruner, or of a trial that was completed before."""
+def pruning_check(
+    task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, rivals: RivalCurves
+) -> PruningCheck | None:
+    """Return the pruning check of an execution, or None if it must not be pruned.
+
+    Without a pruner there is no check, nor for a trial that was completed before and is continued.
+    """
     search = task.spec.search
     if search is None or search.pruner is None or trial.until is not None:
         return None
-    pruner, whole, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
+    pruner, max_epochs, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
 
-    def decide(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
-        mine = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
-        return judge(pruner, others.now(), mine, whole=whole, maximize=maximize)
+    def check(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
+        own = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
+        return judge(pruner, rivals.current(), own, whole=max_epochs, maximize=maximize)
 
-    return decide
+    return check
 
 
-def curve_of(trial: TrialPlan, plan: ExecutionPlan, outcome: Outcome) -> Curve:
-    """Return what later trials are compared with."""
+def curve_of(trial: TrialPlan, plan: ExecutionPlan, result: TrainingResult) -> Curve:
+    """Return the learning curve of an execution that has ended, for comparison with later ones."""
     return Curve(
         trial=trial.number,
         execution=plan.execution,
-        epochs=outcome.epochs,
-        over=outcome.verdict is None,
-        best=outcome.best,
+        epochs=result.epochs,
+        over=result.verdict is None,
+        best=result.best,
     )

@@ -1,7 +1,7 @@
-"""Trains one model an epoch at a time, with data order, stopping and state that are ours.
+"""Trains one model epoch by epoch, with exact validation, early stopping, pruning and checkpoints.
 
-Between epochs everything is under control: exact validation, checkpoints, yielding. How the steps of an
-epoch are run is the loop's affair; `loops` has two.
+The training owns the order of the data and all state, so it can be paused and resumed between any two
+batches. A loop runs the steps of an epoch; `loops` has two.
 """
 
 import math
@@ -15,24 +15,34 @@ from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
 from workers.engine.errors import NanLoss
 from workers.engine.killpoint import kill_point
-from workers.engine.models.losses import measure
+from workers.engine.models.losses import compute_metrics
 from workers.engine.models.optimizer import ensure_built
-from workers.engine.models.precision import moves, scaling_metrics
+from workers.engine.models.precision import has_changing_metrics, scaling_metrics
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
-from workers.engine.report import Report, Yielding
+from workers.engine.report import Report, TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.checkpointing import Keeper
-from workers.engine.training.early_stopping import Watch
-from workers.engine.training.hooks import EpochHook, inner
+from workers.engine.training.checkpointing import Checkpointer
+from workers.engine.training.early_stopping import BestTracker
+from workers.engine.training.hooks import EpochHook, unwrap_optimizer
 from workers.engine.training.loops import FitLoop, Loop
 
-PROGRESS_EVERY = 2.0
+REQUEST_INTERVAL = 2.0
+"""Seconds between checks for requests within an epoch."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """Rows that are measured exactly after each epoch, and how."""
+class EvaluationSet:
+    """Rows on which loss and metrics are computed exactly after each epoch.
+
+    Attributes:
+        x: features, (rows, …).
+        y: targets, (rows,) or (rows, outputs).
+        loss: name of the loss.
+        metrics: names of the metrics.
+        scale: standard deviation of the target, (outputs,), for regression; else None.
+        batch_size: rows in a batch of predictions.
+    """
 
     x: Array
     y: Array
@@ -43,36 +53,43 @@ class Held:
 
 
 @dataclass
-class Plan:
-    """One training to be done.
+class TrainingPlan:
+    """Everything that defines one training.
 
     Attributes:
-        model: compiled.
-        validation: None when everything is trained on.
-        best: chooses the best epoch, whose weights the model has in the end; None keeps the last.
-        stop: ends the training early; None runs all epochs.
-        pace: called with epochs done, a fraction within an epoch.
+        model: a compiled model.
+        batches: the training data.
+        validation: None if all rows are used for training.
+        epochs: maximum number of epochs.
+        best: chooses the best epoch, whose weights the model gets in the end; None keeps the last weights.
+        stop: stops the training early; None runs all epochs.
+        checkpointer: writes the checkpoints.
+        report: receives metrics and returns requests.
+        on_progress: called with the epochs completed, a fraction within an epoch.
+        execution: number of the execution; None outside a search.
+        first_step: number of steps before this training, added to the steps of its checkpoints.
+        label: prefix of metric names, so that two phases of one job draw two curves.
+        pruning_check: called after each epoch but the last; a verdict ends the training.
+        loop: runs the epochs; None uses Keras' `fit`.
+        widths: the intended shape of each variable, if the model was built wider (see `width_padding`).
         hook: acts between epochs.
-        prune: asked after each epoch but the last, with the best values so far; a verdict ends the training.
-        extra: JSON state of the caller that each checkpoint carries; `extra_arrays` likewise.
-        label: put before metric names, so that two phases of one job draw two curves.
-        loop: how epochs are run; Keras' `fit` if None.
-        widths: what is meant of each variable, where the model was built wider than it shall be.
+        extra: JSON state of the caller, stored in each checkpoint.
+        extra_arrays: arrays of the caller, stored in each checkpoint.
     """
 
     model: Any
     batches: Batches
-    validation: Held | None
+    validation: EvaluationSet | None
     epochs: int
-    best: Watch | None
-    stop: Watch | None
-    keeper: Keeper
+    best: BestTracker | None
+    stop: BestTracker | None
+    checkpointer: Checkpointer
     report: Report
-    pace: Callable[[float], None]
+    on_progress: Callable[[float], None]
     execution: int | None = None
     first_step: int = 0
     label: str = ""
-    prune: Callable[[int, Sequence[tuple[int, float]]], Verdict | None] | None = None
+    pruning_check: Callable[[int, Sequence[tuple[int, float]]], Verdict | None] | None = None
     loop: Loop | None = None
     widths: Widths = field(default_factory=Widths)
     hook: EpochHook = field(default_factory=EpochHook)
@@ -81,204 +98,218 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a training ended. Epochs count from 1; `figures` are those of the best epoch.
+class TrainingResult:
+    """Result of a training that has ended.
 
     Attributes:
-        exhausted: it was stopped early, so more epochs would not be used.
-        best: each epoch at which the watched figure was best so far, and its value.
-        verdict: why it was pruned, None if it was not.
+        epochs: number of epochs trained.
+        best_epoch: counted from 1.
+        steps: number of training steps.
+        metrics: metrics of the best epoch by name.
+        history: metrics of every epoch.
+        seconds: duration, including earlier runs that it resumed from.
+        is_exhausted: it stopped early, so more epochs would not be used.
+        best: (epoch, value) of each epoch that improved the tracked metric.
+        verdict: why it was pruned; None if it was not.
     """
 
     epochs: int
     best_epoch: int
     steps: int
-    figures: dict[str, float]
+    metrics: dict[str, float]
     history: list[dict[str, float]]
     seconds: float
-    exhausted: bool = False
+    is_exhausted: bool = False
     best: tuple[tuple[int, float], ...] = ()
     verdict: Verdict | None = None
 
 
 class Training:
-    """Runs a `Plan`, from the start or from a snapshot."""
+    """Runs a `TrainingPlan` from the start or from a snapshot."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TrainingPlan) -> None:
         self._plan = plan
         self._model = plan.model
-        self._epoch = 0  # complete ones
-        self._batch = 0  # of the epoch after them
+        self._epoch = 0  # epochs completed
+        self._batch = 0  # batches completed in the epoch after them
         self._history: list[dict[str, float]] = []
-        self._bests: list[tuple[int, float]] = []
+        self._improvements: list[tuple[int, float]] = []
         self._best_weights: list[Array] = []
-        self._open_metrics: list[Array] = []
+        self._epoch_metrics: list[Array] = []
         self._verdict: Verdict | None = None
         self._seconds_before = 0.0
-        self._begun = time.monotonic()
-        self._looked = self._begun
+        self._started = time.monotonic()
+        self._last_check = self._started
         ensure_built(self._model)
         self._loop: Loop = plan.loop or FitLoop(plan.model, plan.batches)
-        self._optimizer_moves = moves(self._model.optimizer)
+        self._optimizer_changes = has_changing_metrics(self._model.optimizer)
 
-    def run(self, resume: Snapshot | None = None) -> Outcome:
-        """Train to the end and leave the best epoch's weights in the model.
+    def run(self, resume: Snapshot | None = None) -> TrainingResult:
+        """Train to the end and restore the best epoch's weights.
 
         Raises:
-            NanLoss: the loss is not finite any more.
-            Yielding: asked to; the checkpoint stands.
+            NanLoss: the loss is NaN or infinite.
+            TaskInterrupted: a pause or stop was requested; a checkpoint has been written.
         """
-        self.begin(resume)
-        while not self.over:
-            self.next_epoch()
-        return self.end()
+        self.start(resume)
+        while not self.is_finished:
+            self.run_epoch()
+        return self.finish()
 
-    def begin(self, resume: Snapshot | None = None) -> None:
-        """Stand at the start, or where a snapshot was taken."""
+    def start(self, resume: Snapshot | None = None) -> None:
+        """Prepare to train from the first epoch, or from where the snapshot was taken."""
         if resume is not None:
             self._restore(resume)
-            if self.over:
-                self._plan.pace(self._epoch)  # it had ended before: say that it is done
+            if self.is_finished:
+                self._plan.on_progress(self._epoch)  # no epoch follows that would report it
 
     @property
-    def over(self) -> bool:
-        """Say whether no epoch is to follow."""
-        return self._epoch >= self._plan.epochs or self._exhausted() or self._verdict is not None
+    def is_finished(self) -> bool:
+        """Whether no further epoch follows."""
+        return self._epoch >= self._plan.epochs or self._is_exhausted() or self._verdict is not None
 
     @property
-    def done(self) -> tuple[int, int]:
-        """Return how many epochs are complete, and how many batches of the one after them."""
+    def position(self) -> tuple[int, int]:
+        """Number of epochs completed, and of batches completed in the next one."""
         return self._epoch, self._batch
 
     @property
     def loop(self) -> Loop:
-        """How its epochs are run."""
+        """The loop that runs the epochs."""
         return self._loop
 
     @property
-    def is_acted_upon(self) -> bool:
-        """Whether something beside the loop changes the model between epochs, or ends the training."""
-        return self._plan.hook.acts or self._plan.prune is not None
+    def acts_between_epochs(self) -> bool:
+        """Whether a hook changes the model between epochs, or a pruner may end the training."""
+        return self._plan.hook.is_active or self._plan.pruning_check is not None
 
-    def next_epoch(self) -> None:
-        """Train an epoch, or what is left of one.
+    def run_epoch(self) -> None:
+        """Run an epoch, or the rest of an interrupted one.
 
         Raises:
-            NanLoss, Yielding: see `run`.
+            NanLoss, TaskInterrupted: see `run`.
         """
         plan = self._plan
-        self._run_epoch(self._epoch + 1)
-        if plan.prune is not None and not self.over:
-            self._verdict = plan.prune(self._epoch, self._bests)
-        self._serve_requests(final=self.over, due=plan.keeper.due())
+        self._train_and_validate(self._epoch + 1)
+        if plan.pruning_check is not None and not self.is_finished:
+            self._verdict = plan.pruning_check(self._epoch, self._improvements)
+        self._serve_requests(final=self.is_finished, due=plan.checkpointer.is_due())
 
-    def end(self) -> Outcome:
-        """Leave the best epoch's weights in the model; say how it went."""
+    def finish(self) -> TrainingResult:
+        """Restore the best epoch's weights and return the result."""
         self._loop.sync()
         if self._best_weights:
             self._assign(self._model.variables, self._best_weights)
             self._loop.load()
         else:
-            self._let_hook(self._plan.hook.before_validation)  # the model shall hold what was measured
-        return self._outcome()
+            self._run_hook(self._plan.hook.before_validation)  # the model must have the weights measured
+        return self._result()
 
-    def _bests_again(self) -> list[tuple[int, float]]:
-        """Return where the watched figure was best in the history, as `Watch` found it then."""
+    def _recompute_improvements(self) -> list[tuple[int, float]]:
+        """Return the epochs that improved the tracked metric; checkpoints hold only the history."""
         if self._plan.best is None:
             return []
-        again = Watch(self._plan.best.metric, self._plan.best.direction)
-        found = ((epoch, figures[again.metric]) for epoch, figures in enumerate(self._history, start=1))
-        return [(epoch, value) for epoch, value in found if again.update(epoch, value)]
+        tracker = BestTracker(self._plan.best.metric, self._plan.best.direction)
+        values = ((epoch, metrics[tracker.metric]) for epoch, metrics in enumerate(self._history, start=1))
+        return [(epoch, value) for epoch, value in values if tracker.update(epoch, value)]
 
-    def _exhausted(self) -> bool:
-        return self._plan.stop is not None and self._plan.stop.exhausted
+    def _is_exhausted(self) -> bool:
+        return self._plan.stop is not None and self._plan.stop.is_exhausted
 
-    def _run_epoch(self, epoch: int) -> None:
-        figures = self._loop.epoch(epoch, self._batch, self._open_metrics, self.batch_done)
-        if not math.isfinite(figures["loss"]):
+    def _train_and_validate(self, epoch: int) -> None:
+        metrics = self._loop.epoch(epoch, self._batch, self._epoch_metrics, self.after_batch)
+        if not math.isfinite(metrics["loss"]):
             raise NanLoss(
-                f"the loss became {figures['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
+                f"the loss became {metrics['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
             )
-        self._let_hook(self._plan.hook.before_validation)
-        figures.update(self._validate())
-        figures.update(self._machinery(epoch))
-        self._finish_epoch(epoch, figures)
+        self._run_hook(self._plan.hook.before_validation)
+        metrics.update(self._validate())
+        metrics.update(self._optimizer_metrics(epoch))
+        self._finish_epoch(epoch, metrics)
 
-    def _let_hook(self, act: Callable[[Any], None]) -> None:
-        """Let the hook act on the model's variables, of which the loop may hold newer ones."""
-        if self._plan.hook.acts:
+    def _run_hook(self, act: Callable[[Any], None]) -> None:
+        """Call a method of the hook with the model's variables up to date, and read its changes."""
+        if self._plan.hook.is_active:
             self._loop.sync()
             act(self._model)
             self._loop.load()
 
     def _validate(self) -> dict[str, float]:
-        held = self._plan.validation
-        if held is None:
+        data = self._plan.validation
+        if data is None:
             return {}
-        found = measure(
-            held.loss, held.metrics, held.y, self._loop.predict(held.x, held.batch_size), held.scale
-        )
-        return {f"val_{name}": value for name, value in found.items()}
+        predictions = self._loop.predict(data.x, data.batch_size)
+        metrics = compute_metrics(data.loss, data.metrics, data.y, predictions, data.scale)
+        return {f"val_{name}": value for name, value in metrics.items()}
 
-    def _machinery(self, epoch: int) -> dict[str, float]:
-        if self._optimizer_moves:
+    def _optimizer_metrics(self, epoch: int) -> dict[str, float]:
+        if self._optimizer_changes:
             self._loop.sync()
         optimizer = self._model.optimizer
-        done = epoch * self._plan.batches.steps
-        return {"lr": float(inner(optimizer).learning_rate), **scaling_metrics(optimizer, done)}
+        steps = epoch * self._plan.batches.steps
+        return {
+            "lr": float(unwrap_optimizer(optimizer).learning_rate),
+            **scaling_metrics(optimizer, steps),
+        }
 
-    def _finish_epoch(self, epoch: int, figures: dict[str, float]) -> None:
+    def _finish_epoch(self, epoch: int, metrics: dict[str, float]) -> None:
         plan = self._plan
-        self._epoch, self._batch, self._open_metrics = epoch, 0, []
-        self._history.append(figures)
-        if plan.best is not None and plan.best.update(epoch, figures[plan.best.metric]):
-            self._bests.append((epoch, figures[plan.best.metric]))
+        self._epoch, self._batch, self._epoch_metrics = epoch, 0, []
+        self._history.append(metrics)
+        if plan.best is not None and plan.best.update(epoch, metrics[plan.best.metric]):
+            self._improvements.append((epoch, metrics[plan.best.metric]))
             self._best_weights = plan.widths.narrow(self._model.variables, self._loop.weights())
-        self._let_hook(lambda model: self._leave_epoch(epoch, figures, model))
+
+        def act(model: Any) -> None:
+            plan.hook.after_validation(model)
+            plan.hook.after_epoch(epoch, metrics, model)
+
+        self._run_hook(act)
         if plan.stop is not None:
-            plan.stop.update(epoch, figures[plan.stop.metric])
-        named = {plan.label + name: value for name, value in figures.items()}
-        plan.report.metric(epoch, named, execution=plan.execution)
+            plan.stop.update(epoch, metrics[plan.stop.metric])
+        labelled = {plan.label + name: value for name, value in metrics.items()}
+        plan.report.metric(epoch, labelled, execution=plan.execution)
         kill_point("epoch")
-        plan.pace(epoch)
+        plan.on_progress(epoch)
 
-    def _leave_epoch(self, epoch: int, figures: dict[str, float], model: Any) -> None:
-        self._plan.hook.after_validation(model)
-        self._plan.hook.after_epoch(epoch, figures, model)
+    def after_batch(self, batch: int) -> None:
+        """Check for requests, at most every `REQUEST_INTERVAL` seconds, in the middle of an epoch.
 
-    def batch_done(self, batch: int) -> None:
-        """Look at the clock and the requests every few batches in the middle of an epoch."""
+        Args:
+            batch: number of the epoch's batches that are done.
+        """
         now = time.monotonic()
-        if batch >= self._plan.batches.steps or now - self._looked < PROGRESS_EVERY:
-            return  # the epoch's end is the better place for whatever is asked
-        self._looked = now
+        if batch >= self._plan.batches.steps or now - self._last_check < REQUEST_INTERVAL:
+            return  # requests at the end of the epoch are served after validation
+        self._last_check = now
         self._batch = batch
-        self._serve_requests(final=False, due=self._plan.keeper.due(within_epoch=True))
-        self._plan.pace(self._epoch + batch / self._plan.batches.steps)
+        self._serve_requests(final=False, due=self._plan.checkpointer.is_due(within_epoch=True))
+        self._plan.on_progress(self._epoch + batch / self._plan.batches.steps)
 
     def _serve_requests(self, *, final: bool, due: bool) -> None:
-        """Write a checkpoint where one is due or asked for; leave when asked to."""
+        """Write a checkpoint if one is due or requested; interrupt the training if requested."""
         request = self._plan.report.request()
         if final or due or request is not None:
             self.save()
         if request in ("pause", "stop") and not final:
-            raise Yielding(request)
+            raise TaskInterrupted(request)
 
     def save(self) -> None:
-        """Write a checkpoint of where it stands."""
+        """Write a checkpoint of the current state."""
         self._loop.sync()
         if self._batch:
-            self._open_metrics = values(self._model.metrics_variables)
+            self._epoch_metrics = values(self._model.metrics_variables)
         step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
-        self._plan.keeper.commit(self._snapshot(), step=step, epoch=self._epoch)
+        self._plan.checkpointer.write(self._snapshot(), step=step, epoch=self._epoch)
 
     def _snapshot(self) -> Snapshot:
+        # group names and keys are part of the checkpoint format
         plan = self._plan
         return Snapshot(
             arrays={
                 "model": self._values(self._model.variables),
                 "optimizer": self._values(self._model.optimizer.variables),
-                "metrics": self._open_metrics,
+                "metrics": self._epoch_metrics,
                 "best": self._best_weights,
                 **plan.extra_arrays,
             },
@@ -291,7 +322,7 @@ class Training:
                 "hook": plan.hook.state(),
                 "seconds": self._seconds(),
                 "seed": plan.batches.seed,
-                "way": self._loop.way,
+                "way": self._loop.step_mode,
                 "verdict": None if self._verdict is None else self._verdict.model_dump(),
                 "extra": plan.extra,
             },
@@ -302,18 +333,18 @@ class Training:
         self._assign(self._model.variables, snapshot.arrays["model"])
         self._assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
         self._loop.load()
-        self._loop.keep_to(state.get("way", ""))
-        self._open_metrics = snapshot.arrays["metrics"]
+        self._loop.keep_step_mode(state.get("way", ""))
+        self._epoch_metrics = snapshot.arrays["metrics"]
         self._best_weights = snapshot.arrays["best"]
         self._epoch, self._batch = state["epoch"], state["batch"]
         self._history = state["history"]
-        self._bests = self._bests_again()
+        self._improvements = self._recompute_improvements()
         self._seconds_before = state["seconds"]
         if plan.best is not None and state["best"] is not None:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
-        if state.get("verdict"):  # what was pruned never runs on, whatever others have reached since
+        if state.get("verdict"):  # a pruned training stays pruned, whatever others have reached since
             self._verdict = Verdict.model_validate(state["verdict"])
         if state.get("hook"):
             plan.hook.restore(state["hook"])
@@ -325,19 +356,19 @@ class Training:
         assign(variables, self._plan.widths.widen(variables, arrays))
 
     def _seconds(self) -> float:
-        return self._seconds_before + time.monotonic() - self._begun
+        return self._seconds_before + time.monotonic() - self._started
 
-    def _outcome(self) -> Outcome:
+    def _result(self) -> TrainingResult:
         best = self._plan.best
         best_epoch = best.best_epoch if best is not None and best.best_epoch else self._epoch
-        return Outcome(
+        return TrainingResult(
             epochs=self._epoch,
             best_epoch=best_epoch,
             steps=self._epoch * self._plan.batches.steps,
-            figures=self._history[best_epoch - 1],
+            metrics=self._history[best_epoch - 1],
             history=self._history,
             seconds=self._seconds(),
-            exhausted=self._exhausted(),
-            best=tuple(self._bests),
+            is_exhausted=self._is_exhausted(),
+            best=tuple(self._improvements),
             verdict=self._verdict,
         )
