@@ -70,9 +70,15 @@ def document_texts(path: Path) -> Iterator[Text]:
 
 
 def template_texts(path: Path) -> Iterator[Text]:
-    """Yield the visible text and the comments of a template."""
-    code = r"<(?:script|style)\b.*?</(?:script|style)>|\{%.*?%\}|\{\{.*?\}\}|<(?!!--)[^>]*>"
-    yield 1, _blanked(path.read_text(encoding="utf-8"), code)
+    """Yield the text and the comments of a template, and those strings in its tags that have a space."""
+    scripts = r"<(?:script|style)\b.*?</(?:script|style)>"
+    source = _blanked(path.read_text(encoding="utf-8"), scripts)
+    yield 1, re.sub(r"\{%.*?%\}|\{\{.*?\}\}|<(?!!--)[^>]*>", _tag_texts, source, flags=re.DOTALL)
+
+
+def _tag_texts(tag: re.Match[str]) -> str:
+    parts = re.findall(r"\n|\"[^\"]*\"|'[^']*'", tag[0])
+    return " ".join(part for part in parts if " " in part or part == "\n") or " "
 
 
 def script_texts(path: Path) -> Iterator[Text]:
@@ -104,14 +110,12 @@ READERS = {
 }
 
 
-def findings(path: Path) -> Iterator[str]:
-    """Yield a message for each phrase in a file."""
+def findings(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the phrase and a suggestion of each phrase in a file."""
     for first, text in READERS[path.suffix](path):
         for found in PATTERN.finditer(text):
             line = first + text.count("\n", 0, found.start())
-            suggestion = SUGGESTIONS[int(str(found.lastgroup)[1:])]
-            phrase = " ".join(found[0].split())
-            yield f"{path.relative_to(ROOT)}:{line}: {phrase!r}: {suggestion}"
+            yield line, " ".join(found[0].split()), SUGGESTIONS[int(str(found.lastgroup)[1:])]
 
 
 def files_in(names: list[str]) -> Iterator[Path]:
@@ -125,9 +129,12 @@ def files_in(names: list[str]) -> Iterator[Path]:
 
 def main() -> int:
     """Check the files and return the exit status."""
-    messages = [message for path in files_in(sys.argv[1:] or list(ENFORCED)) for message in findings(path)]
-    sys.stdout.writelines(f"{message}\n" for message in messages)
-    return 1 if messages else 0
+    status = 0
+    for path in files_in(sys.argv[1:] or list(ENFORCED)):
+        for line, phrase, suggestion in findings(path):
+            sys.stdout.write(f"{path.relative_to(ROOT)}:{line}: {phrase!r}: {suggestion}\n")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":
