@@ -174,11 +174,12 @@ class VmappedProgram:
     def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, estimate: float) -> float:
         """Return the shortest mean duration of an epoch over several rounds, in seconds."""
         now, epochs, shortest = timing_clock(), _epochs_per_round(estimate), math.inf
+        state = _unstacked(inputs.state)
         for turn in range(TIMING_ROUNDS + 1):
-            copies = [_copy(inputs) for _ in range(count)]
+            copies = [inputs._replace(state=jax.tree.map(jax.numpy.array, state)) for _ in range(count)]
             began = now()
             for _ in range(epochs):
-                copies = [inputs._replace(state=state) for state, _, _ in self.train(copies, shared)]
+                copies = [inputs._replace(state=trained) for trained, _, _ in self.train(copies, shared)]
             if turn:  # the first round compiles
                 shortest = min(shortest, (now() - began) / epochs)
         return shortest
@@ -236,7 +237,3 @@ def _stacked(states: Sequence[State | StackedState]) -> State:
 
 def _unstacked(state: State | StackedState) -> State:
     return state.to_host() if isinstance(state, StackedState) else state
-
-
-def _copy(inputs: EpochInputs) -> EpochInputs:
-    return inputs._replace(state=jax.tree.map(jax.numpy.array, _unstacked(inputs.state)))

@@ -128,10 +128,16 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
         )
     task = task or _guess_task(column)
     if task == "regression":
-        _reject_texts(name, column, "regression needs numbers")
+        if column.dtype.kind not in NUMBERS:
+            raise BadData(
+                f"target {name!r} contains {column.dtype} values, the first is {column[0]!s}; "
+                "regression needs numbers"
+            )
         return column.reshape(len(column), -1).astype(np.float32), task, ()
     if task == "multilabel":
-        return _labels_matrix(name, column), task, tuple(f"{name}_{i}" for i in range(column.shape[-1]))
+        if column.ndim != 2 or not np.isin(column, (0, 1)).all():
+            raise BadData(f"multilabel target {name!r} must be a table of 0 and 1 with one column per label")
+        return column.astype(np.float32), task, tuple(f"{name}_{i}" for i in range(column.shape[1]))
     return _class_indices(name, column, task)
 
 
@@ -143,12 +149,6 @@ def _guess_task(column: Array) -> Task:
     if numbers and not (len(distinct) <= MAX_CLASSES_OF_NUMBERS and np.all(distinct == np.round(distinct))):
         return "regression"
     return "binary" if len(distinct) == 2 else "multiclass"
-
-
-def _labels_matrix(name: str, column: Array) -> Array:
-    if column.ndim != 2 or not np.isin(column, (0, 1)).all():
-        raise BadData(f"multilabel target {name!r} must be a table of 0 and 1 with one column per label")
-    return column.astype(np.float32)
 
 
 def _class_indices(name: str, column: Array, task: Task) -> tuple[Array, Task, tuple[str, ...]]:
@@ -247,11 +247,6 @@ def _reject_missing(name: str, column: Array, role: str) -> None:
             f"column {name!r}, {role}, has {len(rows)} missing or infinite value(s), the first in row "
             f"{rows[0] + 1}; fill them or remove these rows"
         )
-
-
-def _reject_texts(name: str, column: Array, why: str) -> None:
-    if column.dtype.kind not in NUMBERS:
-        raise BadData(f"target {name!r} contains {column.dtype} values, the first is {column[0]!s}; {why}")
 
 
 def _some(names: list[str]) -> str:

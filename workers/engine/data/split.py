@@ -44,7 +44,8 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
     if spec.column is not None:
         parts = _by_column(_named(columns, spec.column), spec.column)
     elif spec.time is not None:
-        parts = _by_time(_named(columns, spec.time), spec)
+        oldest_first = np.argsort(_named(columns, spec.time), kind="stable")
+        parts = _cut(oldest_first, spec)
     elif spec.group is not None:
         parts = _by_group(_named(columns, spec.group), spec)
     elif spec.stratify and task in ("binary", "multiclass"):
@@ -71,6 +72,7 @@ def _sizes(rows: int, spec: Split) -> tuple[int, int]:
 
 
 def _cut(order: Array, spec: Split) -> Parts:
+    """Use the first rows of `order` for training and the last for testing."""
     validation, test = _sizes(len(order), spec)
     train = len(order) - validation - test
     return Parts(order[:train], order[train : train + validation], order[train + validation :])
@@ -81,11 +83,6 @@ def _stratified(y: Array, spec: Split) -> Parts:
     rng = np.random.default_rng(spec.seed)
     cuts = [_cut(rng.permutation(np.flatnonzero(y == value)), spec) for value in np.unique(y)]
     return Parts(*(np.concatenate(rows) for rows in zip(*cuts, strict=True)))
-
-
-def _by_time(moments: Array, spec: Split) -> Parts:
-    """Use the oldest rows for training and the newest for testing."""
-    return _cut(np.argsort(moments, kind="stable"), spec)
 
 
 def _by_group(groups: Array, spec: Split) -> Parts:

@@ -113,7 +113,8 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
         return False
     program, epochs_done = loop.program, first.training.position[0]
     inputs = loop.epoch_inputs(epochs_done + 1)
-    if count * _bytes([inputs, shared.x, shared.y]) > MAX_BYTES:
+    leaves = jax.tree.leaves([inputs, shared.x, shared.y])
+    if count * sum(int(leaf.nbytes) for leaf in leaves) > MAX_BYTES:
         return False
     steps = len(inputs.rows)
     steps_left = count * steps * (first.context.trial.epochs - epochs_done)
@@ -129,7 +130,3 @@ def _vmappable_loop(execution: Execution) -> ProgramLoop | None:
     if not isinstance(loop, ProgramLoop) or loop.step_mode != "many" or training.acts_between_epochs:
         return None
     return loop
-
-
-def _bytes(tree: object) -> int:
-    return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(tree))
