@@ -82,3 +82,22 @@ def test_averages_are_validated_and_saved_while_training_continues_with_its_own_
     p = predict(averaged.training._model, data.x, data.batch_size)
     found = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
     assert found["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
+
+
+def test_the_keys_of_hooks_in_checkpoints_do_not_change():
+    from jobs.contracts.fit import FitSpec
+    from workers.engine.training.hooks import hook_for
+
+    fit = FitSpec.model_validate({"schedule": PLATEAU, "ema": {"momentum": 0.9}})
+    assert list(hook_for(fit).state()) == ["Averages", "Plateau"]
+    assert list(hook_for(fit, rates=[0.1]).state()) == ["Averages", "Replay"]
+
+
+def test_the_keys_of_the_first_phase_in_checkpoints_do_not_change():
+    from dataclasses import fields
+
+    from workers.engine.tasks.train import FIND_PHASE, RETRAIN_PHASE, FirstPhase
+
+    names = [field.name for field in fields(FirstPhase)]
+    assert names == ["best_epoch", "epochs", "steps", "score", "figures", "rates"]
+    assert (FIND_PHASE, RETRAIN_PHASE) == ("find", "again")
