@@ -19,10 +19,6 @@ ENFORCED = ("workers/engine", "benchmarks")
 ALLOWED = {
     "scripts/plain_english.py": "contains the phrases",
     "CHANGELOG.md": "entries quote the names of their time",
-    "workers/engine/search": "rewritten with the registry of algorithms",
-    "workers/engine/models/build.py": "rewritten with the registry of templates",
-    "workers/engine/models/width_padding.py": "rewritten with the registry of templates",
-    "workers/engine/training/model_cache.py": "rewritten with the registry of templates",
 }
 """Files and folders that are not checked, with the reason."""
 

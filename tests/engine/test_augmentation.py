@@ -82,5 +82,5 @@ def test_an_empty_spec_adds_no_layer_and_vectors_are_rejected(digits, tmp_path):
     assert "augmentation" not in names
     vectors = digits.profile.model_copy(update={"kind": "vector"})
     spec = spec_of("digits", fit={"augmentation": {"zoom": 0.1}})
-    with pytest.raises(BadSpec, match="varies images"):
+    with pytest.raises(BadSpec, match="needs images"):
         build(spec, vectors, prepared_for(digits).scaling, name="t", seed=0, augmented=True)

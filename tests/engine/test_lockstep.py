@@ -335,7 +335,7 @@ def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cach
 
     task = task_of(file, tmp_path, args={"units": 7})
     trained(task)
-    models = trial.MODEL_CACHE._kept.values()
+    models = trial.MODEL_CACHE._models.values()
     (cached,) = (model for model in models if model.prepared.spec.model.args["units"] == 7)
     timings = cached.prepared.program._timings
     timings.set_step_mode("many")

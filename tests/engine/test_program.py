@@ -169,7 +169,7 @@ def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
 def test_the_least_recently_used_model_leaves_the_cache_first(data, monkeypatch):
     from workers.engine.training import model_cache
 
-    monkeypatch.setattr(model_cache, "MOST", 2)
+    monkeypatch.setattr(model_cache, "MAX_MODELS", 2)
     models = model_cache.ModelCache()
 
     def program(units):

@@ -25,9 +25,14 @@ ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigm
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and variance of the training part, per feature (per channel for images) and target column.
+    """Statistics of the training part for the normalization.
 
-    `x_range` is its smallest and largest value over all features.
+    Attributes:
+        x_mean: per feature, or per channel for images.
+        x_variance: likewise.
+        y_mean: per target column, for regression; else None.
+        y_variance: likewise.
+        x_range: smallest and largest value of all features.
     """
 
     x_mean: Array
@@ -38,21 +43,26 @@ class Scaling:
 
     @property
     def y_std(self) -> Array | None:
-        """Return the target's standard deviation: the unit of a regression's loss."""
+        """Standard deviation of the target, the unit of a regression's loss; else None."""
         return None if self.y_variance is None else np.sqrt(self.y_variance)
 
 
 def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
-    """Adapt the normalization to these rows, the training part only.
+    """Compute the statistics of the training rows.
 
-    Constant features get variance 1: divided by almost zero, a new value would explode in serving.
+    Constant features get variance 1: otherwise a new value in serving would be divided by almost 0.
+
+    Args:
+        x: features of the training rows, (rows, …).
+        y: targets of the training rows.
+        profile: of the data set.
     """
     axes = tuple(range(x.ndim - 1))
-    of_x = _moments(x, axes)
-    span = float(x.min()), float(x.max())
+    x_moments = _moments(x, axes)
+    value_range = float(x.min()), float(x.max())
     if profile.task != "regression":
-        return Scaling(*of_x, x_range=span)
-    return Scaling(*of_x, *_moments(y, (0,)), x_range=span)
+        return Scaling(*x_moments, x_range=value_range)
+    return Scaling(*x_moments, *_moments(y, (0,)), x_range=value_range)
 
 
 def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
@@ -64,9 +74,9 @@ def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
 def build(
     spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int, augmented: bool = False
 ) -> Any:
-    """Return the functional model `m_<name>`, not compiled: raw inputs to final predictions.
+    """Return the functional model `m_<name>`, not compiled: from raw inputs to final predictions.
 
-    See `build_restartable`, which also returns how it starts from another seed.
+    See `build_restartable`, which also returns the initial values for other seeds.
     """
     return build_restartable(spec, profile, scaling, name=name, seed=seed, augmented=augmented)[0]
 
@@ -74,18 +84,24 @@ def build(
 def build_restartable(
     spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int, augmented: bool = False
 ) -> tuple[Any, InitialValues]:
-    """Return the functional model `m_<name>`, not compiled, and where its variables start.
+    """Return the functional model `m_<name>`, not compiled, and the initial values of its variables.
 
-    `augmented` models vary their input in training mode, as the spec says; saved ones never do.
+    The input is (rows, *profile.input_shape) float32, as stored. The output is float32: class probabilities,
+    (rows, classes); for binary the probability of the second class, (rows, 1); for multilabel one probability
+    per label; for regression the targets in their own unit.
 
-    Input (rows, *profile.input_shape) float32 as stored. Output float32: class probabilities
-    (rows, classes); the probability of the second class (rows, 1) for binary; one probability a
-    label; target values in their own unit for regression.
+    Args:
+        spec: with all hyperparameters filled in.
+        profile: of the data set.
+        scaling: statistics for the normalization.
+        name: of the model, without `m_`.
+        seed: of the initial values and of all random layers.
+        augmented: whether to include the augmentation of the spec; saved models never do.
 
     Raises:
-        BadSpec: the template or the augmentation does not fit the data.
+        BadSpec: the template or the augmentation does not support the data.
     """
-    with keras.StatelessScope():  # variables get their values when it is left
+    with keras.StatelessScope():  # variables are initialized when the scope ends
         model = _assemble(spec, profile, scaling, name, augmented=augmented)
         start = InitialValues(seeded_layers(model))
         start.set_up(seed)
@@ -121,28 +137,29 @@ def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: st
 
 
 def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) -> Any:
-    asked = spec.fit.augmentation
-    if asked is None:
+    transformations = spec.fit.augmentation
+    if transformations is None:
         return inputs
     if site.profile.kind != "image":
-        raise BadSpec("augmentation varies images; these data are vectors")
-    layer = augmentation(asked, scaling.x_range)
+        raise BadSpec("augmentation needs images, but this data set has vectors")
+    layer = augmentation(transformations, scaling.x_range)
     return inputs if layer is None else layer(inputs)
 
 
 def compile_model(
     model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, steps: int
 ) -> None:
-    """Compile for training; the loss is averaged over sample weights, so filled-up rows count nothing.
+    """Compile a model for training. The loss is averaged over sample weights, so padding rows do not count.
 
     Args:
-        model: of `build`.
-        spec: what is asked for.
-        profile: of the data; scaling: of the rows that it trains on.
-        steps: steps an epoch.
+        model: from `build`.
+        spec: loss, metrics, optimizer and precision.
+        profile: of the data set.
+        scaling: statistics of the training rows.
+        steps: steps per epoch.
 
     Raises:
-        BadSpec: a loss or metric does not fit the task, or an optimizer argument is unknown.
+        BadSpec: a loss or metric does not apply to the task, or an optimizer argument is unknown.
     """
     names = metric_names(spec.fit, profile.task)
     model.compile(
@@ -166,8 +183,7 @@ def _loss(name: str, scaling: Scaling) -> Any:
 class _Standardized(keras.losses.Loss):
     """A regression loss in units of the target's standard deviation.
 
-    The model predicts in the target's own unit; without this, the size of the gradients would
-    depend on that unit.
+    The model predicts in the target's own unit; without this, the size of the gradients would depend on it.
     """
 
     def __init__(self, kind: Any, scale: Array) -> None:
@@ -176,7 +192,7 @@ class _Standardized(keras.losses.Loss):
         self._scale = scale.astype(np.float32)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Return one loss a row."""
+        """Return the loss of each row, (rows,)."""
         return self._each_row.call(y_true / self._scale, y_pred / self._scale)
 
 
@@ -189,7 +205,7 @@ def _metric(name: str, profile: Profile) -> Any:
 
 
 def signature_of(model: Any) -> Signature:
-    """Return what `model` takes and gives, without the batch dimension."""
+    """Return the model's inputs and outputs, without the batch dimension."""
     return Signature(
         inputs=tuple(TensorSpec(name=t.name, dtype=t.dtype, shape=tuple(t.shape[1:])) for t in model.inputs),
         outputs=tuple(

@@ -1,12 +1,11 @@
-"""The values that the variables of a model start from, as a function of a seed.
+"""Computes the initial values of a model's variables as a function of a seed.
 
-A model is assembled while Keras puts the initialization of its variables off. Then each random initializer
-and each random generator gets a seed derived from the run's seed and the name of its layer. So equal runs
-start equal in any process, however warm, and a model that is kept for another run starts exactly as one that
-is built for it.
+A model is assembled while Keras defers the initialization of its variables. Then each random initializer and
+each random generator gets a seed derived from the run's seed and the name of its layer. So equal runs start
+from equal values in any process, and a cached model starts from the same values as a new one.
 
 Glorot's uniform distribution is drawn on the host. Keras draws it on the device with a program for each
-shape, and XLA takes 0.7 s of CPU to compile one: more than a small model's whole training.
+shape, and XLA takes 0.7 s of CPU to compile one, which is longer than the training of a small model.
 """
 
 import math
@@ -24,12 +23,12 @@ Shape = tuple[int, ...]
 
 
 class Source(NamedTuple):
-    """A variable that starts at random.
+    """A variable with a random initial value.
 
     Attributes:
-        variable: of Keras.
-        name: what its seed is derived from, beside the run's.
-        draw: from a seed and a shape to its first value.
+        variable: a Keras variable.
+        name: its seed is derived from this name and the run's seed.
+        draw: returns the initial value for a seed and a shape.
     """
 
     variable: Any
@@ -38,13 +37,12 @@ class Source(NamedTuple):
 
 
 class InitialValues:
-    """Of a model whose variables are not yet initialized.
+    """The initial values of the variables of a model that is not initialized yet.
 
     Attributes:
-        fixed: the variables that start alike for every seed.
-        sources: those that start at random.
-        complete: whether every variable is among these. Of a model of which one is not, nobody can say how it
-            would start from another seed.
+        fixed: variables whose initial value does not depend on the seed.
+        sources: variables with a random initial value.
+        complete: whether these are all variables. If not, the initial values for another seed are unknown.
     """
 
     def __init__(self, layers: list[Any]) -> None:
@@ -69,16 +67,16 @@ class InitialValues:
             self.complete = False
 
     def set_up(self, seed: int) -> None:
-        """Let Keras initialize the variables with this seed, once it leaves the stateless scope."""
+        """Make Keras initialize the variables with this seed when the stateless scope ends."""
         for source in self.sources:
-            source.variable._initializer = _Later(source, _seed(seed, source.name))
+            source.variable._initializer = _DeferredInitializer(source, _seed(seed, source.name))
 
     def redraw(self, seed: int, widths: Widths) -> None:
-        """Give every random variable the value that a new model with this seed would start from.
+        """Assign to every random variable the initial value of a new model with this seed.
 
         Args:
             seed: of the run.
-            widths: the shapes that are meant where the model is wider; the surplus becomes 0.
+            widths: the requested shapes, if the model is wider; additional values become 0.
         """
         for variable, name, draw in self.sources:
             start = np.asarray(draw(_seed(seed, name), widths.shape_of(variable)))
@@ -86,7 +84,7 @@ class InitialValues:
 
 
 class _Draw:
-    """Calls an initializer, or a function of Keras around some, after seeding it."""
+    """Seeds and calls an initializer, or a function of Keras that contains some."""
 
     def __init__(self, initializer: Any, seeded: list[Any], dtype: str) -> None:
         self._initializer = initializer
@@ -101,8 +99,8 @@ class _Draw:
         return self._initializer(shape, dtype=self._dtype)
 
 
-class _Later:
-    """An initializer in the form that Keras calls."""
+class _DeferredInitializer:
+    """An initializer that draws from a source; Keras calls it."""
 
     def __init__(self, source: Source, seed: int) -> None:
         self._source = source
@@ -113,7 +111,7 @@ class _Later:
 
 
 def _names(layer: str) -> Iterator[str]:
-    """Name the random variables of a layer: its name, then its name with a count."""
+    """Yield names for the random variables of a layer: its name, then its name with a number."""
     yield layer
     count = 0
     while True:
@@ -130,7 +128,7 @@ def _generator_state(seed: int, shape: Shape) -> Array:  # noqa: ARG001  it is a
 
 
 def _seeded_parts(initializer: Any) -> list[Any]:
-    """List the random initializers in one: itself, or those of the layer that a function closes over."""
+    """Return the random initializers in one: itself, or those of the layers that a function closes over."""
     if isinstance(initializer, keras.initializers.Initializer):
         return [initializer] if hasattr(initializer, "seed") else []
     owners = [cell.cell_contents for cell in getattr(initializer, "__closure__", None) or ()]
@@ -149,7 +147,7 @@ def glorot_uniform(seed: int, shape: Shape) -> Array:
 
     Args:
         seed: below 2³².
-        shape: of a kernel, inputs and outputs last; for convolutions these count once for each place of the
+        shape: of a kernel, inputs and outputs last; for convolutions they count once per position of the
             window.
 
     Source: Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward neural networks,

@@ -1,11 +1,11 @@
-"""Models built wider than they shall be, so that trials of several widths share one compiled program.
+"""Builds models wider than requested, so that trials of several widths share one compiled program.
 
-Where an activation is 0 at 0, units whose kernels, biases and outgoing weights are 0 stay so: what reaches
-them is 0, so what they send on is 0, and so are all their gradients; every optimizer of ours leaves a weight
-with no gradient at 0, and batch normalization of zeros is zero. The rest of the model computes what it would
-without them, but for the order in which products are added up, and for which units a dropout draws.
+The additional units have kernels, biases and outgoing weights of 0. If the activation is 0 at 0, they stay at
+0: their inputs, outputs and gradients are 0, all supported optimizers leave a weight of 0 without gradient
+unchanged, and batch normalization of zeros is zero. The other units compute the same values as without them,
+except for the order of additions and for the units that dropout selects.
 
-Checkpoints hold the narrow arrays: whoever goes on from one may build the model at any width.
+Checkpoints store the narrow arrays, so a training can be resumed at any width.
 """
 
 import math
@@ -20,25 +20,25 @@ from jobs.contracts.variables import parameters, variables
 from workers.engine.data.table import Array
 
 SURPLUS = 4
-"""A model is at most so many times wider than it shall be."""
+"""Maximum ratio of the built width to the requested one."""
 FLOPS = 2e7
-"""Floating point operations of a training step up to which a wider one hardly costs time: about 1 ms."""
+"""Maximum floating point operations of a wider training step: about 1 ms, where the extra cost is small."""
 SURPLUS_FLOPS = 4e10
-"""What all of a width's trainings may spend on the surplus at most: about as long as two compilations.
+"""Maximum additional operations of all trainings of a width: about as long as two compilations.
 
-Planned from the spec, never timed: a trial that was interrupted goes on with the very program it began with,
-unless its search was revised or it was continued meanwhile.
+They are computed from the spec, not timed: so a resumed trial uses the same program as before, unless its
+search was revised or the trial was continued meanwhile.
 """
 
 
 class Widths:
-    """Which part of each variable is meant, by its path; of a variable that is not listed, all."""
+    """Requested shape of each variable by its path. Variables that are not listed keep their own shape."""
 
     def __init__(self, exact: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self._exact = dict(exact or {})
 
     def shape_of(self, variable: Any) -> tuple[int, ...]:
-        """Return the shape that a variable of the model, or a slot of the optimizer for it, shall have."""
+        """Return the requested shape of a variable, or of the optimizer's slot for it."""
         if (exact := self._exact.get(variable.path)) is not None:
             return exact
         slot = variable.path.rpartition("/")[2]
@@ -46,17 +46,17 @@ class Widths:
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
 
     def narrow(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Cut arrays of variables to what is meant of them."""
+        """Cut the arrays of variables to their requested shapes."""
         pairs = zip(variables, arrays, strict=True)
         return [array[_corner(self.shape_of(v))].copy() for v, array in pairs]
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Put narrow arrays into the variables' own, whose rest stays as it is."""
+        """Insert narrow arrays into copies of the variables' values; the other values are unchanged."""
         return [self._widened(v, array) for v, array in zip(variables, arrays, strict=True)]
 
     def _widened(self, variable: Any, array: Array) -> Array:
         if array.shape != self.shape_of(variable) or array.shape == tuple(variable.shape):
-            return array  # if it fits nowhere, whoever assigns it says so
+            return array  # a wrong shape is reported when the array is assigned
         wide = np.array(variable.value)
         wide[_corner(array.shape)] = array
         return wide
@@ -67,15 +67,15 @@ def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec:
-    """Return the spec with the width at which its model shares a program with the search's other widths.
+    """Return the spec with the largest width of its search, if sharing one program is cheaper.
 
-    Trained at that width a step must still be quick, and all that a width is planned to train must not spend
-    more on the surplus than a program of its own would cost.
+    At that width a step must still be fast, and the additional operations of all trainings planned at the
+    requested width must cost less than compiling a program for it.
 
     Args:
         spec: a trial's, with its hyperparameters filled in.
         profile: of the data set.
-        rows: how many an epoch trains on.
+        rows: number of training rows.
     """
     argument, search = spec.model.info.width, spec.search
     if not argument or search is None or spec.mesh is not None:
@@ -94,14 +94,14 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
 
 
 def widths_of(spec: ExperimentSpec, profile: Profile) -> Widths:
-    """Return the shapes that a model of `spec` shall have, however wide it was built."""
+    """Return the shapes requested by `spec`, however wide its model is built."""
     if not spec.model.info.width:
         return Widths()
     return Widths({variable.path: variable.shape for variable in variables(spec.model, profile)})
 
 
 def padded(array: Array, shape: Sequence[int]) -> Array:
-    """Return `array` in the corner of an array of `shape` that is 0 elsewhere."""
+    """Return an array of `shape` with `array` in its first corner and 0 elsewhere."""
     if math.prod(shape) == array.size:
         return array
     wide = np.zeros(tuple(shape), dtype=array.dtype)

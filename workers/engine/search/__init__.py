@@ -1,6 +1,6 @@
-"""Search algorithms: rows of trials in, what to train next out. No state of their own.
+"""Search algorithms: functions without state that suggest the next trials from those so far.
 
-`jobs.contracts.suggest` has the question and the answer, `suggest.suggest` answers it, and `python -m
-workers.engine.search` does so in a process of its own. Every algorithm is a module with a function `answer`,
-which its entry in `jobs.contracts.algorithms` names.
+`jobs.contracts.suggest` defines request and answer, `suggest.suggest` computes the answer, and `python -m
+workers.engine.search` does so in its own process. Every algorithm is a module with a function `answer`, named
+by its entry in `jobs.contracts.algorithms`.
 """

@@ -1,16 +1,16 @@
-"""A disposable process that suggests: a `SuggestRequest` a line in, an answer a line out, until end of file.
+"""Answers suggestion requests in its own process: one `SuggestRequest` per line in, one answer per line out.
 
-    {"answer": {"suggestions": […], …}}     or     {"error": "a sentence"}
+    {"answer": {"suggestions": […], …}}     or     {"error": "a message"}
 
-It holds nothing between two lines but its imports, so it may be killed at any moment.
+It keeps no state between lines, so it can be killed at any time.
 """
 
 import os
 
-# Before numpy is imported: with a thread a core, a suggestion on a busy machine took 100 times longer.
+# Set before NumPy is imported: with one thread per core, suggestions on a busy machine took 100 times longer.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-os.environ["KERAS_BACKEND"] = "jax"  # keras_tuner imports keras; no device is ever touched
+os.environ["KERAS_BACKEND"] = "jax"  # keras_tuner imports keras; no device is used
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import json  # noqa: E402
@@ -22,7 +22,7 @@ from workers.engine.search.suggest import suggest  # noqa: E402
 
 
 def answer(line: str) -> dict[str, Any]:
-    """Answer one request; a request or a model that fails is an answer too."""
+    """Return the answer to one request; an invalid request or a failed model gives an error."""
     try:
         found = suggest(SuggestRequest.model_validate_json(line))
     except (ValueError, ArithmeticError, LookupError, RuntimeError) as error:
@@ -31,7 +31,7 @@ def answer(line: str) -> dict[str, Any]:
 
 
 def main(requests: TextIO, answers: TextIO) -> None:
-    """Serve until end of file."""
+    """Answer requests until end of file."""
     for line in requests:
         if line.strip():
             answers.write(json.dumps(answer(line), allow_nan=False) + "\n")
@@ -39,7 +39,7 @@ def main(requests: TextIO, answers: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    # Libraries print; the answers have the real standard output to themselves.
+    # Libraries may print to standard output, so they get standard error instead.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     main(sys.stdin, out)

@@ -1,7 +1,7 @@
-"""Hyperparameters as coordinates: what a model is given instead of names, scales and steps.
+"""Converts hyperparameters to coordinates for models, without names, scales and steps.
 
-A countable hyperparameter is its place in our own grid, every other one its fraction of the sampling scale.
-So a model never rounds a step by itself, and sees log and reverse log scales evenly.
+The coordinate of a countable hyperparameter is its index in our grid, that of any other its fraction of the
+sampling scale. So a model does not round steps itself, and log and reverse log scales become linear.
 """
 
 import random
@@ -27,24 +27,24 @@ class Axis:
 
     Attributes:
         parameter: the hyperparameter.
-        points: the values of its grid; empty for a continuous one.
-        is_ordered: whether nearby places mean similar values.
+        points: values of its grid; empty for a continuous hyperparameter.
+        is_ordered: whether neighbouring indices mean similar values.
     """
 
     def __init__(self, parameter: Parameter) -> None:
         self.parameter = parameter
         self.points: Sequence[Value] = parameter.grid() if parameter.is_countable() else ()
         self.is_ordered = _is_ordered(parameter)
-        is_computed = isinstance(self.points, range | Steps)  # there may be billions
+        is_computed = isinstance(self.points, range | Steps)  # not listed, since there may be billions
         self._places = {} if is_computed else {v: i for i, v in enumerate(self.points)}
 
     @property
     def last(self) -> int:
-        """Return the last place in the grid."""
+        """Last index of the grid."""
         return len(self.points) - 1
 
     def place(self, value: Value) -> int:
-        """Return where a value stands in the grid; one beside the grid stands at its nearest point."""
+        """Return a value's index in the grid; of a value that is not in it, that of the nearest point."""
         if isinstance(self.points, range):
             return min(max(round((int(value) - self.points.start) / self.points.step), 0), self.last)
         if isinstance(self.points, Steps):
@@ -82,7 +82,7 @@ class Axis:
 
 
 def axes_of(space: Space) -> list[Axis]:
-    """Return an axis for every hyperparameter that can vary, in the space's order."""
+    """Return an axis for every hyperparameter with more than one value, in the space's order."""
     return [axis for parameter in space if (axis := Axis(parameter)).last != 0]
 
 
@@ -94,7 +94,7 @@ def _is_ordered(parameter: Parameter) -> bool:
 
 
 def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value]) -> dict[str, Value]:
-    """Build a configuration in the space's order, asking `choose` for each axis that is active."""
+    """Return a configuration in the space's order; `choose` returns the value of each active axis."""
     by_name = {axis.parameter.name: axis for axis in axes}
     values: dict[str, Value] = {}
     for parameter in space:
@@ -105,14 +105,14 @@ def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value])
 
 
 def draw(space: Space, axes: Sequence[Axis], rng: random.Random) -> dict[str, Value]:
-    """Draw a configuration, each active axis evenly on its own."""
+    """Draw a configuration, each active axis uniformly and independently."""
     return compose(space, axes, lambda axis: axis.value(rng.random()))
 
 
 def neighbour(
     space: Space, axes: Sequence[Axis], values: Values, spread: float, rng: random.Random
 ) -> dict[str, Value]:
-    """Draw a configuration near `values`: on some axes a normal step of `spread`."""
+    """Draw a configuration near `values`, with a normally distributed step of `spread` on some axes."""
     share = max(0.3, 1 / len(axes))
 
     def choose(axis: Axis) -> Value:

@@ -1,9 +1,9 @@
-"""Bayesian optimization: a Gaussian process over the space, and the configuration it expects most of.
+"""Bayesian optimization: maximizes the expected improvement of a Gaussian process.
 
-Kernel: Matérn 5/2 with a length scale a column (automatic relevance determination) plus noise, by
-scikit-learn. Acquisition: expected improvement, over random configurations and neighbours of the best, so
-that a suggestion costs one prediction and not thousands. A trial whose result is still to come is taken to
-have what the model expects of it, which leaves nothing to be gained beside it.
+Kernel: Matérn 5/2 with a length scale per column (automatic relevance determination) plus noise, by
+scikit-learn. Acquisition: expected improvement over random configurations and neighbours of the best ones, so
+that a suggestion needs one prediction instead of thousands. Pending trials get the result that the model
+predicts for them, so that no improvement is expected near them.
 
 Sources: Snoek, Larochelle and Adams, Practical Bayesian Optimization, NeurIPS 2012, section 3; expected
 improvement: Jones, Schonlau and Welch, J. Global Optimization 13 (1998), section 4.1; pending trials:
@@ -37,27 +37,27 @@ from workers.engine.search.seeds import seed_of
 Floats = npt.NDArray[np.float64]
 
 ROWS = 500
-"""Of more results the model takes the best quarter and the newest: its cost grows with their cube."""
+"""Maximum number of results, the best quarter and the newest: the cost grows with the cube of the number."""
 ROWS_FOR_KERNEL = 100
-"""From so many of them the kernel's parameters are found: that takes dozens of fits."""
+"""Number of results to fit the kernel's parameters to, which takes dozens of fits."""
 STARTS, STEPS = 2, 20
-"""How often, and for how long, L-BFGS looks for the kernel's parameters."""
+"""Number of starts and steps of L-BFGS for the kernel's parameters."""
 RANDOM, NEARBY, LEADERS = 600, 480, 6
-"""Candidates: drawn evenly, and drawn near the best few."""
+"""Number of candidates drawn uniformly, drawn near the best trials, and number of these best trials."""
 SPREADS = (0.2, 0.05, 0.01)
-"""How far neighbours lie away, as fractions of an axis."""
+"""Distances of neighbours as fractions of an axis."""
 RELEVANCE_UP_TO = 32
-"""With more columns than this all share a length scale: there are never enough trials to tell them apart."""
+"""With more columns all share one length scale: there are too few trials to estimate them separately."""
 
 
 def initial_points(search: SearchSpec) -> int:
-    """Return how many results the first model needs: 2 a dimension, at most a third of the search."""
+    """Return the number of results for the first model: 2 per dimension, at most a third of the search."""
     dimensions = sum(not isinstance(p, FixedParameter) for p in search.space)
     return max(3, min(2 * dimensions, search.max_trials // 3))
 
 
 def start(history: History) -> Callable[[History], dict[str, Value]]:
-    """Return what proposes one configuration after the other; the kernel is fitted once an answer."""
+    """Return the function that proposes configurations. The kernel is fitted once per answer."""
     rows = history.model_rows(ROWS)
     scored = [row for row in rows if row.result() is not None]
     if len(scored) < initial_points(history.search):
@@ -76,7 +76,7 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
 
 
 class Model:
-    """A Gaussian process fitted to costs, and the search for what to try next."""
+    """A Gaussian process fitted to costs, and its search for the next configuration."""
 
     def __init__(self, history: History, scored: Sequence[TrialRow]) -> None:
         search = history.search
@@ -85,7 +85,7 @@ class Model:
         costs = np.array([history.cost(row) for row in scored])
         self._leaders = [scored[i] for i in np.argsort(costs, kind="stable")[:LEADERS]]
         self._x = self._columns.matrix([row.values for row in scored])
-        self._y = tamed(costs)
+        self._y = clipped(costs)
         self._kernel, self._noise = self._fitted(seed_of(search.seed, len(scored)))
 
     def most_promising(self, history: History, pending: Sequence[TrialRow]) -> dict[str, Value]:
@@ -101,7 +101,7 @@ class Model:
         return candidates[int(np.lexsort((mean - 2 * deviation, -gain))[0])]
 
     def _candidates(self, history: History) -> list[dict[str, Value]]:
-        """Draw candidates, those without a trial only, as long as there are any."""
+        """Draw candidates; only those without a trial, if there are any."""
         space, seed = history.search.space, seed_of(history.search.seed, history.next_number)
         rng = random.Random(seed)  # noqa: S311  repeatable, not secret
         drawn = [draw(space, self._axes, rng) for _ in range(RANDOM)]
@@ -116,7 +116,7 @@ class Model:
         return process.fit(x, y)
 
     def _fitted(self, seed: int) -> tuple[Kernel, float]:
-        """Return the kernel of largest likelihood and, apart from it, the variance of the noise."""
+        """Return the kernel with the largest likelihood and the variance of the noise."""
         width = self._x.shape[1]
         scales = np.full(width if width <= RELEVANCE_UP_TO else 1, 0.5)
         kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(scales, (0.05, 20.0), nu=2.5)
@@ -129,7 +129,7 @@ class Model:
             normalize_y=True,
             random_state=seed,
         )
-        with warnings.catch_warnings():  # a length scale at its bound: a column that does not matter
+        with warnings.catch_warnings():  # a length scale at its bound means an irrelevant column
             warnings.simplefilter("ignore", ConvergenceWarning)
             process.fit(self._x[some], self._y[some])
         return process.kernel_.k1, float(process.kernel_.k2.noise_level)
@@ -145,22 +145,22 @@ def _few_steps(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple
 
 
 def _some(count: int) -> npt.NDArray[np.int64]:
-    """Return which rows the kernel is fitted to: all, or as many as are allowed, spread evenly over them."""
+    """Return the rows to fit the kernel to: all, or `ROWS_FOR_KERNEL` at equal distances."""
     return np.unique(np.linspace(0, count - 1, min(count, ROWS_FOR_KERNEL)).round().astype(np.int64))
 
 
-def tamed(costs: Floats) -> Floats:
-    """Return costs, minimized, whose bad end cannot outshout the good one.
+def clipped(costs: Floats) -> Floats:
+    """Return costs with large values clipped.
 
-    What is worse than the median by more than three times what the best is better than it, is cut there.
-    A learning rate that is too high gives losses of any size, and the model shall not learn them by heart.
+    The limit is as far above the median as three times the distance of the best cost below it. A learning
+    rate that is too high gives losses of any size, which would dominate the fit of the model.
     """
     middle = float(np.median(costs))
     return np.minimum(costs, middle + 3 * max(middle - float(costs.min()), 1e-12))
 
 
 def expected_improvement(mean: Floats, deviation: Floats, *, best: float) -> Floats:
-    """Return how much each point is expected to fall below `best`; mean and deviation of shape (points,)."""
+    """Return the expected improvement of each point over `best`; mean and deviation are (points,)."""
     deviation = np.maximum(deviation, 1e-12)
     z = (best - mean) / deviation
     return (best - mean) * norm.cdf(z) + deviation * norm.pdf(z)

@@ -1,4 +1,4 @@
-"""Configurations as rows of a matrix, for models that measure distances."""
+"""Converts configurations to rows of a matrix, for models that use distances."""
 
 from collections.abc import Sequence
 
@@ -9,26 +9,26 @@ from jobs.contracts.search_space import Space, Values
 from workers.engine.search.axes import Axis
 
 ONE_HOT_UP_TO = 16
-"""A longer list of unordered values is one column: its places, however little they mean."""
+"""A longer list of unordered values becomes one column with its indices."""
 INACTIVE = 0.5
-"""Where a hyperparameter that is not active stands: always at the same place."""
+"""Coordinate of a hyperparameter that is not active."""
 
 
 class Columns:
-    """Turns configurations into points of the unit cube.
+    """Converts configurations to points of the unit cube.
 
-    A number or an ordered list of choices is one column, other choices are one column a value. What hangs
-    on a condition has one more, which says whether it is active.
+    A number or an ordered list of choices has one column, other choices one column per value. A conditional
+    hyperparameter has one more column, which is 1 if it is active.
     """
 
     def __init__(self, space: Space, axes: Sequence[Axis]) -> None:
         self._axes = axes
-        self._hangs = {p.name for p in space if p.conditions()}
+        self._conditional = {p.name for p in space if p.conditions()}
         self._begins: list[int] = []
         self.width = 0
         for axis in axes:
             self._begins.append(self.width)
-            self.width += self._values_of(axis) + (axis.parameter.name in self._hangs)
+            self.width += self._values_of(axis) + (axis.parameter.name in self._conditional)
 
     def matrix(self, configurations: Sequence[Values]) -> npt.NDArray[np.float64]:
         """Return an array of shape (configurations, width)."""
@@ -55,5 +55,5 @@ class Columns:
                 found[row, begin + axis.place(values[name])] = 1.0
             else:
                 found[row, begin] = axis.unit(values[name])
-            if name in self._hangs:
+            if name in self._conditional:
                 found[row, begin + self._values_of(axis)] = 1.0

@@ -1,4 +1,4 @@
-"""Draws random configurations. Trial n draws from a generator seeded by (search seed, n) and nothing else."""
+"""Draws random configurations. The generator of trial n is seeded only by the search's seed and n."""
 
 import random
 
@@ -6,20 +6,20 @@ from jobs.contracts.search_space import Value, sample
 from workers.engine.search.history import History
 
 DRAWS = 64
-"""How often a known configuration is drawn again before the unseen ones are listed."""
+"""Number of draws that may give known configurations before all unseen ones are listed."""
 
 
 def drawn(history: History) -> dict[str, Value]:
-    """Draw the configuration of the next trial, whether it was tried or not."""
+    """Draw the configuration of the next trial, which may have been tried before."""
     return sample(history.search.space, generator(history, history.next_number))
 
 
 def unseen(history: History, name: int | str) -> dict[str, Value] | None:
-    """Draw a configuration without a trial; None when there is none left, or none could be found.
+    """Draw a configuration without a trial; None if there is none left, or none was found.
 
     Args:
-        history: what was tried.
-        name: what makes this draw differ from others of the search: a trial's number, say.
+        history: trials so far.
+        name: distinguishes this draw from others of the search, for example a trial's number.
     """
     drawing = generator(history, name)
     for _ in range(DRAWS):
@@ -31,5 +31,5 @@ def unseen(history: History, name: int | str) -> dict[str, Value] | None:
 
 
 def generator(history: History, name: int | str) -> random.Random:
-    """Return a generator that repeats itself for the same search seed and name."""
+    """Return a random generator, equal for the same search seed and name."""
     return random.Random(f"{history.search.seed}/{name}")  # noqa: S311  repeatable, not secret

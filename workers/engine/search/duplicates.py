@@ -1,4 +1,4 @@
-"""What becomes of a configuration that an algorithm proposes again, the same for every algorithm."""
+"""Handles configurations that an algorithm proposes again, for all algorithms."""
 
 from jobs.contracts.search_space import Value
 from jobs.contracts.suggest import Suggestion
@@ -7,10 +7,10 @@ from workers.engine.search.history import History
 
 
 def settle(history: History, values: dict[str, Value]) -> Suggestion:
-    """Return the new trial that a proposal becomes under the search's `duplicates`.
+    """Return the suggestion for a proposed configuration according to the search's `duplicates`.
 
-    A repetition that shall be answered, but whose first trial has no score, is replaced too. Once the space
-    is used up, configurations are trained again; their seeds differ, since those follow from the number.
+    With `answer`, a repetition whose first trial has no score is replaced. Once all configurations have been
+    tried, they are trained again, with other seeds, since these are derived from the trial's number.
     """
     policy = history.search.duplicates
     if policy == "train" or not history.is_seen(values):

@@ -1,4 +1,4 @@
-"""Grid search: the next configurations of the space's own enumeration."""
+"""Grid search: suggests the next configurations of the space's grid."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,14 @@ from workers.engine.search.proposals import one_by_one
 
 
 def start(history: History) -> Callable[[History], dict[str, Value] | None]:
-    """Return what gives the next point of the grid, and None once it is used up.
+    """Return the function that proposes the next point of the grid, and None at its end.
 
-    Usually the trials of this algorithm are the first points of the grid, and it goes on behind them.
+    Usually the trials of this algorithm are the first points of the grid, so it continues after them.
     """
     points = grid(history.search.space)
     taken = _by_hand(history)
     if not all(row.values == next(points, None) for row in history.own):
-        # a point was passed over, or the space was made narrower and has other points than before
+        # a point was skipped, or the space was narrowed and now has other points
         points = grid(history.search.space)
         taken |= {history.key(row.values) for row in history.own}
 
@@ -26,12 +26,12 @@ def start(history: History) -> Callable[[History], dict[str, Value] | None]:
 
 
 def _by_hand(history: History) -> set[Key]:
-    """Return the points to pass over since they were queued by hand, unless they are wanted again."""
+    """Return the points to skip because users queued them, unless duplicates are to be trained."""
     policy = history.search.duplicates
     by_hand = [row for row in history.rows if row.source != "algorithm"]
     if policy == "train":
         return set()
-    if policy == "answer":  # what has no result yet cannot answer
+    if policy == "answer":  # a trial without a result cannot answer
         by_hand = [row for row in by_hand if row.result() is None]
     return {history.key(row.values) for row in by_hand}
 

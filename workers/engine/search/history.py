@@ -1,4 +1,4 @@
-"""The rows of one search, looked at once for a whole answer: sorted, counted, and what was tried already."""
+"""Gives algorithms access to the trials of a search: sorted, counted, and indexed by configuration."""
 
 import math
 from collections.abc import Iterable
@@ -10,20 +10,20 @@ from jobs.contracts.space_size import grid_size
 from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
 
 LISTED = 10_000
-"""Spaces of up to this many configurations are listed to find an unseen one."""
+"""Maximum number of configurations of a space that are listed to find unseen ones."""
 SCANS = 8
-"""So often rows are compared one by one: for the first few questions that is a tenth of hashing them all."""
+"""Number of lookups that compare rows one by one: the first few take a tenth of the time of hashing all."""
 
 type Key = tuple[Value | None, ...]
 
 
 class History:
-    """What an algorithm knows. It grows by each suggestion, so that the next one differs.
+    """The trials that an algorithm knows. Each suggestion is added, so that the next one differs.
 
     Attributes:
-        rows: the trials of this search by their number, whoever asked for them.
-        own: those of them that the algorithm made.
-        earlier: the trials with a result of the search that this one is warm-started from.
+        rows: trials of this search in the order of their numbers.
+        own: those suggested by the algorithm.
+        earlier: trials with a result from the search that this one is warm-started from.
     """
 
     def __init__(self, request: SuggestRequest) -> None:
@@ -40,14 +40,14 @@ class History:
         self._answers: dict[Key, TrialRow] | None = None
 
     def key(self, values: Values) -> Key:
-        """Return what makes two configurations the same: the values in the space's order, None if inactive.
+        """Return a key that is equal for equal configurations: values in order, None if inactive.
 
-        For ten thousand trials this takes a fifth of what sorting their items would.
+        For ten thousand trials this takes a fifth of the time of sorting their items.
         """
         return tuple(map(values.get, self._names))
 
     def is_seen(self, values: Values) -> bool:
-        """Say whether a configuration has a trial in this search."""
+        """Return whether a configuration has a trial in this search."""
         if self._keys is None and self._scans < SCANS:
             self._scans += 1
             return any(row.values == values for row in self.rows)
@@ -60,13 +60,13 @@ class History:
 
     @property
     def next_number(self) -> int:
-        """Return the number that the next new trial will have; trials count from 1."""
+        """Number of the next new trial; trials are counted from 1."""
         return self.rows[-1].number + 1 if self.rows else 1
 
     @property
     def left(self) -> int:
-        """Return how many trials the algorithm may still make."""
-        if self.search.info.enumerates_grid:  # there may be fewer points, and outside ones are none
+        """Number of trials that the algorithm may still suggest."""
+        if self.search.info.enumerates_grid:  # the grid may have fewer points than max_trials
             inside = sum(row.inside for row in self.own)
             return max(min(self.search.max_trials - len(self.own), self._planned - inside), 0)
         return max(self._planned - len(self.own), 0)
@@ -76,13 +76,15 @@ class History:
         return self.search.trials_planned(self.epochs)
 
     def model_rows(self, limit: int) -> list[TrialRow]:
-        """Return what a model learns from: results, of earlier searches too, and trials that are pending.
+        """Return the trials to fit a model to: those with results, of earlier searches too, and pending ones.
 
-        Trials outside a space that was made narrower are left out: a value that is gone has no place on any
-        axis, and one beyond a bound would stand at the bound and speak for it.
+        Trials outside a narrowed space are left out: a removed value has no coordinate, and a value beyond a
+        bound would be counted at the bound.
 
-        Of more results than `limit` the best quarter stays, by the first objective, and of the others
-        the newest: where a search is now, and where it was best.
+        Args:
+            limit: maximum number of results. If there are more, the best quarter by the first objective is
+            kept,
+                and the newest of the others.
         """
         inside = [row for row in self.rows if row.inside]
         pending = [row for row in inside if row.result() is None and row.is_pending()]
@@ -94,12 +96,12 @@ class History:
         return [scored[i] for i in sorted({*best, *rest})] + pending
 
     def cost(self, row: TrialRow) -> float:
-        """Return the first objective of a row with a result as something to be minimized."""
+        """Return the first objective of a row as a cost to minimize; infinity without a result."""
         result = row.result()
         return math.inf if result is None else self.search.ranked_by()[0].cost(result[0])
 
     def add(self, suggestion: Suggestion) -> None:
-        """Count a suggestion for a new trial as the trial that it will be."""
+        """Add a suggestion as the trial that it will become."""
         answer = self.answer_to(suggestion.values) if suggestion.answered_by is not None else None
         row = TrialRow.model_construct(
             number=self.next_number,
@@ -119,7 +121,7 @@ class History:
             self._unseen.pop(self.key(row.values), None)
 
     def unseen(self) -> list[dict[str, Value]]:
-        """List the configurations without a trial; nothing where they are too many or cannot be counted."""
+        """Return the configurations without a trial; empty if the space is too large or not countable."""
         if self._unseen is None:
             listed = ((self.key(values), values) for values in self._listed())
             self._unseen = {name: values for name, values in listed if name not in self._seen()}
@@ -131,7 +133,7 @@ class History:
         return grid(space) if countable and grid_size(space, LISTED + 1) <= LISTED else ()
 
     def answer_to(self, values: Values) -> TrialRow | None:
-        """Return the first completed trial of these values that has a score."""
+        """Return the first completed trial with these values and a score, or None."""
         if self._answers is None:
             done = [row for row in self.rows if row.state == "completed" and row.result() is not None]
             self._answers = {self.key(row.values): row for row in reversed(done)}

@@ -1,7 +1,7 @@
-"""Hyperband: brackets of successive halving that trade many short trainings against few long ones.
+"""Hyperband: brackets of successive halving, from many short trainings to few long ones.
 
-Within a bracket trials wait until their rung is complete; meanwhile the next bracket is filled, so that
-no slot stands idle while there are brackets left.
+Within a bracket, trials are paused until their rung is complete. Meanwhile the next bracket is filled, so
+that no slot is idle while brackets are left.
 
 Source: Li et al., Hyperband, JMLR 18 (2018) 185, algorithm 1.
 """
@@ -17,7 +17,7 @@ from workers.engine.search.rung import newcomer, promotion, ranked, saw, value_a
 
 
 def answer(history: History, count: int) -> Answer:
-    """Promote and drop where a rung is complete; begin new trials with what is left of `count`."""
+    """Promote and drop trials of complete rungs, and fill the rest of `count` with new trials."""
     members: dict[int, list[TrialRow]] = defaultdict(list)
     for row in history.own:
         members[row.bracket].append(row)
@@ -25,9 +25,9 @@ def answer(history: History, count: int) -> Answer:
     found: list[Suggestion] = []
     dropped: list[Dropped] = []
     for bracket in brackets:
-        promoted, given_up = _decided(bracket, members[bracket.number], history.search.objective)
+        promoted, not_promoted = _decide(bracket, members[bracket.number], history.search.objective)
         found += promoted
-        dropped += given_up
+        dropped += not_promoted
     found = found[:count]
     for bracket in brackets:
         free = bracket.sizes[0] - len(members[bracket.number])
@@ -35,15 +35,15 @@ def answer(history: History, count: int) -> Answer:
             found.append(newcomer(history, bracket=bracket.number, epochs=bracket.epochs[0]))
     if found or any(row.is_pending() for row in history.own):
         return Answer(suggestions=tuple(found), dropped=tuple(dropped))
-    told = {drop.trial for drop in dropped}
-    rest = [row for row in history.own if row.waits() and row.number not in told]
+    known = {drop.trial for drop in dropped}
+    rest = [row for row in history.own if row.waits() and row.number not in known]
     return Answer(dropped=(*dropped, *(Dropped(trial=row.number) for row in rest)), exhausted=True)
 
 
-def _decided(
+def _decide(
     bracket: Bracket, members: Sequence[TrialRow], objective: Objective
 ) -> tuple[list[Suggestion], list[Dropped]]:
-    """Go up a bracket as far as its rungs are complete; return who goes on and who does not."""
+    """Return the promotions and the dropped trials of all complete rungs of a bracket."""
     promoted: list[Suggestion] = []
     dropped: list[Dropped] = []
     if len(members) < bracket.sizes[0]:
@@ -68,10 +68,10 @@ def _decided(
 
 
 def _is_resolved(row: TrialRow, rung: int) -> bool:
-    """Say whether nothing more is to come of a trial at this rung."""
+    """Return whether a trial has its final result at this rung."""
     return len(row.rungs) > rung or row.state in FINAL
 
 
 def _is_alive(row: TrialRow, rung: int) -> bool:
-    """Say whether a trial has gone on from this rung, or may: what failed or was stopped here is worst."""
+    """Return whether a trial was or can be promoted from this rung; failed and stopped trials rank last."""
     return row.rung > rung or row.waits() or row.state == "completed" or row.until is not None

@@ -1,11 +1,11 @@
-"""Bayesian optimization: KerasTuner's Gaussian process with upper confidence bound, made stateless.
+"""Bayesian optimization with KerasTuner's Gaussian process and upper confidence bound, without state.
 
-A fresh oracle is filled from the rows for every suggestion and thrown away after it, which avoids what
-goes wrong with a long-lived one: locks that stay held after an error, NaN in its stored state, its own
-trial ids and retries. Only `populate_space` is called; it takes no lock and writes no file.
+For every suggestion a new oracle is filled from the rows and discarded afterwards. This avoids the problems
+of a long-lived oracle: locks that are not released after an error, NaN in its stored state, its own trial ids
+and retries. Only `populate_space` is called, which takes no lock and writes no file.
 
-The oracle sees every countable hyperparameter as its place in our own grid. Its own arithmetic on
-float steps would take 0.3 for the third of the steps of 0.1 that it is the fourth of.
+The oracle gets every countable hyperparameter as its index in our grid, since its own arithmetic on float
+steps has rounding errors: for steps of 0.1 it takes 0.3 for the third step instead of the fourth.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ from workers.engine.search.seeds import seed_of
 
 POINTS_PER_DIMENSION = 3
 CANDIDATES = 50
-"""How many unseen configurations compete when the oracle proposes one that has a trial already."""
+"""Number of unseen configurations to choose from when the oracle proposes one that has a trial."""
 
 
 def propose(history: History) -> dict[str, Value]:
-    """Return the next configuration; trials without a score yet push it away from them."""
+    """Return the next configuration. Pending trials count with a pessimistic score."""
     search, number = history.search, history.next_number
     rows = [row for row in history.rows if row.inside and (row.score is not None or row.is_pending())]
     if sum(row.score is not None for row in rows) < initial_points(search):
@@ -53,13 +53,13 @@ def _unseen(history: History, name: int | str) -> dict[str, Value]:
 
 
 def initial_points(search: SearchSpec) -> int:
-    """Return how many trials must have a score before the first model: 3 a dimension, at most half."""
+    """Return the number of scores for the first model: 3 per dimension, at most half of the search."""
     dimensions = sum(not isinstance(p, FixedParameter) for p in search.space)
     return max(3, min(POINTS_PER_DIMENSION * dimensions, search.max_trials // 2))
 
 
 def _by_model(history: History, rows: Sequence[TrialRow], number: int) -> dict[str, Value]:
-    """Return the oracle's proposal or, as it does not look for repetitions itself, the next best one."""
+    """Return the oracle's proposal or, if it has a trial, a promising unseen configuration."""
     search = history.search
     oracle = _filled(search, rows, number)
     values = from_oracle(search.space, oracle.populate_space(str(number))["values"])
@@ -67,14 +67,14 @@ def _by_model(history: History, rows: Sequence[TrialRow], number: int) -> dict[s
 
 
 def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
-    """Return an oracle that knows every trial with a score and every one that may still get one."""
+    """Return an oracle with all trials that have a score and all pending ones."""
     oracle = _oracle(search, number)
     trials = {str(row.number): _trial(oracle, search.space, row) for row in rows}
     oracle.trials = {str(row.number): trials[str(row.number)] for row in rows if row.score is not None}
     waiting = {str(row.number): trials[str(row.number)] for row in rows if row.is_pending()}
     if waiting:
-        # The pessimistic guess for a pending trial comes from the model: fit it to real scores first,
-        # or it guesses 1 for an error of 0.03.
+        # the model makes the pessimistic estimate for pending trials, so it is fitted to real scores first;
+        # otherwise it estimates 1 where errors are 0.03
         oracle.gpr.fit(*oracle._vectorize_trials())
         oracle.trials |= waiting
         oracle.ongoing_trials = waiting
@@ -82,11 +82,11 @@ def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
 
 
 def _most_promising(oracle: Any, history: History, number: int) -> dict[str, Value]:
-    """Return, of some random unseen configurations, the one with the lowest confidence bound."""
+    """Return the one of some random unseen configurations with the lowest confidence bound."""
     search = history.search
     draws = (unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
     candidates = [values for values in draws if values is not None]
-    if not candidates:  # the space is used up: repeat
+    if not candidates:  # all configurations have been tried: repeat one
         return drawn(history)
     points = np.array([_vector(oracle, to_oracle(search.space, values)) for values in candidates])
     mean, deviation = oracle.gpr.predict(points, return_std=True)
@@ -94,14 +94,14 @@ def _most_promising(oracle: Any, history: History, number: int) -> dict[str, Val
 
 
 def _vector(oracle: Any, values: Values) -> list[float]:
-    """Place a configuration in the oracle's unit cube; what is inactive stands at its default."""
+    """Return a configuration's coordinates in the oracle's unit cube; inactive ones have their default."""
     return [hp.value_to_prob(values.get(hp.name, hp.default)) for hp in oracle._nonfixed_space()]
 
 
 def _oracle(search: SearchSpec, number: int) -> Any:
-    """Return an empty oracle whose random numbers depend on the search's seed and the trial's number.
+    """Return an empty oracle, seeded by the search's seed and the trial's number.
 
-    Were it seeded alike for every trial, each would start its optimizer from the same 50 points.
+    With the same seed for every trial, its optimizer would always start from the same 50 points.
     """
     oracle = keras_tuner.oracles.BayesianOptimizationOracle(
         objective=keras_tuner.Objective(search.objective.metric, search.objective.direction),
@@ -125,7 +125,7 @@ def _trial(oracle: Any, space: Space, row: TrialRow) -> Any:
 
 
 def to_config(space: Space) -> dict[str, Any]:
-    """Return the space as KerasTuner's JSON, new each time: its `from_config` changes what it is given."""
+    """Return the space as KerasTuner's JSON; a new object, since its `from_config` modifies the argument."""
     parents = {parameter.name: parameter for parameter in space}
     return {"space": [_entry(parameter, parents) for parameter in space], "values": {}}
 
@@ -150,13 +150,13 @@ def _entry(parameter: Parameter, parents: dict[str, Parameter]) -> dict[str, Any
 
 
 def _possible(parent: Parameter, values: Sequence[Value]) -> list[Value]:
-    """Translate a condition's values; -1, no place in a grid, where the parent can have none of them."""
+    """Translate a condition's values; -1, which is no index, if the parent can have none of them."""
     reachable = [v for v in values if v in parent.grid()] if parent.is_countable() else values
     return [_encode(parent, v) for v in reachable] or [-1]
 
 
 def _encode(parameter: Parameter, value: Value) -> Value:
-    """Turn one of our values into the oracle's; a value beside the grid goes to its nearest point."""
+    """Translate a value for the oracle; a value outside the grid becomes its nearest point."""
     if not parameter.is_countable():
         return value
     points = parameter.grid()
@@ -166,7 +166,7 @@ def _encode(parameter: Parameter, value: Value) -> Value:
 
 
 def _decode(parameter: Parameter, value: Value) -> Value:
-    """Turn one of the oracle's values into ours; at the end of its scale it oversteps by one."""
+    """Translate a value of the oracle; it may exceed the end of its scale by one."""
     if parameter.is_countable():
         return parameter.grid()[int(value)]
     if isinstance(parameter, IntParameter):
@@ -177,12 +177,12 @@ def _decode(parameter: Parameter, value: Value) -> Value:
 
 
 def to_oracle(space: Space, values: Values) -> dict[str, Value]:
-    """Translate a configuration of ours; names that the space does not know are left out."""
+    """Translate a configuration for the oracle; names that are not in the space are left out."""
     return {p.name: _encode(p, values[p.name]) for p in space if p.name in values}
 
 
 def from_oracle(space: Space, values: Values) -> dict[str, Value]:
-    """Translate a configuration of the oracle's, active hyperparameters only, in the space's order."""
+    """Translate a configuration of the oracle: active hyperparameters in the space's order."""
     ours: dict[str, Value] = {}
     for parameter in space:
         if parameter.is_active(ours):

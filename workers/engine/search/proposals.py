@@ -1,4 +1,4 @@
-"""Makes an answer of an algorithm that proposes one new trial after the other."""
+"""Builds the `answer` function of algorithms that propose one new trial after another."""
 
 from collections.abc import Callable
 
@@ -8,17 +8,18 @@ from workers.engine.search.duplicates import settle
 from workers.engine.search.history import History
 
 Propose = Callable[[History], dict[str, Value] | None]
-"""Returns the configuration of the next trial, tried before or not; None when the algorithm has no other."""
+"""Returns the configuration of the next trial, which may have been tried; None if there are no more."""
 
 Answerer = Callable[[History, int], Answer]
-"""Answers a request for so many suggestions: what the `answer` of every algorithm's module is."""
+"""Type of every algorithm's `answer`: takes the history and the number of suggestions."""
 
 
 def one_by_one(start: Callable[[History], Propose]) -> Answerer:
-    """Return the `answer` of an algorithm.
+    """Return the `answer` function of an algorithm.
 
     Args:
-        start: returns what proposes. It is called once an answer, so it may prepare what all proposals need.
+        start: returns the proposing function. It is called once per answer, so it can do work that all
+            proposals share.
     """
 
     def answer(history: History, count: int) -> Answer:

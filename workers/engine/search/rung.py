@@ -1,4 +1,4 @@
-"""What algorithms with rungs share: the order of trials at a rung, and the words for a decision."""
+"""Ranks, promotes and creates trials for algorithms with rungs, and records their decisions."""
 
 import math
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ from workers.engine.search.history import History
 
 
 def value_at(row: TrialRow, rung: int) -> float | None:
-    """Return a trial's score at the end of a rung; one that was completed without rungs has its score."""
+    """Return a trial's score at the end of a rung; that of a completed trial if it has none there."""
     if len(row.rungs) > rung:
         return row.rungs[rung]
     return row.score if row.state == "completed" else None
 
 
 def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[TrialRow]:
-    """Sort trials by their score at a rung, best first; those without one stand last."""
+    """Return trials sorted by their score at a rung, best first and those without a score last."""
 
     def place(row: TrialRow) -> tuple[float, int]:
         value = value_at(row, rung)
@@ -29,13 +29,13 @@ def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[Tr
 
 
 def saw(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
-    """Return the numbers behind a decision: of how many trials, and what the last that goes on had."""
+    """Return the numbers behind a decision: the trial's score, the cutoff and the number of trials."""
     last = None if cutoff is None else value_at(cutoff, rung)
     return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}
 
 
 def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
-    """Return the suggestion that a waiting trial goes on to the next rung, which ends at `epochs`."""
+    """Return the suggestion to continue a paused trial to the next rung, which ends at `epochs`."""
     return Suggestion(
         values=row.values,
         promotes=row.number,
@@ -47,7 +47,7 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
 
 
 def newcomer(history: History, *, bracket: int, epochs: int) -> Suggestion:
-    """Return a new random trial at the first rung of a bracket, and count it."""
+    """Return a new random trial at the first rung of a bracket, and add it to the history."""
     fresh = settle(history, drawn(history))
     found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
     history.add(found)

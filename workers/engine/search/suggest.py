@@ -1,4 +1,4 @@
-"""The one door to every search algorithm."""
+"""Runs the algorithm of a search."""
 
 import pkgutil
 
@@ -7,10 +7,10 @@ from workers.engine.search.history import History
 
 
 def suggest(request: SuggestRequest) -> Answer:
-    """Return what to train next: up to `request.count` suggestions.
+    """Return up to `request.count` suggestions for the next trials.
 
-    A pure function: the same rows in any order give the same answer, in any process. The algorithm's module,
-    and what it imports, is loaded when it is asked for the first time.
+    It is a pure function: the same rows in any order give the same answer in any process. The algorithm's
+    module is imported at its first use.
     """
     answer = pkgutil.resolve_name(request.search.info.answer)
     found: Answer = answer(History(request), request.count)

@@ -1,8 +1,8 @@
-"""Tree-structured Parzen estimator, by Optuna: a study in memory, filled from the rows for every answer.
+"""Tree-structured Parzen estimator by Optuna, with a new study in memory for each answer.
 
-`multivariate` draws hyperparameters together, so that what belongs together is found together; `group`
-makes that hold within every branch of a conditional space, where otherwise only what all trials share is
-drawn together. `constant_liar` counts pending trials among the bad ones, so that new ones stay away.
+`multivariate` draws hyperparameters jointly, so that dependent ones are optimized together. `group` does so
+in every branch of a conditional space; otherwise only the hyperparameters that all trials share are drawn
+jointly. `constant_liar` counts pending trials as bad ones, so that new trials keep a distance from them.
 
 Sources: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011, section 4; Watanabe,
 Tree-Structured Parzen Estimator, arXiv 2304.11127; the liar: Ginsbourger, Le Riche and Carraro, Kriging Is
@@ -31,11 +31,11 @@ from workers.engine.search.seeds import seed_of
 
 DIRECTIONS = {"min": StudyDirection.MINIMIZE, "max": StudyDirection.MAXIMIZE}
 ROWS = 1000
-"""No more trials than this are looked at: the newest, and the best by the first objective."""
+"""Maximum number of results used: the best by the first objective, and the newest."""
 
 
 def start(history: History) -> Callable[[History], dict[str, Value]]:
-    """Return what proposes one configuration after the other."""
+    """Return the function that proposes configurations."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     axes = axes_of(history.search.space)
     study = optuna.create_study(directions=[DIRECTIONS[o.direction] for o in history.search.ranked_by()])
@@ -49,7 +49,7 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
         study.sampler = _sampler(seed_of(history.search.seed, history.next_number))
         trial = study.ask()
         values = compose(history.search.space, axes, lambda axis: _suggested(trial, axis))
-        study.tell(trial, state=TrialState.FAIL)  # its row comes back with the values that it becomes
+        study.tell(trial, state=TrialState.FAIL)  # its row is added again with its final values
         return values
 
     return propose
@@ -57,7 +57,7 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
 
 def _sampler(seed: int) -> optuna.samplers.TPESampler:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both options are called experimental
+        warnings.simplefilter("ignore")  # Optuna marks both options as experimental
         return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
 
 
@@ -79,7 +79,7 @@ def _suggested(trial: Trial, axis: Axis) -> Value:
 
 
 def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
-    """Return what Optuna shall know: trials with a result, and those that may still get one."""
+    """Return the trials with a result and the pending ones as Optuna's trials."""
     distributions = {axis.parameter.name: _distribution(axis) for axis in axes}
     found = []
     for row in rows:

@@ -1,8 +1,9 @@
-"""The models that a runner has built, kept for later trainings that need the same program.
+"""Caches built models for later trainings that use the same compiled program.
 
-A search trains the same few shapes again and again, with other seeds, learning rates and dropout rates. A
-kept model is started anew: variables as a fresh build would have them, dials and learning rate as the
-spec says. So a shape is built, traced and compiled once in a runner's life.
+A search trains the same few shapes many times, with different seeds, learning rates and dropout rates. A
+cached model is reset: its variables get the values that a new model would start from, its traced
+hyperparameters and learning rate those of the spec. So each shape is built, traced and compiled once in a
+runner's lifetime.
 """
 
 from collections import OrderedDict
@@ -24,13 +25,13 @@ from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
 from workers.engine.training.prepare import Prepared, prepare, sample_weights
 
-MOST = 16
-MOST_BYTES = 256 << 20
+MAX_MODELS = 16
+MAX_BYTES = 256 << 20
 
 
 @dataclass
-class _Kept:
-    """A built model with the values of those variables that start alike for every seed."""
+class _CachedModel:
+    """A built model with the initial values of the variables that do not depend on the seed."""
 
     prepared: Prepared
     fixed: list[Array]
@@ -47,67 +48,69 @@ class _Kept:
 
 
 class ModelCache:
-    """At most `MOST` models and `MOST_BYTES` of their variables; the longest unused goes first.
+    """Keeps at most `MAX_MODELS` models with `MAX_BYTES` of variables; removes the least recently used first.
 
-    The data set that was asked for last is kept too, so that all models share its rows.
+    It also keeps the data set loaded last, so that all models share its rows.
     """
 
     def __init__(self) -> None:
         self._dataset: tuple[str, Dataset] | None = None
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._models: OrderedDict[str, _CachedModel] = OrderedDict()
 
     def load(self, file: DatasetFile, spec: DataSpec) -> Dataset:
-        """Return a data set, split as `spec` says; the same one as before if it is the same.
+        """Return a data set, split according to `spec`; the same object if it was the last one loaded.
 
         Raises:
             BadData, BadSpec: see `load_dataset`.
         """
         key = f"{file.digest} {spec.model_dump_json()} {file.path}"
         if self._dataset is None or self._dataset[0] != key:
-            self._dataset = None  # never two of them in memory
-            self._kept.clear()
+            self._dataset = None  # frees the old one first: never two of them in memory
+            self._models.clear()
             self._dataset = (key, load_dataset(file, spec))
         return self._dataset[1]
 
     def prepare(
         self, spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, seed: int
     ) -> Prepared:
-        """Do what `setup.prepare` does, with a model from the stock if there is one that fits.
+        """Prepare a training like `prepare.prepare`, with a cached model if one has the same program.
 
         Raises:
-            BadLayout, BadSpec: see `setup.prepare`.
+            BadLayout, BadSpec: see `prepare.prepare`.
         """
         if spec.mesh is not None:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
-        if key not in self._kept:
+        if key not in self._models:
             prepared = prepare(built, dataset, rows, name=name, seed=seed)
             if not prepared.initial.complete:
                 return prepared
-            self._kept[key] = _Kept.of(prepared)
-            self._drop_oldest()
-        self._kept.move_to_end(key)
-        return _anew(self._kept[key], spec, dataset, rows, seed)
+            self._models[key] = _CachedModel.of(prepared)
+            self._remove_oldest()
+        self._models.move_to_end(key)
+        return _reset(self._models[key], spec, dataset, rows, seed)
 
-    def _drop_oldest(self) -> None:
-        while len(self._kept) > 1 and (
-            len(self._kept) > MOST or sum(kept.bytes for kept in self._kept.values()) > MOST_BYTES
+    def _remove_oldest(self) -> None:
+        while len(self._models) > 1 and (
+            len(self._models) > MAX_MODELS or sum(model.bytes for model in self._models.values()) > MAX_BYTES
         ):
-            self._kept.popitem(last=False)
+            self._models.popitem(last=False)
 
 
-def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
-    """Return a kept model as if it had just been built for `spec` and `seed`."""
-    prepared = kept.prepared
+def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
+    """Return a cached model in the state of a new one for `spec` and `seed`."""
+    prepared = cached.prepared
     model = prepared.model
     widths = widths_of(spec, dataset.profile)
-    assign(prepared.initial.fixed, kept.fixed)
+    assign(prepared.initial.fixed, cached.fixed)
     prepared.initial.redraw(seed, widths)
     set_traced(model, spec.model.info, spec.model.resolved())
     optimizer = model.optimizer
-    assign(optimizer.variables, kept.optimizer)
-    _turn(getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit, prepared.batches.steps))
+    assign(optimizer.variables, cached.optimizer)
+    _set_hyperparameters(
+        getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit, prepared.batches.steps)
+    )
     batches = replace(
         prepared.batches,
         seed=seed,
@@ -117,7 +120,7 @@ def _anew(kept: _Kept, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed
     return replace(prepared, batches=batches, spec=spec, widths=widths)
 
 
-def _turn(optimizer: Any, wanted: Any) -> None:
+def _set_hyperparameters(optimizer: Any, wanted: Any) -> None:
     if isinstance(optimizer.learning_rate, keras.Variable):
         optimizer.learning_rate.assign(wanted.learning_rate)
     for name in TRACED_OPTIMIZER_ARGUMENTS:

@@ -1,4 +1,4 @@
-"""The engine's part of model templates: one function each, from normalized input to features.
+"""Builds the layers of model templates, from normalized inputs to features: one function for each template.
 
-`jobs.contracts.templates` has the table that names these functions.
+The table in `jobs.contracts.templates` names these functions.
 """

@@ -1,4 +1,4 @@
-"""The template `cnn`."""
+"""Builds the layers of the template `cnn`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from workers.engine.models.templates.site import Site
 def cnn(site: Site, args: CnnArgs, x: Any) -> Any:
     """Return `layers` × (Conv → activation → pool) → flatten → dense block of `x`, (rows, units).
 
-    Nothing is pooled once height or width is 1.
+    There is no further pooling once height or width is 1.
     """
     for i in range(1, args.layers + 1):
         x = keras.layers.Conv2D(args.filters, args.kernel, padding="same", **site.named(f"conv_{i}"))(x)

@@ -1,4 +1,4 @@
-"""The template `linear`."""
+"""Builds the layers of the template `linear`."""
 
 from typing import Any
 

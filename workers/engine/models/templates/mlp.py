@@ -1,4 +1,4 @@
-"""The template `mlp`."""
+"""Builds the layers of the template `mlp`."""
 
 from typing import Any
 

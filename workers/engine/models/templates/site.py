@@ -1,7 +1,7 @@
-"""What a template's function gets beside its arguments and its input.
+"""Names, precision and dropout of a template's layers.
 
 Layer names are fixed (`dense_1`, `conv_2`, `output` …), since layout rules and precision overrides name them.
-Every layer is a built-in one, so any process loads the saved model in safe mode. Templates pass no seeds:
+Every layer is a built-in one, so any process can load the saved model in safe mode. Templates pass no seeds:
 `initial_values` seeds every layer by its name.
 """
 
@@ -17,17 +17,17 @@ from jobs.contracts.templates.info import TemplateInfo
 from workers.engine.models.precision import policy_of
 
 RATE_ARGUMENT = "rate_argument"
-"""The attribute of a Dropout layer that names the argument that its rate is."""
+"""Attribute of a Dropout layer with the name of the template argument that is its rate."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What every layer of one model has in common.
+    """Properties that all layers of one model share.
 
     Attributes:
-        precision: which dtype policy each layer has.
-        profile: of the data.
-        args: of the template, resolved.
+        precision: dtype policies of the layers.
+        profile: of the data set.
+        args: arguments of the template, resolved.
     """
 
     precision: PrecisionSpec
@@ -46,10 +46,10 @@ class Site:
 
 
 def set_traced(model: Any, info: TemplateInfo, args: Frozen) -> None:
-    """Give the layers of a built model the rates and the penalty that `args` ask for.
+    """Set the rates and the penalty of a built model's layers to those of `args`.
 
     Args:
-        model: built from arguments that differ from `args` in `info.traced` alone.
+        model: built from arguments that differ from `args` only in `info.traced`.
         info: of its template.
         args: resolved.
     """
