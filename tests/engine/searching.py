@@ -1,4 +1,4 @@
-"""Searches played without training: rows, and a yard that ends trials in any order it likes."""
+"""Simulates searches without training: rows, and trials that end in random order."""
 
 import math
 import random
@@ -29,24 +29,24 @@ def values_of(answer):
 
 
 def row(number, state="completed", values=None, **more):
-    """Return a trial's row; its values do not matter unless they are given."""
+    """Return a trial's row, with arbitrary values unless they are given."""
     return TrialRow(number=number, state=state, values=values or {"learning_rate": number / 1000}, **more)
 
 
 def quality(values, epochs):
-    """Score a configuration after so many epochs, to be minimized; more training is better."""
+    """Return the score of a configuration after `epochs` epochs, to minimize; more training is better."""
     return sum(math.sin(7 * float(v)) for v in values.values() if not isinstance(v, str)) + 1 / epochs
 
 
 def finished(rows):
-    """Say whether every trial is final."""
+    """Return whether every trial is final."""
     return all(r.state in FINAL for r in rows)
 
 
 def play(
     algorithm, space, *, seed=0, max_trials=12, epochs=9, slots=4, trouble=0.2, look=None, limit=2000, **more
 ):
-    """Play a whole search; trials end in random order, fail, or end without a number with chance `trouble`.
+    """Simulate a search; trials end in random order, and fail or have no score with probability `trouble`.
 
     Fails if it does not end. `look(rows, answer, asked)` sees every answer.
     """
@@ -89,7 +89,7 @@ def _apply(rows, answer):
 
 
 def _end(rows, trial, top, trouble, rng, *, climbs):
-    """End a training at its rung or for good, well or badly."""
+    """End a training at its rung or finally, with or without a failure."""
     chance = rng.random()
     if chance < trouble / 2:
         rows[trial.number] = trial.model_copy(update={"state": rng.choice(["failed", "stopped"])})
@@ -101,5 +101,5 @@ def _end(rows, trial, top, trouble, rng, *, climbs):
 
 
 def items(values):
-    """Return a configuration as something to count and to sort."""
+    """Return a configuration as a value that can be hashed and sorted."""
     return tuple(sorted(values.items()))

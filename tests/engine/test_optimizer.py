@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedules: Keras gets what the spec describes."""
+"""Optimizers and learning rate schedules: Keras gets the settings of the spec."""
 
 import inspect
 import math

@@ -33,7 +33,7 @@ SMALL = SPACE[:2]
 
 
 def run(spec, trials, objective, parallel=1, rows=()):
-    """Play a search without trouble: ask, score, ask again."""
+    """Simulate a search without failures: ask for a trial, score it, ask again."""
     rows = list(rows)
     while len(rows) < trials:
         answer = ask(spec, rows, min(parallel, trials - len(rows)))
@@ -49,7 +49,7 @@ def scored(number, values, score, **more):
 
 
 def bowl(values):
-    """Best, 0, at 48 units and a learning rate of 0.01."""
+    """The minimum is 0, at 48 units and a learning rate of 0.01."""
     return -(((values["units"] - 48) / 48) ** 2) - (math.log10(values["learning_rate"]) + 2) ** 2
 
 
@@ -63,7 +63,7 @@ ALL = list(ALGORITHMS)
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-def test_suggestions_lie_in_the_space_and_keep_their_types(algorithm):
+def test_suggestions_are_in_the_space_and_have_its_types(algorithm):
     space = [p if "step" in p or p["kind"] not in ("int", "float") else {**p, "step": 4} for p in SPACE]
     spec = search(algorithm, space, max_trials=12)
     trials = 7 if algorithm == "keras_tuner_bayesian" else 12  # a second and a half each, from the seventh on
@@ -76,7 +76,7 @@ def test_suggestions_lie_in_the_space_and_keep_their_types(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-def test_the_same_rows_give_the_same_answer_in_whatever_order_they_come(algorithm):
+def test_the_same_rows_in_any_order_give_the_same_answer(algorithm):
     spec = search(algorithm, SMALL + SPACE[3:4] if algorithm != "grid" else SMALL, max_trials=14)
     rows = run(spec, {"grid": 5, "keras_tuner_bayesian": 8}.get(algorithm, 12), lambda v: v["units"] / 64)
     rows[3] = rows[3].model_copy(update={"state": "running", "score": None})
@@ -88,18 +88,18 @@ def test_the_same_rows_give_the_same_answer_in_whatever_order_they_come(algorith
     assert others == [first, first]
 
 
-def test_random_trials_do_not_depend_on_how_many_were_asked_for_at_once():
+def test_random_trials_do_not_depend_on_the_number_requested_at_once():
     spec = search(space=SPACE)
     assert run(spec, 12, bowl) == run(spec, 12, bowl, parallel=12)
 
 
 @pytest.mark.parametrize("algorithm", ["random", "tpe"])
-def test_another_seed_searches_elsewhere(algorithm):
+def test_another_seed_gives_other_suggestions(algorithm):
     assert ask(search(algorithm, SPACE, seed=0)) != ask(search(algorithm, SPACE, seed=1))
 
 
 @pytest.mark.parametrize("algorithm", ["random", *MODELS])
-def test_no_configuration_comes_twice_while_the_space_has_others_and_then_they_are_trained_again(algorithm):
+def test_no_configuration_is_repeated_until_the_space_is_used_up(algorithm):
     spec = search(algorithm, SMALL, max_trials=10)
     rows = run(spec, 10, lambda v: v["units"])
     assert {items(row.values) for row in rows[:8]} == {items(v) for v in grid(spec.space)}
@@ -116,7 +116,7 @@ def test_a_repetition_may_be_answered_by_the_completed_trial(algorithm):
     ]
 
 
-def test_a_repetition_of_what_has_no_score_is_replaced_and_not_answered():
+def test_a_repetition_of_a_trial_without_score_is_replaced_and_not_answered():
     running = [scored(n, v, None).model_copy(update={"state": "running"})
                for n, v in enumerate(grid(search(space=SMALL).space), 1)][:7]  # fmt: skip
     for seed in range(5):
@@ -124,7 +124,7 @@ def test_a_repetition_of_what_has_no_score_is_replaced_and_not_answered():
         assert said.answered_by is None and items(said.values) not in {items(row.values) for row in running}
 
 
-def test_repetitions_are_trained_again_if_wanted():
+def test_repetitions_are_trained_again_if_the_spec_says_train():
     one = [{"name": "units", "kind": "choice", "values": [16]}]
     answer = ask(search("random", one, duplicates="train"), [scored(1, {"units": 16}, 0.5)], 3)
     assert [(s.values, s.answered_by) for s in answer.suggestions] == [({"units": 16}, None)] * 3
@@ -133,7 +133,7 @@ def test_repetitions_are_trained_again_if_wanted():
     assert ask(search("grid", one), by_hand).exhausted
 
 
-def test_a_grid_is_walked_once_around_trials_queued_by_hand():
+def test_a_grid_is_enumerated_once_without_trials_queued_by_users():
     spec = search("grid", SMALL)
     by_hand = TrialRow(number=1, state="queued", values={"units": 32, "optimizer": "adam"}, source="hand")
     rows = run(spec, 100, lambda v: None, rows=[by_hand])
@@ -146,7 +146,7 @@ def test_a_grid_is_walked_once_around_trials_queued_by_hand():
     {"name": "c", "kind": "int", "min": 1, "max": 5, "when": {"name": "b", "in": [1, 3]}},
     {"name": "d", "kind": "int", "min": 1, "max": 4, "when": {"name": "a", "in": [False]}},
 ]])  # fmt: skip
-def test_a_grid_is_counted_without_being_walked(counted):
+def test_a_grid_is_counted_without_being_enumerated(counted):
     space = search(space=counted).space
     assert grid_size(space) == sum(1 for _ in grid(space))
     assert grid_size(space, 7) == 7
@@ -154,7 +154,7 @@ def test_a_grid_is_counted_without_being_walked(counted):
 
 @pytest.mark.parametrize("algorithm", [a for a in ALL if a != "keras_tuner_bayesian"])
 @pytest.mark.parametrize("seed", range(3))
-def test_no_order_of_endings_no_failure_and_no_missing_score_holds_a_search_up(algorithm, seed):
+def test_a_search_ends_for_any_order_of_endings_failures_and_missing_scores(algorithm, seed):
     space = SMALL if algorithm == "grid" else [*SMALL, SPACE[2], SPACE[3]]
     policy = ("replace", "train" if ALGORITHMS[algorithm].has_rungs else "answer", "train")[seed]
     rows = play(algorithm, space, seed=seed, max_trials=14, duplicates=policy)
@@ -167,7 +167,7 @@ def medians(algorithm, space, quality, seeds, **more):
 
 
 @pytest.mark.parametrize("algorithm", ["bayesian", "tpe"])
-def test_models_come_nearer_to_the_optimum_than_random(algorithm):
+def test_models_get_closer_to_the_optimum_than_random(algorithm):
     space = [{**SPACE[0], "step": 1}, SPACE[3]]
     by_chance = medians("random", space, bowl, range(3), max_trials=20)
     assert medians(algorithm, space, bowl, range(3), max_trials=20) > by_chance / 2  # both below 0
@@ -187,7 +187,7 @@ def test_the_gaussian_process_finds_the_branch_of_a_conditional_space():
 
 
 @pytest.mark.parametrize("algorithm", MODELS)
-def test_a_model_minimizes_exactly_what_it_would_maximize(algorithm):
+def test_minimizing_and_maximizing_the_negative_give_the_same_suggestions(algorithm):
     space = [SPACE[0], SPACE[3]]
     down = run(search(algorithm, space, direction="min", max_trials=9), 9, lambda v: -bowl(v))
     up = run(search(algorithm, space, max_trials=9), 9, bowl)
@@ -195,7 +195,7 @@ def test_a_model_minimizes_exactly_what_it_would_maximize(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["bayesian", "tpe"])
-def test_suggestions_for_several_slots_lie_apart(algorithm):
+def test_suggestions_for_several_slots_keep_a_distance(algorithm):
     spec = search(algorithm, [SPACE[3]], max_trials=40)
     rows = run(spec, 12, lambda v: -abs(math.log10(v["learning_rate"]) + 2))
     pending = TrialRow(number=13, state="running", values=values_of(ask(spec, rows))[0])
@@ -205,7 +205,7 @@ def test_suggestions_for_several_slots_lie_apart(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", MODELS)
-def test_failed_and_unscored_trials_do_not_disturb_the_model(algorithm):
+def test_failed_and_unscored_trials_do_not_affect_the_model(algorithm):
     spec = search(algorithm, [SPACE[0], SPACE[3]], max_trials=20)
     rows = run(search("random", spec.space), 12, bowl)
     odd = [
@@ -218,13 +218,13 @@ def test_failed_and_unscored_trials_do_not_disturb_the_model(algorithm):
     check_values(spec.space, values)
 
 
-def test_a_few_huge_losses_do_not_flatten_the_rest():
+def test_a_few_huge_losses_are_clipped():
     costs = np.array([0.1, 0.2, 0.3, 0.4, 1e9])
     assert clipped(costs).tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.9])
 
 
 @pytest.mark.parametrize("algorithm", ["bayesian", "tpe"])
-def test_an_earlier_search_teaches_the_model_and_is_no_trial_of_this_one(algorithm):
+def test_an_earlier_search_trains_the_model_and_does_not_count_as_trials(algorithm):
     spec = search(algorithm, [SPACE[0], SPACE[3]], max_trials=5, warm_start=7)
     earlier = [
         row.model_copy(update={"source": "earlier"}) for row in run(search("random", spec.space), 30, bowl)
@@ -238,13 +238,13 @@ def test_an_earlier_search_teaches_the_model_and_is_no_trial_of_this_one(algorit
 
 
 @pytest.mark.parametrize("algorithm", ["random", "grid", "hyperband", "asha"])
-def test_others_do_not_look_at_an_earlier_search(algorithm):
+def test_algorithms_without_warm_start_ignore_an_earlier_search(algorithm):
     spec = search(algorithm, SMALL, warm_start=7)
     earlier = [scored(n, v, n, source="earlier") for n, v in enumerate(grid(spec.space), 1)]
     assert ask(spec, earlier, 3) == ask(spec, [], 3)
 
 
-def test_parzen_estimators_weigh_several_objectives():
+def test_parzen_estimators_use_several_objectives():
     objectives = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss", "direction": "min"}]
     spec = search("tpe", [SPACE[0], SPACE[3]], objectives=objectives, max_trials=20)
     rows = [
@@ -282,7 +282,7 @@ def test_the_process_answers_line_by_line_and_ends_at_end_of_file():
     assert "space" in second["error"]
 
 
-def test_the_quick_gaussian_process_predicts_as_scikit_learn_does():
+def test_the_fast_gaussian_process_predicts_like_scikit_learn():
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern
 

@@ -1,4 +1,4 @@
-"""Searches whose space was made narrower: rows outside it are there, and nothing stumbles over them."""
+"""Searches with a narrowed space: algorithms accept rows outside of it."""
 
 import pytest
 
@@ -35,7 +35,7 @@ NARROW = narrowed(
 
 
 def rows_of_before(algorithm):
-    """Return what a search over the wide space had made: most is done, two trials run, one failed."""
+    """Return trials of a search over the wide space: most completed, two running, one failed."""
     spec = search(algorithm, WIDE, max_trials=60)
     found = ask(spec, count=12, epochs=9).suggestions
     rows = []
@@ -57,20 +57,20 @@ def rows_of_before(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
-def test_rows_outside_the_space_are_taken_and_what_comes_lies_inside(algorithm):
+def test_rows_outside_the_space_are_accepted_and_suggestions_are_inside(algorithm):
     found = values_of(ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9))
     assert len(found) == 4
     assert all(check_values(NARROW, values) == values for values in found)
 
 
 @pytest.mark.parametrize("algorithm", sorted(name for name, info in ALGORITHMS.items() if not info.has_rungs))
-def test_trials_outside_the_space_count_among_those_made(algorithm):
+def test_trials_outside_the_space_count_towards_max_trials(algorithm):
     answer = ask(search(algorithm, NARROW, max_trials=14), rows_of_before(algorithm), 10, epochs=9)
     assert len(answer.suggestions) == 2 and answer.exhausted
 
 
 def walked(space, narrow):
-    """Walk five points of a grid, make it narrower, and walk on to its end."""
+    """Suggest five points of a grid, narrow the space, and continue to the end of the grid."""
     before = values_of(ask(search("grid", space, max_trials=1000), count=5))
     rows = [
         TrialRow(
@@ -95,7 +95,7 @@ def walked(space, narrow):
         ([{"name": "rate", "kind": "float", "min": 0.0, "max": 9.0}], {"name": "rate", "max": 4.5}),
     ],
 )
-def test_a_grid_made_narrower_is_walked_to_its_end_and_no_point_twice(space, sent):
+def test_a_narrowed_grid_is_completed_without_repeated_points(space, sent):
     wide = search("grid", space).space
     narrow = narrowed(wide, [sent])
     before, after = walked(wide, narrow)

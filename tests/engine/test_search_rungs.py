@@ -1,4 +1,4 @@
-"""Halving: brackets as in the paper, promotions as an independent count finds them."""
+"""Successive halving: brackets of the paper, and promotions verified by an independent count."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ def waiting(number, *rungs, **more):
     return row(number, "paused", rung=len(rungs) - 1, rungs=rungs, **more)
 
 
-def test_hyperbands_brackets_are_those_of_the_papers_example():
+def test_hyperband_has_the_brackets_of_the_papers_example():
     found = brackets(RungOptions(factor=3), epochs=81, max_trials=1000)
     assert [list(zip(b.sizes, b.epochs, strict=True)) for b in found] == [
         [(81, 1), (27, 3), (9, 9), (3, 27), (1, 81)],
@@ -38,7 +38,7 @@ def test_hyperbands_brackets_are_those_of_the_papers_example():
     assert epochs_of(found[0]) == 81 + 27 * 2 + 9 * 6 + 3 * 18 + 54
 
 
-def test_brackets_end_where_max_trials_ends_and_come_again_for_each_iteration():
+def test_brackets_end_at_max_trials_and_are_repeated_for_each_iteration():
     cut = brackets(RungOptions(factor=3), epochs=81, max_trials=100)
     assert [b.sizes for b in cut] == [(81, 27, 9, 3, 1), (19, 6, 2, 1)]
     twice = brackets(RungOptions(factor=3, iterations=2), epochs=9, max_trials=1000)
@@ -52,11 +52,11 @@ def test_brackets_end_where_max_trials_ends_and_come_again_for_each_iteration():
      (2, 16, 2, (2, 4, 8, 16)),
      (1, 1, 3, (1,))],
 )  # fmt: skip
-def test_the_last_rung_is_the_whole_training(low, high, factor, rungs):
+def test_the_last_rung_is_the_complete_training(low, high, factor, rungs):
     assert ladder(low, high, factor) == rungs
 
 
-def test_asha_promotes_the_best_third_of_a_rung_and_says_why():
+def test_asha_promotes_the_best_third_of_a_rung_with_the_reason():
     scores = {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.1, 5: 0.7, 6: 0.6, 7: 0.8}
     answer = halving("asha", rows=[waiting(n, score) for n, score in scores.items()], count=3)
     best, second, fresh = answer.suggestions
@@ -73,7 +73,7 @@ def test_asha_prefers_the_highest_rung():
     assert [(s.promotes, s.rung) for s in answer.suggestions[:2]] == [(3, 2), (None, 0)]
 
 
-def test_asha_ends_by_dropping_what_waits_once_nothing_can_change():
+def test_asha_drops_paused_trials_when_no_result_can_change():
     rows = [waiting(1, 0.5), waiting(2, 0.4), row(3, "running")]
     assert halving("asha", rows=rows, max_trials=3) == halving("asha", rows=rows[::-1], max_trials=3)
     assert not halving("asha", rows=rows, max_trials=3).exhausted
@@ -92,13 +92,13 @@ def test_a_hyperband_rung_waits_until_it_is_complete_while_the_next_bracket_fill
     assert answer.dropped[0].saw == {"rung": 0, "value": 0.4, "cutoff": 0.3, "of": 9}
 
 
-def test_what_cannot_be_promoted_makes_room_for_the_next_best():
+def test_a_trial_that_cannot_be_promoted_is_replaced_by_the_next_best():
     rows = [row(1, "stopped", rungs=(0.1,)), waiting(2, None), *(waiting(n, n / 10) for n in range(3, 10))]
     answer = halving("hyperband", rows=rows, count=3)
     assert [s.promotes for s in answer.suggestions] == [3, 4, 5]
 
 
-def test_a_promotion_that_was_decided_stands_whatever_becomes_of_it():
+def test_a_promotion_is_kept_if_the_trial_fails_later():
     rows = [row(1, "failed", rung=1, rungs=(0.1,)), row(2, "running", rung=1, rungs=(0.2,)),
             *(waiting(n, n / 10) for n in range(3, 10))]  # fmt: skip
     answer = halving("hyperband", rows=rows, count=3)
@@ -106,7 +106,7 @@ def test_a_promotion_that_was_decided_stands_whatever_becomes_of_it():
 
 
 def recount(rows, rungs, factor):
-    """Count ASHA's promotions in another way: by how many are better."""
+    """Compute ASHA's promotions independently, from the number of better trials."""
     for rung in reversed(range(len(rungs) - 1)):
         values = {r.number: r.rungs[rung] for r in rows if len(r.rungs) > rung}
         costs = {n: (math.inf if v is None else v, n) for n, v in values.items()}
@@ -118,7 +118,7 @@ def recount(rows, rungs, factor):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_asha_promotes_exactly_what_a_recount_finds(seed):
+def test_asha_promotes_exactly_the_trials_of_an_independent_count(seed):
     seen = 0
 
     def compare(rows, answer, asked):
@@ -131,8 +131,8 @@ def test_asha_promotes_exactly_what_a_recount_finds(seed):
     assert seen > 10
 
 
-def test_the_last_to_reach_a_rung_goes_on_where_optunas_pruner_lets_it_go_on():
-    """Optuna's is the stopping variant: it decides as a trial arrives, so only the last sees all others."""
+def test_the_last_trial_of_a_rung_is_promoted_if_optunas_pruner_continues_it():
+    """Optuna has the stopping variant: it decides when a trial arrives, so only the last sees all others."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     scores = [0.5, 0.9, 0.3, 0.8, 0.7, 0.6, 0.2, 0.4, 0.1]
     rows = [waiting(n, score) for n, score in enumerate(scores, 1)]
@@ -148,7 +148,7 @@ def test_the_last_to_reach_a_rung_goes_on_where_optunas_pruner_lets_it_go_on():
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
-def test_budgets_are_kept_and_every_trial_ends(algorithm):
+def test_budgets_are_respected_and_every_trial_ends(algorithm):
     rows = play(algorithm, CONTINUOUS, seed=1, max_trials=40, epochs=27, trouble=0.0)
     assert finished(rows)
     reached = Counter(r.rung if algorithm == "asha" else r.epochs for r in rows)
