@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ENFORCED = ("workers/engine", "benchmarks")
+ENFORCED = ("workers/engine", "tests/engine", "benchmarks")
 """Files and folders that must be free of these phrases."""
 
 ALLOWED = {

@@ -177,6 +177,7 @@ class Program:
             x, y, rows, weights = data
             for step in steps:
                 state = self._one_step(state, hyperparameters, x, y, rows[step], weights[step])
+        # JAX returns before the device has finished, and the duration of the computation is measured
         jax.block_until_ready(state[3])
         self._record(len(steps), time.perf_counter() - began)
         return state
@@ -292,6 +293,7 @@ class Program:
         end: Any,
     ) -> State:
         """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch size)."""
+        # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch
         gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
         if gathered:
             x, y = x[rows], y[rows]

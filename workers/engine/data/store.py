@@ -23,6 +23,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_EPOCH)
             with archive.open(member, "w", force_zip64=True) as file:
+                # version and zip64 are fixed, so that the bytes do not depend on the size of the data
                 np.lib.format.write_array(
                     file, np.asarray(array, order="C"), version=(2, 0), allow_pickle=False
                 )

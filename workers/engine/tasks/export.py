@@ -67,7 +67,7 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
     sample = prepared.dataset.x[: prepared.batches.size]
     expected = predict(prepared.model, sample, prepared.batches.size)
     weights = values(saved_variables(prepared.model))
-    use_mesh(None, [], 1)
+    use_mesh(None, [], 1)  # the exported model is built for a single device
     spec, profile = prepared.spec, prepared.dataset.profile
     plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
     assign(plain.variables, weights)

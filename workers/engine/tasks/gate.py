@@ -77,6 +77,7 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     try:
         model = load_checked(path, Path(task.folder))
     except BadModel as error:
+        # the digest was checked first, but pages show the gates from `loads` on
         gates.insert(0, GateResult("loads", "failed", detail=str(error)))
         gates += [
             GateResult(name, "not_evaluated", detail="the model cannot be loaded") for name in AFTER_LOADING
@@ -91,7 +92,7 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     compared, metrics, outputs = _on_test_data(inputs)
     gates += [*compared, finite_gate(outputs)]
 
-    steps.begin("measuring")
+    steps.begin("measuring batch invariance and latency")
     gates += [_batch_invariance(inputs), _latency(inputs)]
     steps.done()
     return _result(gates, metrics, 0 if inputs.dataset is None else len(inputs.dataset.parts.test))

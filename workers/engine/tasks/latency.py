@@ -45,7 +45,7 @@ def measure_latency(predict: Predictor, x: Array) -> dict[str, dict[str, Any]]:
 
 
 def _time(predict: Predictor, batch: Array) -> dict[str, Any]:
-    for _ in range(3):
+    for _ in range(3):  # the first call compiles
         predict.batch(batch)
     milliseconds: list[float] = []
     end = time.perf_counter() + MAX_SECONDS

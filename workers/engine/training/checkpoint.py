@@ -85,11 +85,11 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
         kill_point("checkpoint.begun")
         _write_files(temporary, snapshot)
         _write_manifest(temporary, step=step, fence=fence)
-        _sync(temporary)
+        _sync(temporary)  # files must be on disk before the name that makes them valid
         kill_point("checkpoint.manifest")
         temporary.rename(final)
         kill_point("checkpoint.renamed")
-        _sync(parent)
+        _sync(parent)  # makes the rename durable
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -120,6 +120,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     model, initial = build_restartable(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = Batches(
         x=x,
+        # the binary loss needs targets of the output's shape, (rows, 1)
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
         weights=sample_weights(spec, dataset, y),
         size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),

@@ -268,6 +268,7 @@ class Training:
         if plan.stop is not None:
             plan.stop.update(epoch, metrics[plan.stop.metric])
         labelled = {plan.label + name: value for name, value in metrics.items()}
+        # before the checkpoint of this epoch: a training resumed from it never repeats this point
         plan.report.metric(epoch, labelled, execution=plan.execution)
         kill_point("epoch")
         plan.on_progress(epoch)
