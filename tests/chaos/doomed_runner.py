@@ -41,7 +41,7 @@ def run() -> None:
     """Run the runner, checking for requests at every kill point."""
     killpoint.handler = die_if_requested
     if (installation_home() / DOOM).is_dir():
-        os.environ[checkpointing.INTERVAL_VARIABLE] = "0"  # a checkpoint each epoch gives many points to die at
+        os.environ[checkpointing.INTERVAL_VARIABLE] = "0"  # after each epoch: more points to die at
     main()
 
 

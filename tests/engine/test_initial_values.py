@@ -64,14 +64,14 @@ def test_a_model_that_cannot_be_redrawn_is_not_kept(tmp_path, monkeypatch) -> No
     from tests.engine.helpers import profiled, spec_of
     from workers.engine.data.dataset import load_dataset
     from workers.engine.models.initial_values import InitialValues
-    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.model_cache import ModelCache
 
     def lose_one(start: InitialValues, seed: int) -> None:
         start.complete = False
 
     monkeypatch.setattr(InitialValues, "set_up", lose_one)
     data = load_dataset(profiled(tmp_path, bundled="iris"), DataSpec(dataset="iris"))
-    models = Stock()
+    models = ModelCache()
     first, second = (
         models.prepare(spec_of("iris"), data, data.parts.train, name="t", seed=seed) for seed in (1, 2)
     )

@@ -74,14 +74,14 @@ def data_for(tmp_path_factory):
 def test_a_model_that_is_kept_for_another_seed_and_other_rates_trains_as_a_new_one(
     data_for, tmp_path, info, args
 ):
-    from workers.engine.training.model_cache import Stock
+    from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
 
     data = data_for(info)
     halved = {name: value / 2 for name, value in args.items() if name in info.traced}
     first, other = (spec_of("any", info.name, args={**args, **more}, fit=FIT) for more in ({}, halved))
     rows = data.parts.train[:256]
-    models = Stock()
+    models = ModelCache()
     begun = models.prepare(first, data, rows, name="a", seed=1)
     train(begun, tmp_path / "first", begun.loop(epochs=3))
     kept = models.prepare(other, data, rows, name="b", seed=2)

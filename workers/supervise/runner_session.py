@@ -77,8 +77,14 @@ class RunnerSession:
         for file in self._runner.logs:
             file.start_attempt()
         self._runner.set_listener(self._on_line)
-        watches = (self._await_exit, self._follow_logs, self._measure, self._watch_progress)
-        watches += (self._request_yield, self._send_rival_scores)
+        watches = (
+            self._await_exit,
+            self._follow_logs,
+            self._measure,
+            self._watch_progress,
+            self._request_yield,
+            self._send_rival_scores,
+        )
         watchers = [asyncio.create_task(watch()) for watch in watches]
         for watcher in watchers:
             watcher.add_done_callback(self._on_watcher_done)
