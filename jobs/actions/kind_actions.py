@@ -4,19 +4,28 @@ from typing import Any
 
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import Task
-from jobs.errors import Conflict
-from jobs.kinds.base import Result
-from jobs.models import Attempt, Job, User
+from jobs.errors import BadInput, Conflict
+from jobs.kinds.base import Payload, Result
+from jobs.models import Attempt, Job, Project, User
 
 type JobError = dict[str, Any]
 
 
-class KindActions[R: Result]:
+class KindActions[P: Payload, R: Result]:
     """The actions of a kind. Each method may be left as it is.
 
     Every method is called inside a transaction but `build_task`; `children` and `advance` may be called again
     after a crash, and must not do twice what they did.
     """
+
+    def accept(self, payload: P, *, project: Project, by: User) -> P:
+        """Check what somebody submits by itself, and complete it; no kind takes anything unasked.
+
+        Raises:
+            BadInput: it names things that are not there, or not for `by`; pointers start at `/payload`.
+        """
+        del project, by
+        raise BadInput(f"a {type(payload).__name__} cannot be submitted by itself")
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> Task:
         """Return what a runner is to do. `common` has the fields that every task has."""
@@ -43,19 +52,19 @@ class KindActions[R: Result]:
         raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own to run again")
 
 
-_REGISTERED: dict[str, KindActions[Any]] = {}
+_REGISTERED: dict[str, KindActions[Any, Any]] = {}
 
 
-def register(kind: str, actions: KindActions[Any]) -> None:
+def register(kind: str, actions: KindActions[Any, Any]) -> None:
     """Name the actions of a kind."""
     _REGISTERED[kind] = actions
 
 
-def actions_of(job: Job) -> KindActions[Any]:
+def actions_of(job: Job) -> KindActions[Any, Any]:
     """Return the actions of a job's kind."""
     return _REGISTERED[job.kind]
 
 
-def actions_for(kind: str) -> KindActions[Any]:
+def actions_for(kind: str) -> KindActions[Any, Any]:
     """Return the actions of a kind by its name."""
     return _REGISTERED[kind]

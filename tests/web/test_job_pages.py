@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
+from jobs.kinds import KINDS
 from jobs.models import Checkpoint, Job
 from tests.factories import (
     SEARCH,
@@ -22,7 +23,6 @@ from tests.factories import (
 )
 from tests.markup import text_of
 from tests.people import People, browser_of
-from webapp.pages.job_tabs import TABS
 
 DROPOUT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5}
 OPTIMIZER = {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd"]}
@@ -52,7 +52,7 @@ def browser(people: People, search: Job) -> Client:
     return browser_of(people.owner)
 
 
-@pytest.mark.parametrize("tab", [*TABS, "nonsense"])
+@pytest.mark.parametrize("tab", [*KINDS["search"].tabs, "nonsense"])
 def test_every_tab_is_shown_and_one_that_is_not_is_the_overview(
     browser: Client, search: Job, tab: str
 ) -> None:

@@ -79,6 +79,7 @@ def make_yard() -> Yard:
         "username": member.username,
         "order": "kill",
         "what": "kill",
+        "kind": "search",
         "secret": "no-such-secret",
     }
     return Yard(people, job, arguments)

@@ -3,12 +3,13 @@
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit, trials
+from jobs.actions.kind_submission import submit_kind
 from jobs.contracts.problems import Problem
 from jobs.contracts.search_space import Value
 from jobs.errors import BadInput
@@ -60,6 +61,14 @@ class JobFilters(Schema):
     kind: Annotated[str, OneOf(KIND_NAMES)] | None = None
     parent: Id | None = None
     experiment: Id | None = None
+
+
+class JobIn(In):
+    """A job submitted by itself: its kind, and the payload that the kind takes."""
+
+    kind: str = Field(max_length=20)
+    project: str
+    payload: Json
 
 
 class JobChange(In):
@@ -119,6 +128,15 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilters], paging: Query[Pa
             rows = rows.filter(**{name: value})
     page = cut(rows, paging, lambda row: row)
     return Page(items=shown.details(page.items), next=page.next)
+
+
+@router.post("/jobs", response={202: Json})
+@idempotent
+def submit_job(request: HttpRequest, body: JobIn) -> Status[Json]:
+    """Queue a job of a kind that is submitted by itself, without an experiment."""
+    who = actor(request)
+    project = access.get_project(who, body.project, Action.WRITE)
+    return Status(202, shown.detail(submit_kind(project, body.kind, body.payload, by=who)))
 
 
 @router.get("/jobs/{int:job_id}", response=Json)

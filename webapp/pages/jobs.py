@@ -10,6 +10,7 @@ from jobs.access import Action
 from jobs.actions import control, submit
 from jobs.errors import NotFound
 from jobs.kinds import public_names
+from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import outcomes, paging, waiting
@@ -45,6 +46,7 @@ def jobs(request: Request) -> HttpResponse:
         "rows": list(zip(listed.items, shown.details(listed.items), strict=True)),
         "states": [str(s) for s in JobState],
         "kinds": public_names(),
+        "submittable": submittable_kinds(),
         "state": state,
         "kind": kind,
         "filtered": bool(state or kind or project),

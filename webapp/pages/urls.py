@@ -9,6 +9,7 @@ from webapp.pages import (
     experiment_form,
     experiments,
     home,
+    job_new,
     jobs,
     models,
     people,
@@ -36,6 +37,7 @@ urlpatterns = [
     *trials.urls,  # these two before jobs, whose address of an order takes any word
     *search_changes.urls,
     *registration.urls,
+    *job_new.urls,
     *jobs.urls,
     *queue.urls,
     *models.urls,

@@ -8,7 +8,7 @@ from jobs.kinds.search.payload import FamilyResult
 from jobs.models import Job, User
 
 
-class ChosenEnsembleActions(KindActions[FamilyResult]):
+class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, FamilyResult]):
     """Such an ensemble has no task of its own."""
 
     def advance(self, root: Job) -> None:

@@ -14,7 +14,7 @@ from jobs.models import Attempt, Job
 from jobs.queries import outcomes
 
 
-class EnsembleActions(KindActions[EnsembleResult]):
+class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
     """An ensemble weighs the models of a root's trainings against each other."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> EnsembleTask:

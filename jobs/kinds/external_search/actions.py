@@ -9,7 +9,7 @@ from jobs.models import Job
 from jobs.queries import outcomes
 
 
-class ExternalSearchActions(KindActions[FamilyResult]):
+class ExternalSearchActions(KindActions[ExternalSearchPayload, FamilyResult]):
     """No runner works for an external search, and no step follows it."""
 
     def advance(self, root: Job) -> None:

@@ -11,7 +11,7 @@ from jobs.models import Attempt, Job, PromotionRequest
 from jobs.store import store
 
 
-class GateActions(KindActions[GateResult]):
+class GateActions(KindActions[GatePayload, GateResult]):
     """A promotion goes on, or fails, by its gates."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> GateTask:

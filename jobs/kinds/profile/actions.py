@@ -10,7 +10,7 @@ from jobs.models import Attempt, DatasetVersion, Job
 from jobs.store import store
 
 
-class ProfileActions(KindActions[ProfileResult]):
+class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
     """A dataset version becomes ready, or fails, by its profile."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> ProfileTask:

@@ -15,7 +15,7 @@ from jobs.queries import outcomes
 from jobs.states import JobState
 
 
-class QuantizeActions(KindActions[QuantizeResult]):
+class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
     """A quantization takes the model of another job of its root."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> QuantizeTask:

@@ -12,7 +12,7 @@ from jobs.models import Attempt, Job, ModelVersion
 from jobs.store import store
 
 
-class RegisterActions(KindActions[RegisterResult]):
+class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
     """A version becomes a candidate, or invalid, by its validation."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> RegisterTask:

@@ -10,13 +10,13 @@ from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
-from jobs.kinds.search.payload import ExecutionPlan, FamilyResult, TrialPlan, TrialTask
+from jobs.kinds.search.payload import ExecutionPlan, FamilyResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
 from jobs.queries import curves, outcomes
 from jobs.states import TRIAL_FINAL
 
 
-class SearchActions(KindActions[FamilyResult]):
+class SearchActions(KindActions[SearchPayload, FamilyResult]):
     """A search asks for trials until it is over, and leads on with the best of them."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:

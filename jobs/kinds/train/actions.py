@@ -15,7 +15,7 @@ from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries import outcomes, steps
 
 
-class TrainActions(KindActions[TrainResult]):
+class TrainActions(KindActions[TrainPayload, TrainResult]):
     """A training is a step after a search, or a root of its own."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrainTask:

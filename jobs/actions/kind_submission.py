@@ -1,0 +1,49 @@
+"""Queues jobs of kinds that people may submit by themselves, without an experiment."""
+
+from typing import Any
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from jobs import access
+from jobs.actions import audit, submit
+from jobs.actions.kind_actions import actions_for
+from jobs.contracts.problems import Problem, problems
+from jobs.errors import BadInput
+from jobs.kinds.base import Facts, Payload
+from jobs.kinds.inputs import input_model, submittable_kinds
+from jobs.models import Job, Project, User
+
+
+def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
+    """Queue a job of a kind with the payload that somebody sent.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadInput: the kind cannot be submitted by itself, or the payload does not hold; names every place.
+    """
+    access.require(by, project, access.Action.WRITE)
+    facts = _submittable(kind)
+    payload = actions_for(kind).accept(_read(facts, sent), project=project, by=by)
+    with transaction.atomic():
+        job = submit.queue(facts, payload, project=project, title=facts.title, created_by=by)
+        audit.record("job.submit", f"job:{job.pk}", by=by, project=project, kind=kind)
+    return job
+
+
+def _submittable(kind: str) -> Facts:
+    known = {facts.name: facts for facts in submittable_kinds()}
+    if kind not in known:
+        named = ", ".join(known) or "there is none"
+        message = f"jobs of kind {kind!r} cannot be submitted by themselves; kinds that can: {named}"
+        raise BadInput(message, [Problem("/kind", message)])
+    return known[kind]
+
+
+def _read(facts: Facts, sent: Any) -> Payload:
+    try:
+        checked = input_model(facts.payload).model_validate(sent)
+        return facts.payload.model_validate(dict(checked))
+    except ValidationError as error:
+        found = problems(error, sent, "/payload")
+        raise BadInput(found[0].message, found) from error

@@ -1,0 +1,68 @@
+"""Builds the form of a kind of job from the JSON schema of its input."""
+
+from typing import Any
+
+from django import forms
+
+from jobs.contracts.problems import Problem
+from jobs.kinds.base import Facts
+from jobs.kinds.inputs import input_model
+from jobs.models import Project
+
+Schema = dict[str, Any]
+
+
+class KindForm(forms.Form):
+    """The project, and one field for each property of the input."""
+
+    project: "forms.ModelChoiceField[Project]" = forms.ModelChoiceField(
+        queryset=None, to_field_name="slug", empty_label=None
+    )
+
+    def __init__(self, *args: Any, facts: Facts, projects: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["project"].queryset = projects  # type: ignore[attr-defined]
+        schema = input_model(facts.payload).model_json_schema()
+        required = schema.get("required", ())
+        for name, about in schema.get("properties", {}).items():
+            self.fields[name] = _field(_without_null(about), required=name in required)
+
+    def payload(self) -> dict[str, Any]:
+        """Return what was given, without fields that were left empty."""
+        given = {name: value for name, value in self.cleaned_data.items() if name != "project"}
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def refused(self, problems: tuple[Problem, ...], message: str) -> None:
+        """Show each problem at its field; those of no field, and a bare message, above the form."""
+        for pointer, told in problems or (Problem("", message),):
+            name = pointer.removeprefix("/payload/").partition("/")[0]
+            self.add_error(name if name in self.fields else None, told)
+
+
+def _without_null(about: Schema) -> Schema:
+    """Return the schema of an optional property as that of its value."""
+    others = [option for option in about.get("anyOf", ()) if option.get("type") != "null"]
+    return about if len(others) != 1 else {**about, **others[0]}
+
+
+def _field(about: Schema, *, required: bool) -> forms.Field:
+    shared: dict[str, Any] = {
+        "label": about.get("title", ""),
+        "help_text": about.get("description", ""),
+        "initial": about.get("default"),
+        "required": required,
+    }
+    if "enum" in about:
+        return forms.ChoiceField(choices=[(value, value) for value in about["enum"]], **shared)
+    bounds = {"min_value": about.get("minimum"), "max_value": about.get("maximum")}
+    match about.get("type"):
+        case "integer":
+            return forms.IntegerField(**bounds, **shared)
+        case "number":
+            return forms.FloatField(**bounds, **shared)
+        case "boolean":
+            return forms.BooleanField(**{**shared, "required": False})
+        case "string":
+            return forms.CharField(max_length=about.get("maxLength"), **shared)
+        case _:
+            return forms.JSONField(**shared)

@@ -1,0 +1,33 @@
+"""The form of a job that is submitted by itself; it is generated from the input of the job's kind."""
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.actions.kind_submission import submit_kind
+from jobs.errors import BadInput, NotFound
+from jobs.kinds.inputs import submittable_kinds
+from webapp.forms.kind_input import KindForm
+from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say
+
+
+@form_page
+def new(request: Request, kind: str) -> HttpResponse:
+    """Submit a job of a kind."""
+    facts = next((facts for facts in submittable_kinds() if facts.name == kind), None)
+    if facts is None:
+        raise NotFound(f"There is no form for jobs of kind {kind}.")
+    form = KindForm(request.POST or None, facts=facts, projects=access.projects_of(request.user))
+    if form.is_valid():
+        try:
+            job = submit_kind(form.cleaned_data["project"], kind, form.payload(), by=request.user)
+        except BadInput as error:
+            form.refused(tuple(error.problems), error.message)
+        else:
+            say(request, f"Job {job.pk} is queued.")
+            return go("job", job.pk)
+    context = {"form": form, "facts": facts, "crumbs": crumbs(("Jobs", reverse("jobs")), facts.title)}
+    return render(request, "jobs/new.html", context, status=422 if form.errors else 200)
+
+
+urls = [path("jobs/new/<slug:kind>", new, name="job_new")]
