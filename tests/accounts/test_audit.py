@@ -21,7 +21,7 @@ def chain(people: People) -> list[AuditEvent]:
 def test_an_unbroken_chain_verifies(chain: list[AuditEvent], capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.verify() is None
     call_command("audit", "verify")
-    assert "holds: 3 rows" in capsys.readouterr().out
+    assert "valid: 3 rows" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
