@@ -54,7 +54,7 @@ def _field(about: Schema, *, required: bool) -> forms.Field:
     }
     if "enum" in about:
         return forms.ChoiceField(choices=[(value, value) for value in about["enum"]], **shared)
-    bounds = {"min_value": about.get("minimum"), "max_value": about.get("maximum")}
+    bounds: dict[str, Any] = {"min_value": about.get("minimum"), "max_value": about.get("maximum")}
     match about.get("type"):
         case "integer":
             return forms.IntegerField(**bounds, **shared)
