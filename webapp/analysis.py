@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from jobs.actions import analyses
+from jobs.contracts.answers.search_results import ImportanceOut
 from jobs.models import Analysis, Job
 from jobs.queries import importance
 
@@ -21,15 +22,15 @@ PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _one_at_a_time = threading.BoundedSemaphore(1)
 
 
-def importance_of(search: Job) -> dict[str, Any]:
+def importance_of(search: Job) -> ImportanceOut:
     """Return the newest importance, and have it computed in the background if trials came since.
 
     Raises:
         Conflict: the job is no search.
     """
     found = importance.shown(search)
-    if found["state"] in ("missing", "stale", "computing") and _start(search):
-        found["state"] = "computing"
+    if found.state in ("missing", "stale", "computing") and _start(search):
+        return found.model_copy(update={"state": "computing"})
     return found
 
 

@@ -12,13 +12,13 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.checks import roles_differ, warnings
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.probes import extremes
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import MedianPruner
 from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, grid
+from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.space_size import SpaceSize
 from jobs.contracts.summary import Line, summary
 from jobs.contracts.templates.layers import Variable
@@ -71,6 +71,13 @@ class Memory(Frozen):
     activations: int
 
 
+class PlanWarning(Frozen):
+    """What may be a surprise, and where in the spec its reason is."""
+
+    pointer: str
+    message: str
+
+
 class Plan(Frozen):
     """The running plan at the foot of the form. Sizes in bytes, times in hours."""
 
@@ -97,13 +104,13 @@ class Plan(Frozen):
     parameters: int | None
     memory_per_device: int | None
     memory: Memory | None
-    largest: dict[str, Any]
+    largest: dict[str, Value]
     device_hours: float | None
     device_hours_likely: float | None
     estimate: str
     variables: tuple[PlannedVariable, ...]
-    suggested_layout: tuple[dict[str, Any], ...]
-    warnings: tuple[dict[str, str], ...]
+    suggested_layout: tuple[LayoutRule, ...]
+    warnings: tuple[PlanWarning, ...]
 
 
 def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, jobs: Sequence[str]) -> Plan:
@@ -152,7 +159,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         estimate=expected.sentence,
         variables=tuple(_planned(spec, known)) if known is not None else (),
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
-        warnings=tuple(_as_json(w) for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]),
+        warnings=tuple(
+            PlanWarning(pointer=w.pointer, message=w.message)
+            for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]
+        ),
     )
 
 
@@ -160,10 +170,6 @@ def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
     """Say whether the variables can be listed before anything is built."""
     info = spec.model.info
     return info.layers is not None and info.takes(profile) and not roles_differ(spec, profile)
-
-
-def _as_json(warning: Problem) -> dict[str, str]:
-    return {"pointer": warning.pointer, "message": warning.message}
 
 
 def _retrainings(spec: ExperimentSpec) -> int:
@@ -258,13 +264,12 @@ def _rule_of(variable: Variable, mesh: MeshSpec | None) -> int | None:
     return rules[0][0] if rules else None
 
 
-def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[dict[str, Any]]:
+def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
     """Apply the rule of thumb to the first axis that does not carry the batch."""
     mesh = spec.mesh
     axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
     if mesh is not None and axis is not None:
-        for rule in suggest_layout(mesh, variables(spec.model, profile), axis):
-            yield rule.model_dump(mode="json")
+        yield from suggest_layout(mesh, variables(spec.model, profile), axis)
 
 
 def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:

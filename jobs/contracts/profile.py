@@ -25,10 +25,9 @@ class Column(Frozen):
     histogram: tuple[int, ...] = Field(default=(), description="counts in 20 equal bins from min to max")
 
 
-class Profile(Frozen):
-    """Schema, statistics and preview of a dataset version."""
+class DataSchema(Frozen):
+    """The columns of a dataset version and their statistics."""
 
-    rows: int
     kind: DataKind
     task: Task
     target: str
@@ -41,6 +40,16 @@ class Profile(Frozen):
     class_labels: tuple[str, ...] = ()
     class_counts: tuple[int, ...] = ()
     columns: tuple[Column, ...]
-    preview: tuple[dict[str, Any], ...] = Field(description="the first rows; images as nested lists")
     duplicates: int = Field(default=0, description="rows that repeat an earlier row")
     findings: tuple[str, ...] = Field(default=(), description="sentences: leakage, imbalance, constants")
+
+
+class Profile(DataSchema):
+    """Schema, statistics and preview of a dataset version."""
+
+    rows: int
+    preview: tuple[dict[str, Any], ...] = Field(description="the first rows; images as nested lists")
+
+    def schema_alone(self) -> DataSchema:
+        """Return the schema and statistics without any row."""
+        return DataSchema.model_construct(**{name: getattr(self, name) for name in DataSchema.model_fields})

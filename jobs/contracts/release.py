@@ -1,10 +1,10 @@
 """The signed record of what an endpoint serves; prediction servers trust nothing else."""
 
 import json
-from typing import Any
 
 from pydantic import Field
 
+from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.base import Frozen
 
 
@@ -14,7 +14,7 @@ class ReleasedVersion(Frozen):
     number: int
     digest: str = Field(description="sha256 of the .keras file")
     bytes: int
-    signature: dict[str, Any]
+    signature: JsonObject
     class_labels: tuple[str, ...] = ()
 
 

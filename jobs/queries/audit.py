@@ -3,6 +3,7 @@
 from django.db.models import Q, QuerySet
 
 from jobs import access
+from jobs.contracts.answers.audit import AuditEventOut
 from jobs.models import AuditEvent, User
 
 
@@ -37,3 +38,18 @@ def filtered(
     if target:
         rows = rows.filter(target__startswith=target)
     return rows
+
+
+def shown_event(event: AuditEvent) -> AuditEventOut:
+    """Return a row of the log as the API shows it."""
+    return AuditEventOut(
+        id=event.pk,
+        time=event.time,
+        actor=event.actor.username if event.actor else None,
+        action=event.action,
+        target=event.target,
+        project=event.project.slug if event.project else None,
+        detail=event.detail,
+        previous_hash=event.previous_hash,
+        hash=event.hash,
+    )

@@ -1,11 +1,18 @@
 """Reads of data sets for pages, plans and the API."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.fields.json import KT
 
 from jobs import access
+from jobs.contracts.answers.base import ErrorOut
+from jobs.contracts.answers.datasets import (
+    DatasetOut,
+    DatasetVersionOut,
+    LatestVersionOut,
+    PreviewOut,
+)
 from jobs.contracts.data import Split
 from jobs.contracts.profile import Profile
 from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
@@ -77,3 +84,56 @@ def part_sizes(profile: Profile, split: Split) -> PartSizes:
 
 def _share(rows: int, fraction: float) -> int:
     return max(round(rows * fraction), 1 if rows >= 3 else 0)
+
+
+def shown_dataset(dataset: Dataset) -> DatasetOut:
+    """Return a data set as the API shows it."""
+    versions = list(dataset.versions.all())
+    latest = max(versions, key=lambda version: version.number, default=None)
+    return DatasetOut(
+        slug=dataset.slug,
+        name=dataset.name,
+        description=dataset.description,
+        project=dataset.project.slug if dataset.project else None,
+        source=dataset.source,
+        versions=len(versions),
+        latest=_latest(latest) if latest is not None else None,
+        created_by=dataset.created_by.username if dataset.created_by else None,
+        created=dataset.created,
+    )
+
+
+def _latest(version: DatasetVersion) -> LatestVersionOut:
+    return LatestVersionOut(
+        number=version.number, state=version.state, digest=version.digest or None, rows=version.rows
+    )
+
+
+def shown_version(version: DatasetVersion) -> DatasetVersionOut:
+    """Return a version of a data set as the API shows it."""
+    profile = version.profile
+    job = profile_job(version)
+    return DatasetVersionOut(
+        dataset=version.dataset.slug,
+        project=version.dataset.project.slug if version.dataset.project else None,
+        number=version.number,
+        state=version.state,
+        source=version.request.get("source", ""),
+        file=version.request.get("file"),
+        digest=version.digest or None,
+        rows=version.rows,
+        schema_=profile.schema_alone() if profile else None,
+        error=cast(ErrorOut | None, version.error),
+        job=job.pk if job is not None else None,
+        created_by=version.created_by.username if version.created_by else None,
+        created=version.created,
+    )
+
+
+def preview(version: DatasetVersion) -> PreviewOut:
+    """Return the first rows of a version; none until it is ready."""
+    profile = version.profile
+    if profile is None:
+        return PreviewOut(state=version.state, columns=[], rows=[])
+    names = [column.name for column in profile.columns]
+    return PreviewOut(state=version.state, columns=names, rows=list(profile.preview))

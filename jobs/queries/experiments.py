@@ -1,7 +1,7 @@
 """Reads of experiments for pages and the API: the list with what came out, revisions and differences."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery, V
 from django.db.models.functions import Coalesce
 
 from jobs import access
+from jobs.contracts.answers.experiments import BestOut, ExperimentOut, RevisionOut
 from jobs.models import Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.outcomes import objective_of
 
@@ -63,17 +64,7 @@ def _tagged(rows: QuerySet[Experiment], tag: str) -> list[int]:
     return [pk for pk, tags in rows.values_list("pk", "tags") if tag in tags]
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best trial of an experiment so far."""
-
-    job: int
-    metric: str
-    direction: str
-    score: float
-
-
-def best_of(experiments: Iterable[Experiment]) -> dict[int, Best]:
+def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
     """Return the best score of each experiment's newest search that has one, in two queries."""
     scored = (
         Trial.objects.scored()
@@ -84,13 +75,62 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, Best]:
         .annotate(lowest=Min("score"), highest=Max("score"))
     )
     scores = {row["job"]: row for row in scored}
-    found: dict[int, Best] = {}
+    found: dict[int, BestOut] = {}
     for job in Job.objects.filter(pk__in=scores).select_related("revision").order_by("pk"):
         objective = objective_of(job)
         score = scores[job.pk]["highest" if objective.direction == "max" else "lowest"]
         if job.experiment_id is not None:
-            found[job.experiment_id] = Best(job.pk, objective.metric, objective.direction, score)
+            found[job.experiment_id] = BestOut(
+                job=job.pk, metric=objective.metric, direction=objective.direction, score=score
+            )
     return found
+
+
+def shown_experiments(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
+    """Return experiments as the API shows them."""
+    best = best_of(experiments)
+    return [_shown(experiment, best.get(experiment.pk)) for experiment in experiments]
+
+
+def shown_experiment(experiment: Experiment) -> ExperimentOut:
+    """Return one experiment in the same shape."""
+    return shown_experiments([experiment])[0]
+
+
+def _shown(experiment: Experiment, best: BestOut | None) -> ExperimentOut:
+    newest = experiment.revisions.order_by("-number").first()
+    job = root_jobs(experiment).first()
+    return ExperimentOut(
+        id=experiment.pk,
+        project=experiment.project.slug,
+        name=experiment.name,
+        tags=experiment.tags,
+        notes=experiment.notes,
+        archived=experiment.archived,
+        version=experiment.version,
+        revision=newest.number if newest is not None else None,
+        digest=newest.digest if newest is not None else None,
+        spec=newest.spec_json if newest is not None else None,
+        draft=experiment.draft,
+        last_job=job.pk if job is not None else None,
+        state=job.state if job is not None else None,
+        best=best,
+        created_by=experiment.created_by.username,
+        created=experiment.created,
+        updated=experiment.updated,
+    )
+
+
+def shown_revision(revision: Revision) -> RevisionOut:
+    """Return a revision as the API shows it."""
+    return RevisionOut(
+        number=revision.number,
+        digest=revision.digest,
+        spec=revision.spec_json,
+        reason=revision.reason,
+        created_by=revision.created_by.username,
+        created=revision.created,
+    )
 
 
 def tags_in(user: User, project: Project) -> list[str]:

@@ -1,9 +1,10 @@
 """What is known of how much each hyperparameter of a search matters, and the question behind it."""
 
 import math
-from typing import Any
+from typing import cast
 
-from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceRequest
+from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceAnswer, ImportanceRequest
+from jobs.contracts.answers.search_results import ImportanceOut, ImportanceState
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
 from jobs.queries.columns import unit_interval
@@ -20,7 +21,7 @@ def completed(search: Job) -> int:
     return search.trials.scored().count()
 
 
-def shown(search: Job) -> dict[str, Any]:
+def shown(search: Job) -> ImportanceOut:
     """Return the newest result with the number of trials behind it, and whether it is behind the search.
 
     Returns:
@@ -33,25 +34,25 @@ def shown(search: Job) -> dict[str, Any]:
     """
     objective = outcomes.objective_of(search).metric if outcomes.search_of(search) else ""
     now, row = completed(search), _row(search)
-    return {
-        "state": _state(now, row),
-        "needs": FEWEST_TRIALS,
-        "trials": row.trials if row is not None else 0,
-        "completed": now,
-        "pruned": search.trials.filter(state=TrialState.PRUNED).count(),
-        "over": search.state in FINAL,
-        "result": row.result if row is not None else None,
-        "error": row.error if row is not None else "",
-        "objective": objective,
-        "source": SOURCE,
-    }
+    return ImportanceOut(
+        state=_state(now, row),
+        needs=FEWEST_TRIALS,
+        trials=row.trials if row is not None else 0,
+        completed=now,
+        pruned=search.trials.filter(state=TrialState.PRUNED).count(),
+        over=search.state in FINAL,
+        result=cast(ImportanceAnswer | None, row.result) if row is not None else None,
+        error=row.error if row is not None else "",
+        objective=objective,
+        source=SOURCE,
+    )
 
 
 def _row(search: Job) -> Analysis | None:
     return search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
 
 
-def _state(now: int, row: Analysis | None) -> str:
+def _state(now: int, row: Analysis | None) -> ImportanceState:
     if now < FEWEST_TRIALS:
         return "too_few"
     if row is None:

@@ -2,10 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
+from jobs.contracts.answers.base import ErrorOut
+from jobs.contracts.answers.jobs import (
+    AttemptOut,
+    CheckpointOut,
+    JobOut,
+    ProgressOut,
+    RecordOut,
+    StepOut,
+)
+from jobs.contracts.answers.results import ArtifactOut, MadeVersionOut, ResultsOut
+from jobs.contracts.answers.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.kinds import KINDS
 from jobs.models import (
     Attempt,
@@ -22,9 +33,6 @@ from jobs.queries import decisions, outcomes, progress, running_executions
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, TrialState
 
-Shown = dict[str, Any]
-
-
 OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results_json", "warnings")
 """What steps, progress and results of a root read of its children; an error may hold a long traceback."""
 
@@ -35,26 +43,26 @@ def for_lists(rows: JobQuerySet) -> JobQuerySet:
     return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
 
 
-def steps(root: Job) -> list[Shown]:
+def steps(root: Job) -> list[StepOut]:
     """List the steps of a root job, those to come with `job` None."""
     if root.revision is None or root.parent_id is not None:
         return []
     made: dict[str, list[Job]] = defaultdict(list)
     for child in sorted(root.children.all(), key=lambda child: (child.kind, child.ordinal)):
         made[child.kind].append(child)
-    listed: list[Shown] = []
+    listed: list[StepOut] = []
     for kind in steps_of(root):
         job = root if kind == root.kind and not listed else next(iter(made[kind]), None)
         if job is not None and job is not root:
             made[kind].remove(job)
         state = _own_state(root) if job is root else (job.state if job is not None else None)
         listed.append(
-            {
-                "kind": KINDS[kind].public_name,
-                "job": job.pk if job else None,
-                "state": state,
-                "title": job.title if job else "",
-            }
+            StepOut(
+                kind=KINDS[kind].public_name,
+                job=job.pk if job else None,
+                state=state,
+                title=job.title if job else "",
+            )
         )
     return listed
 
@@ -70,23 +78,23 @@ def takes_trials(search: Job) -> bool:
     return search.state not in FINAL and not search.children.exists()
 
 
-def detail(job: Job) -> Shown:
-    """Return a job in the shape of the API's `Jobs` section."""
+def detail(job: Job) -> JobOut:
+    """Return a job as the API and the pages show it."""
     return details([job])[0]
 
 
-def details(jobs: Sequence[Job]) -> list[Shown]:
-    """Return jobs in that shape; what they and their children left behind is read for all of them at once."""
+def details(jobs: Sequence[Job]) -> list[JobOut]:
+    """Return jobs in that shape, with one query for each kind of row that belongs to them."""
     prefetch_related_objects(jobs, "children")  # steps, progress and results all look at them
     families: dict[int, list[int]] = defaultdict(list)  # of which jobs, itself or its root, it is told
     for job in jobs:
         for member in (job, *job.children.all()):
             families[member.pk].append(job.pk)
-    made: dict[int, list[Shown]] = defaultdict(list)
+    made: dict[int, list[ArtifactOut]] = defaultdict(list)
     for row in artifacts(families):
         for told in families[row.job_id]:
             made[told].append(artifact(row))
-    became: dict[int, list[Shown]] = defaultdict(list)
+    became: dict[int, list[MadeVersionOut]] = defaultdict(list)
     versions = ModelVersion.objects.filter(source_job__in=families).order_by("pk")
     for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
         for told in families[source]:
@@ -94,40 +102,40 @@ def details(jobs: Sequence[Job]) -> list[Shown]:
     return [_detail(job, made[job.pk], became[job.pk]) for job in jobs]
 
 
-def _detail(job: Job, made: list[Shown], became: list[Shown]) -> Shown:
+def _detail(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> JobOut:
     now = progress.of(job)
-    return {
-        "id": job.pk,
-        "kind": job.public_kind,
-        "title": job.title,
-        "state": job.state,
-        "desired": job.desired,
-        "project": job.project.slug if job.project else None,
-        "experiment": job.experiment_id,
-        "revision": job.revision.number if job.revision else None,
-        "parent": job.parent_id,
-        "steps": steps(job),
-        "progress": {
-            "done": now.done,
-            "total": now.total,
-            "unit": now.unit,
-            "fraction": round(now.fraction, 4),
-            "eta_seconds": None if now.eta_seconds is None else round(now.eta_seconds, 1),
-        },
-        "why_waiting": why_waiting(job),
-        "attempt": job.fence,
-        "restarts": job.restarts,
-        "priority": job.priority,
-        "pool": job.pool,
-        "slots": job.slots,
-        "results": _results(job) | {"artifacts": made, "versions": became},
-        "error": job.error,
-        "created_by": job.created_by.username if job.created_by else None,
-        "created": job.created,
-        "started": job.started,
-        "finished": job.finished,
-        "seconds": (job.finished - job.started).total_seconds() if job.finished and job.started else None,
-    }
+    return JobOut(
+        id=job.pk,
+        kind=job.public_kind,
+        title=job.title,
+        state=job.state,
+        desired=job.desired,
+        project=job.project.slug if job.project else None,
+        experiment=job.experiment_id,
+        revision=job.revision.number if job.revision else None,
+        parent=job.parent_id,
+        steps=steps(job),
+        progress=ProgressOut(
+            done=now.done,
+            total=now.total,
+            unit=now.unit,
+            fraction=round(now.fraction, 4),
+            eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
+        ),
+        why_waiting=why_waiting(job),
+        attempt=job.fence,
+        restarts=job.restarts,
+        priority=job.priority,
+        pool=job.pool,
+        slots=job.slots,
+        results=_results(job, made, became),
+        error=cast(ErrorOut | None, job.error),
+        created_by=job.created_by.username if job.created_by else None,
+        created=job.created,
+        started=job.started,
+        finished=job.finished,
+        seconds=(job.finished - job.started).total_seconds() if job.finished and job.started else None,
+    )
 
 
 def why_waiting(job: Job) -> str:
@@ -137,9 +145,10 @@ def why_waiting(job: Job) -> str:
     return ""
 
 
-def _results(job: Job) -> Shown:
+def _results(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> ResultsOut:
     results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
-    return results | {"warnings": [w for member in (job, *job.children.all()) for w in member.warnings]}
+    warnings = [warning for member in (job, *job.children.all()) for warning in member.warnings]
+    return cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": became})
 
 
 def artifacts(family: Iterable[Job | int]) -> QuerySet[JobArtifact]:
@@ -150,7 +159,7 @@ def artifacts(family: Iterable[Job | int]) -> QuerySet[JobArtifact]:
     return rows.select_related("artifact").order_by("pk")
 
 
-def artifact(row: JobArtifact) -> Shown:
+def artifact(row: JobArtifact) -> ArtifactOut:
     """Return an artifact as the API shows it."""
     return {
         "digest": row.artifact_id,
@@ -192,8 +201,8 @@ def trial(
     best: int | None,
     standing: outcomes.Standing | None = None,
     running: Mapping[running_executions.Key, running_executions.UnderWay] | None = None,
-) -> Shown:
-    """Return a trial as the API shows it.
+) -> TrialOut:
+    """Return a trial as the API and the pages show it.
 
     Args:
         row: the trial.
@@ -207,47 +216,46 @@ def trial(
     if running is None:
         running = running_executions.read(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
     newest: Checkpoint | None = next(iter(getattr(row, STANDING)), None)
-    return {
-        "number": row.number,
-        "state": row.state,
-        "values": row.values,
-        "score": row.score,
-        "std": row.std,
-        "best": row.number == best,
-        "scores": dict(zip(several.objectives, scores, strict=True)) if scores is not None else None,
-        "pareto": row.pk in several.front if several.objectives else None,
-        "source": row.source,
-        "answered_by": row.answered_by.number if row.answered_by is not None else None,
-        "restarts": row.restarts,
-        "bracket": row.bracket,
-        "rung": row.rung,
-        "decisions": [decision._asdict() for decision in decisions.of(row)],
-        "error": row.error,
-        "executions": [_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
-        "checkpoint": newest and _checkpoint(newest),
-        "started": row.started,
-        "finished": row.finished,
-    }
+    return TrialOut(
+        number=row.number,
+        state=row.state,
+        values=row.values,
+        score=row.score,
+        std=row.std,
+        best=row.number == best,
+        scores=dict(zip(several.objectives, scores, strict=True)) if scores is not None else None,
+        pareto=row.pk in several.front if several.objectives else None,
+        source=row.source,
+        answered_by=row.answered_by.number if row.answered_by is not None else None,
+        restarts=row.restarts,
+        bracket=row.bracket,
+        rung=row.rung,
+        decisions=[DecisionOut(**decision._asdict()) for decision in decisions.of(row)],
+        error=cast(ErrorOut | None, row.error),
+        executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
+        checkpoint=newest and _newest_checkpoint(newest),
+        started=row.started,
+        finished=row.finished,
+    )
 
 
-def _checkpoint(row: Checkpoint) -> Shown:
-    return {"execution": row.execution, "step": row.step, "epoch": row.epoch, "bytes": row.bytes}
+def _newest_checkpoint(row: Checkpoint) -> TrialCheckpointOut:
+    return TrialCheckpointOut(execution=row.execution, step=row.step, epoch=row.epoch, bytes=row.bytes)
 
 
-def _execution(row: Execution, running: running_executions.UnderWay | None) -> Shown:
-    """Return an execution; `of_epochs` says of a running one where it ends at the latest."""
-    return {
-        "execution": row.number,
-        "repeat": row.repeat,
-        "fold": row.fold,
-        "state": row.state,
-        "score": row.score,
-        "best_epoch": row.best_epoch,
-        "epochs": row.epochs if running is None else running.epochs,
-        "of_epochs": None if running is None else running.of,
-        "seed": row.seed,
-        "metrics": row.metrics,
-    }
+def _execution(row: Execution, running: running_executions.UnderWay | None) -> ExecutionOut:
+    return ExecutionOut(
+        execution=row.number,
+        repeat=row.repeat,
+        fold=row.fold,
+        state=row.state,
+        score=row.score,
+        best_epoch=row.best_epoch,
+        epochs=row.epochs if running is None else running.epochs,
+        of_epochs=None if running is None else running.of,
+        seed=row.seed,
+        metrics=row.metrics,
+    )
 
 
 def best_number(job: Job) -> int | None:
@@ -270,21 +278,36 @@ def attempts(job: Job) -> QuerySet[Attempt]:
     )
 
 
-def attempt(row: Attempt) -> Shown:
+def attempt(row: Attempt) -> AttemptOut:
     """Return an attempt as the API shows it."""
-    return {
-        "number": row.number,
-        "trials": [trial.number for trial in row.trials.all()],
-        "worker": row.worker.name,
-        "state": row.state,
-        "outcome": row.outcome or None,
-        "resumed_from": row.resumed_from,
-        "error": row.error,
-        "record": row.record,
-        "assigned": row.assigned,
-        "claimed": row.claimed,
-        "ended": row.ended,
-    }
+    return AttemptOut(
+        number=row.number,
+        trials=[trial.number for trial in row.trials.all()],
+        worker=row.worker.name,
+        state=row.state,
+        outcome=row.outcome or None,
+        resumed_from=row.resumed_from,
+        error=cast(ErrorOut | None, row.error),
+        record=cast(RecordOut, row.record),
+        assigned=row.assigned,
+        claimed=row.claimed,
+        ended=row.ended,
+    )
+
+
+def checkpoint(row: Checkpoint) -> CheckpointOut:
+    """Return a checkpoint as the API shows it."""
+    return CheckpointOut(
+        job=row.job_id,
+        trial=row.trial.number if row.trial else None,
+        execution=row.execution,
+        attempt=row.attempt,
+        step=row.step,
+        epoch=row.epoch,
+        bytes=row.bytes,
+        manifest=row.manifest,
+        created=row.created,
+    )
 
 
 def metric_names(job: Job, trial: Trial | None = None) -> list[str]:

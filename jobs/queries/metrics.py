@@ -9,22 +9,11 @@ import numpy as np
 from django.db.models import Q
 from numpy.typing import NDArray
 
+from jobs.contracts.answers.metrics import SeriesOut
 from jobs.models import Job, MetricChunk, MetricSeries
 from jobs.queries.codec import Columns, unpack_columns
 
 Floats = NDArray[np.float64]
-
-
-class Series(NamedTuple):
-    """One curve. Each point is [x, value, min, max, time]; value is None where it was not finite."""
-
-    name: str
-    job: int
-    trial: int | None
-    execution: int | None
-    x: str
-    total_points: int
-    points: list[list[float | None]]
 
 
 class _Key(NamedTuple):
@@ -46,7 +35,7 @@ def read(
     max_points: int = 1500,
     start: float | None = None,
     end: float | None = None,
-) -> list[Series]:
+) -> list[SeriesOut]:
     """Return the series of a job; a root's include its children's.
 
     Args:
@@ -92,7 +81,7 @@ def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
 
 def _series(
     key: _Key, parts: list[Columns], max_points: int, start: float | None, end: float | None
-) -> Series:
+) -> SeriesOut:
     columns = newest_at_each_x(np.concatenate(parts, axis=1)) if parts else np.empty((3, 0))
     total = columns.shape[1]
     inside = (columns[0] >= (-np.inf if start is None else start)) & (
@@ -100,7 +89,16 @@ def _series(
     )
     columns = columns[:, inside]
     points = _buckets(columns, max_points) if columns.shape[1] > max_points else _plain(columns)
-    return Series(key.name, key.job, key.trial, key.execution or None, key.x, total, points)
+    series = SeriesOut(
+        name=key.name,
+        job=key.job,
+        trial=key.trial,
+        execution=key.execution or None,
+        x=key.x,
+        total_points=total,
+        points=points,
+    )
+    return series | {"nonfinite": True} if any(point[1] is None for point in points) else series
 
 
 def newest_at_each_x(columns: Columns) -> Columns:

@@ -1,10 +1,12 @@
 """People and projects as their pages show them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Max, Q, QuerySet
 
 from jobs import access
+from jobs.contracts.answers.people import MeOut, PersonOut, ProjectRoleOut
 from jobs.errors import NotFound
 from jobs.models import Membership, Project, Role, User
 
@@ -87,3 +89,25 @@ def memberships(user: User) -> QuerySet[Membership]:
 def members(project: Project) -> QuerySet[Membership]:
     """Return the members of a project by name."""
     return project.memberships.select_related("user").order_by("user__username")
+
+
+def shown_person(user: User) -> PersonOut:
+    """Return a person as the API shows them."""
+    return PersonOut(
+        user=user.username,
+        admin=user.is_superuser,
+        active=user.is_active,
+        last_login=user.last_login,
+        joined=user.date_joined,
+    )
+
+
+def shown_caller(user: User, scopes: Iterable[str]) -> MeOut:
+    """Return who calls the API, with their projects and scopes."""
+    roles = memberships(user).values_list("project__slug", "role")
+    return MeOut(
+        user=user.username,
+        admin=user.is_superuser,
+        projects=[ProjectRoleOut(slug=slug, role=role) for slug, role in roles],
+        scopes=list(scopes),
+    )

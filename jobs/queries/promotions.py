@@ -1,16 +1,14 @@
 """Promotion requests as the API and the pages show them."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 
 from jobs import access
 from jobs.access import Action
+from jobs.contracts.answers.promotions import GateOut, PromotionDecisionOut, PromotionOut
 from jobs.errors import Forbidden
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import gates
 
-Shown = dict[str, Any]
 OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
 
 
@@ -64,35 +62,35 @@ def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
     return promotion.decisions.select_related("user").order_by("pk")
 
 
-def shown(promotion: PromotionRequest) -> Shown:
+def shown(promotion: PromotionRequest) -> PromotionOut:
     """Return a request as the API does."""
-    return {
-        "id": promotion.pk,
-        "state": promotion.state,
-        "model": promotion.model.name,
-        "version": promotion.version.number,
-        "digest": promotion.version.artifact_id,
-        "stage": promotion.stage,
-        "comment": promotion.comment,
-        "requested_by": promotion.requested_by.username,
-        "baseline": promotion.baseline_version.number if promotion.baseline_version else None,
-        "gates": [gate.model_dump() for gate in gates.read(promotion)],
-        "gate_job": promotion.gate_job_id,
-        "decisions": [shown_decision(decision) for decision in thread(promotion)],
-        "generation": promotion.generation,
-        "expires": promotion.expires,
-        "created": promotion.created,
-        "decided": promotion.decided,
-    }
+    return PromotionOut(
+        id=promotion.pk,
+        state=promotion.state,
+        model=promotion.model.name,
+        version=promotion.version.number,
+        digest=promotion.version.artifact_id,
+        stage=promotion.stage,
+        comment=promotion.comment,
+        requested_by=promotion.requested_by.username,
+        baseline=promotion.baseline_version.number if promotion.baseline_version else None,
+        gates=[GateOut(**gate.model_dump()) for gate in gates.read(promotion)],
+        gate_job=promotion.gate_job_id,
+        decisions=[shown_decision(decision) for decision in thread(promotion)],
+        generation=promotion.generation,
+        expires=promotion.expires,
+        created=promotion.created,
+        decided=promotion.decided,
+    )
 
 
-def shown_decision(decision: Decision) -> Shown:
+def shown_decision(decision: Decision) -> PromotionDecisionOut:
     """Return one entry of a request's thread."""
-    return {
-        "user": decision.user.username,
-        "verdict": decision.verdict,
-        "comment": decision.comment,
-        "accept": decision.accept,
-        "digest": decision.digest,
-        "created": decision.created,
-    }
+    return PromotionDecisionOut(
+        user=decision.user.username,
+        verdict=decision.verdict,
+        comment=decision.comment,
+        accept=decision.accept,
+        digest=decision.digest,
+        created=decision.created,
+    )

@@ -1,16 +1,18 @@
 """Registered models, versions and endpoints as the API and the pages show them."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import cast
 
 from django.db.models import Count, Max, QuerySet
 
 from jobs import access, clock
+from jobs.contracts.answers.base import ErrorOut, SignatureOut
+from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
+from jobs.contracts.answers.models import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
 from jobs.models import Endpoint, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import history
 
-Shown = dict[str, Any]
 LIVE = timedelta(seconds=15)
 """A replica that has been silent for longer is not waited for."""
 
@@ -53,77 +55,77 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
     return next((stage for stage, pk in places.items() if pk == version.pk), None)
 
 
-def shown_model(model: RegisteredModel) -> Shown:
+def shown_model(model: RegisteredModel) -> ModelOut:
     """Return a model as the API does."""
     endpoint = model.endpoint
-    return {
-        "name": model.name,
-        "project": model.project.slug,
-        "description": model.description,
-        "production": _number(endpoint.production),
-        "previous": _number(endpoint.previous),
-        "staging": _number(endpoint.staging),
-        "generation": endpoint.generation,
-        "versions": getattr(model, "version_count", None) or model.versions.count(),
-        "aliases": {alias.name: alias.version.number for alias in model.aliases.select_related("version")},
-        "created_by": _name(model.created_by),
-        "created": model.created,
-    }
+    return ModelOut(
+        name=model.name,
+        project=model.project.slug,
+        description=model.description,
+        production=_number(endpoint.production),
+        previous=_number(endpoint.previous),
+        staging=_number(endpoint.staging),
+        generation=endpoint.generation,
+        versions=getattr(model, "version_count", None) or model.versions.count(),
+        aliases={alias.name: alias.version.number for alias in model.aliases.select_related("version")},
+        created_by=_name(model.created_by),
+        created=model.created,
+    )
 
 
-def shown_version(version: ModelVersion) -> Shown:
+def shown_version(version: ModelVersion) -> VersionOut:
     """Return a version as the API does."""
-    return {
-        "model": version.model.name,
-        "number": version.number,
-        "digest": version.artifact_id,
-        "bytes": version.artifact.bytes,
-        "state": version.state,
-        "stage": stage_of(version, version.model.endpoint),
-        "what": version.what,
-        "metrics": version.metrics,
-        "signature": version.signature,
-        "class_labels": version.class_labels,
-        "lineage": version.lineage,
-        "aliases": sorted(alias.name for alias in version.aliases.all()),
-        "card": version.card,
-        "error": version.error,
-        "job": version.source_job_id,
-        "created_by": _name(version.created_by),
-        "created": version.created,
-    }
+    return VersionOut(
+        model=version.model.name,
+        number=version.number,
+        digest=version.artifact_id,
+        bytes=version.artifact.bytes,
+        state=version.state,
+        stage=stage_of(version, version.model.endpoint),
+        what=version.what,
+        metrics=version.metrics,
+        signature=cast(SignatureOut, version.signature),
+        class_labels=version.class_labels,
+        lineage=cast(LineageOut, version.lineage),
+        aliases=sorted(alias.name for alias in version.aliases.all()),
+        card=version.card,
+        error=cast(ErrorOut | None, version.error),
+        job=version.source_job_id,
+        created_by=_name(version.created_by),
+        created=version.created,
+    )
 
 
-def shown_release(record: ReleaseRecord) -> Shown:
+def shown_release(record: ReleaseRecord) -> ReleaseOut:
     """Return one line of the history as the API does."""
-    return {
-        "generation": record.generation,
-        "kind": record.kind,
-        "version": _number(record.version),
-        "replaced": _number(record.replaced),
-        "promotion": record.promotion_id,
-        "reason": record.reason,
-        "by": _name(record.by),
-        "created": record.created,
-    }
+    return ReleaseOut(
+        generation=record.generation,
+        kind=record.kind,
+        version=_number(record.version),
+        replaced=_number(record.replaced),
+        promotion=record.promotion_id,
+        reason=record.reason,
+        by=_name(record.by),
+        created=record.created,
+    )
 
 
-def shown_endpoint(endpoint: Endpoint) -> Shown:
+def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
     """Return an endpoint as the API does, with its replicas."""
     target = history.rollback_target(endpoint)
-    return {
-        "name": endpoint.model.name,
-        "model": endpoint.model.name,
-        "project": endpoint.model.project.slug,
-        "production": _number(endpoint.production),
-        "previous": _number(endpoint.previous),
-        "staging": _number(endpoint.staging),
-        "canary": None,
-        "shadow": None,
-        "generation": endpoint.generation,
-        "rollback_to": _number(target) if endpoint.production_id else None,
-        "replicas": [shown_replica(replica) for replica in replicas_of(endpoint)],
-    }
+    return EndpointOut(
+        name=endpoint.model.name,
+        model=endpoint.model.name,
+        project=endpoint.model.project.slug,
+        production=_number(endpoint.production),
+        previous=_number(endpoint.previous),
+        staging=_number(endpoint.staging),
+        canary=None,
+        shadow=None,
+        generation=endpoint.generation,
+        rollback_to=_number(target) if endpoint.production_id else None,
+        replicas=[shown_replica(replica) for replica in replicas_of(endpoint)],
+    )
 
 
 def replicas_of(endpoint: Endpoint) -> list[Replica]:
@@ -136,18 +138,18 @@ def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
     return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE)
 
 
-def shown_replica(replica: Replica, now: datetime | None = None) -> Shown:
+def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
     """Return what a replica last said, and whether it still says anything."""
     said = ReplicaReport.model_validate(replica.report)
-    return {
-        "name": replica.name,
-        "generation": replica.generation,
-        "live": replica.seen >= (now or clock.estimate()) - LIVE,
-        "loading": said.loading,
-        "versions": said.versions,
-        "error": said.error,
-        "seen": replica.seen,
-    }
+    return ReplicaOut(
+        name=replica.name,
+        generation=replica.generation,
+        live=replica.seen >= (now or clock.estimate()) - LIVE,
+        loading=said.loading,
+        versions=said.versions,
+        error=said.error,
+        seen=replica.seen,
+    )
 
 
 def _number(version: ModelVersion | None) -> int | None:

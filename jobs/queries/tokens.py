@@ -2,6 +2,7 @@
 
 from django.db.models import QuerySet
 
+from jobs.contracts.answers.tokens import TokenOut
 from jobs.errors import NotFound
 from jobs.models import ApiToken, User
 
@@ -27,3 +28,16 @@ def get(token_id: int) -> ApiToken:
     if token is None:
         raise NotFound("There is no such token.")
     return token
+
+
+def shown_token(token: ApiToken) -> TokenOut:
+    """Return a token without its secret."""
+    return TokenOut(
+        id=token.pk,
+        name=token.name,
+        prefix=token.prefix,
+        scopes=token.scopes,
+        expires=token.expires,
+        last_used=token.last_used,
+        created=token.created,
+    )

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from django.db.models import Prefetch, QuerySet, Sum
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
+from jobs.contracts.answers.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
 from jobs.contracts.warm_processes import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Job, Trial, User, Worker
@@ -150,3 +151,34 @@ def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
         return [Slot("lost")] * worker.slots
     rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
     return (held + [Slot(rest)] * max(worker.slots - len(held), 0))[: max(worker.slots, len(held))]
+
+
+def shown_worker(worker: Worker) -> WorkerOut:
+    """Return a worker as the API shows it."""
+    info = {name: fact for name, fact in worker.info.items() if name != "warm"}
+    return WorkerOut(
+        id=worker.pk,
+        name=worker.name,
+        host=worker.host,
+        pool=worker.pool,
+        state=worker.state,
+        slots=worker.slots,
+        slots_busy=slots_busy(worker),
+        devices=worker.devices,
+        warm=[_warm(process) for process in kept_warm(worker)],
+        info=cast(WorkerInfoOut, info),
+        started=worker.started,
+        seen_until=worker.lease_until,
+    )
+
+
+def _warm(process: Warm) -> WarmProcessOut:
+    return WarmProcessOut(
+        kind=process.kind,
+        state=process.state,
+        environment=process.environment,
+        devices=process.devices,
+        pid=process.pid,
+        since=process.started,
+        memory_bytes=process.memory_bytes,
+    )

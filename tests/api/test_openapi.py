@@ -2,15 +2,72 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from webapp.api.site import api
 
 FILE = Path(__file__).parents[2] / "docs" / "openapi.json"
+OPEN = {
+    "JsonValue": "any JSON value",
+    "Spec": "an experiment spec, which is checked by its own rules",
+}
+"""Schemas that describe a user's own JSON, and why."""
+UNTYPED = ({}, True, None)
+
+Schema = dict[str, Any]
 
 
 def document() -> str:
     return json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), indent=1, sort_keys=True) + "\n"
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Schema]:
+    found: dict[str, Schema] = json.loads(document())["components"]["schemas"]
+    return found
+
+
+def operations() -> Iterator[tuple[str, Schema]]:
+    for path, methods in json.loads(document())["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def bodies(operation: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield the request body and the successful responses, each with its media type."""
+    found = [operation.get("requestBody", {})]
+    found += [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+    for body in found:
+        for kind, content in body.get("content", {}).items():
+            yield kind, content["schema"]
+
+
+def untyped(schema: Any, schemas: dict[str, Schema], place: str, seen: set[str]) -> Iterator[str]:
+    """Yield every place below a schema that takes just anything."""
+    if schema in UNTYPED:
+        yield place
+        return
+    if (reference := schema.get("$ref")) is not None:
+        name = reference.rsplit("/", 1)[-1]
+        if name not in OPEN and name not in seen:
+            yield from untyped(schemas[name], schemas, name, seen | {name})
+        return
+    for key in ("anyOf", "oneOf", "allOf"):
+        for choice in schema.get(key, ()):
+            yield from untyped(choice, schemas, place, seen)
+    if schema.get("type") == "array":
+        yield from untyped(schema.get("items"), schemas, f"{place}[]", seen)
+    elif schema.get("type") == "object":
+        for name, each in schema.get("properties", {}).items():
+            yield from untyped(each, schemas, f"{place}.{name}", seen)
+        if "properties" not in schema or schema.get("additionalProperties"):
+            yield from untyped(schema.get("additionalProperties"), schemas, f"{place}.*", seen)
+    elif not {"type", "const", "enum", "anyOf", "oneOf", "allOf"} & schema.keys():
+        yield place
 
 
 def test_the_committed_document_is_current() -> None:
@@ -22,13 +79,42 @@ def test_the_committed_document_is_current() -> None:
 
 
 def test_every_operation_has_a_sentence_and_names_its_problems() -> None:
-    for path, methods in json.loads(document())["paths"].items():
-        for method, operation in methods.items():
-            assert operation.get("description"), f"{method} {path} says nothing"
-            assert "401" in operation["responses"], f"{method} {path}"
+    for name, operation in operations():
+        assert operation.get("description"), f"{name} has no description"
+        assert "401" in operation["responses"], name
 
 
-def test_operation_ids_are_unique() -> None:
-    paths = json.loads(document())["paths"].values()
-    ids = [operation["operationId"] for methods in paths for operation in methods.values()]
+def test_operation_ids_are_unique_and_name_no_module() -> None:
+    ids = [operation["operationId"] for _, operation in operations()]
     assert len(ids) == len(set(ids))
+    assert not [name for name in ids if "webapp" in name]
+
+
+def test_every_operation_describes_what_it_returns() -> None:
+    for name, operation in operations():
+        answers = {status: answer for status, answer in operation["responses"].items() if status[0] == "2"}
+        assert answers, name
+        for status, answer in answers.items():
+            assert status == "204" or answer.get("content"), f"{name} {status} has no body"
+
+
+def test_every_json_body_is_a_named_schema() -> None:
+    for name, operation in operations():
+        for kind, schema in bodies(operation):
+            if kind in ("application/json", "multipart/form-data"):
+                named = "$ref" in schema or all("$ref" in c or c == {"type": "null"} for c in schema["anyOf"])
+                assert named, f"{name}: {kind} has no named schema"
+
+
+def test_no_body_is_untyped_anywhere(schemas: dict[str, Schema]) -> None:
+    found = {
+        place
+        for name, operation in operations()
+        for _, schema in bodies(operation)
+        for place in untyped(schema, schemas, name, set())
+    }
+    assert not found, "say what these hold, or give a user's own JSON a name in OPEN"
+
+
+def test_open_schemas_are_in_use(schemas: dict[str, Schema]) -> None:
+    assert schemas.keys() >= OPEN.keys()

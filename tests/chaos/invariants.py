@@ -12,6 +12,7 @@ import h5py
 from django.db import connection
 
 from jobs.actions import audit
+from jobs.contracts.answers.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
@@ -128,14 +129,15 @@ def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
         yield f"job {job.pk}: points written twice: {twice[:3]}"
     newest = {(trial, execution, name, x): value for trial, execution, _, name, x, value in said}
     for series in metrics.read(job, max_points=EVERYTHING):
-        if series.x != "epoch" or series.job != job.pk:
+        if series["x"] != "epoch" or series["job"] != job.pk:
             continue
-        xs = [point[0] for point in series.points]
-        where = f"job {job.pk}, trial {series.trial}, execution {series.execution}, {series.name}"
+        xs = [point[0] for point in series["points"]]
+        trial, execution, name = series["trial"], series["execution"], series["name"]
+        where = f"job {job.pk}, trial {trial}, execution {execution}, {name}"
         if xs != list(range(1, _epochs(job, series) + 1)):
             yield f"{where}: {_epochs(job, series)} epochs were run, points stand at {xs}"
-        told = [newest.get((series.trial, series.execution, series.name, x)) for x in xs]
-        if told != [point[1] for point in series.points]:
+        told = [newest.get((trial, execution, name, x)) for x in xs]
+        if told != [point[1] for point in series["points"]]:
             yield f"{where}: the curve is not what the events say"
 
 
@@ -146,13 +148,13 @@ def _points(job: Job, events: list[Event]) -> Iterator[tuple[Any, ...]]:
                 yield event.get("trial"), event.get("execution"), event["attempt"], name, x, value
 
 
-def _epochs(job: Job, series: metrics.Series) -> int:
-    if series.trial is not None:
+def _epochs(job: Job, series: SeriesOut) -> int:
+    if series["trial"] is not None:
         return Execution.objects.get(
-            trial__job=job, trial__number=series.trial, number=series.execution
+            trial__job=job, trial__number=series["trial"], number=series["execution"]
         ).epochs
     result = job.results_json
-    return int(result["epochs"] if series.name.startswith("retrain_") else result["epochs_to_find"])
+    return int(result["epochs"] if series["name"].startswith("retrain_") else result["epochs_to_find"])
 
 
 def problems_of_the_database() -> Iterator[str]:

@@ -118,7 +118,7 @@ def test_urls_are_refused_in_plain_words(api: Client) -> None:
     body = {"project": "yard", "slug": "far", "url": "https://example.org/a.csv"}
     answer = api.post("/api/v1/datasets", body, content_type="application/json")
     assert answer.status_code == 422
-    assert "come later" in answer.json()["detail"]
+    assert "not supported yet" in answer.json()["detail"]
 
 
 def test_a_failed_profile_speaks_of_the_file_and_can_be_tried_again(api: Client, world: World) -> None:

@@ -174,5 +174,5 @@ def test_folds_multiply_the_executions_that_are_planned() -> None:
     now = Situation(free_slots=1, total_slots=1, largest_worker=1)
     found = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
     assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
-    pointers = {warning["pointer"] for warning in found.warnings}
+    pointers = {warning.pointer for warning in found.warnings}
     assert "/search/executions_per_trial" not in pointers

@@ -91,7 +91,7 @@ def test_whole_numbers_sampled_by_their_logarithm_all_count(world: World, search
     found = plan.judge(world.project, searching).plan
     assert found is not None
     assert (found.grid_size, found.distinct) == (9, 60)
-    at = {warning["pointer"]: warning["message"] for warning in found.warnings}
+    at = {warning.pointer: warning.message for warning in found.warnings}
     assert at["/search/max_trials"] == "the space has only 60 distinct configurations"
 
 
@@ -266,7 +266,7 @@ def test_the_rule_of_thumb_is_suggested(world: World, spec: dict[str, Any]) -> N
     found = plan.judge(world.project, {**spec, "mesh": mesh}).plan
     assert found is not None
     assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
-        {"match": rule["match"].replace("\\", ""), "axes": list(rule["axes"])}
+        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)}
         for rule in found.suggested_layout
     ]
     assert found.variables[0].path == "dense_1/kernel"
@@ -282,7 +282,7 @@ def test_warnings_say_what_may_surprise(world: World, spec: dict[str, Any]) -> N
     }
     found = plan.judge(world.project, body).plan
     assert found is not None
-    at = {warning["pointer"]: warning["message"] for warning in found.warnings}
+    at = {warning.pointer: warning.message for warning in found.warnings}
     assert "adds nothing below 5 epochs" in at["/after/retrain/epochs_factor"]
     assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
 

@@ -190,7 +190,7 @@ def test_what_a_runner_warns_of_is_told_once_with_the_results(job: Job, worker: 
     warned = said.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
     worker.say(attempt, said.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
-    assert shown.detail(job)["results"]["warnings"] == [{"code": "cap", "message": warned.message}]
+    assert shown.detail(job).results["warnings"] == [{"code": "cap", "message": warned.message}]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
 
 

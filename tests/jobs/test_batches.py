@@ -262,7 +262,7 @@ def test_a_task_names_only_the_trials_still_open(
 def test_attempts_are_shown_with_their_trials(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
     rows = [shown.attempt(row) for row in shown.attempts(attempt.job).order_by("number")]
-    assert [len(row["trials"]) for row in rows] == [1, attempt.trials.count()]
+    assert [len(row.trials) for row in rows] == [1, attempt.trials.count()]
 
 
 def test_recording_costs_few_statements_a_trial(

@@ -39,7 +39,7 @@ def table(first: int, rows: int, *names: str, **fields: object) -> said.Points:
 
 def points_of(job: Job, name: str) -> list[tuple[float | None, ...]]:
     (series,) = curves.read(job, names=[name], max_points=100_000)
-    return [(point[0], point[1]) for point in series.points]
+    return [(point[0], point[1]) for point in series["points"]]
 
 
 def test_readers_see_a_table_of_points_as_a_metric_event(
@@ -146,7 +146,7 @@ def test_names_without_end_are_refused_with_one_warning(
     monkeypatch.setattr(metrics, "MOST_SERIES", 3)
     for step in range(4):
         worker.say(attempt, table(step, 1, f"a{step}", f"b{step}"))
-    assert {series.name for series in curves.read(job)} == {"a0", "b0", "a1"}
+    assert {series["name"] for series in curves.read(job)} == {"a0", "b0", "a1"}
     warnings = [e for e in event_log.read(job.pk, after=0).items if e["type"] == "warning"]
     assert [event["code"] for event in warnings] == ["too_many_metrics"]
 
@@ -177,5 +177,5 @@ def test_buckets_show_the_last_value_and_the_extremes(
     values = (5.0, 1.0, None, 9.0, 2.0, None, None, None, None, None)
     worker.say(attempt, said.Points(time=1.0, names=("loss",), at=xs, times=xs, values=(values,)))
     (series,) = curves.read(job, max_points=2)
-    assert series.total_points == 10
-    assert series.points == [[4, 2.0, 1.0, 9.0, 4], [9, None, None, None, 9]]
+    assert series["total_points"] == 10
+    assert series["points"] == [[4, 2.0, 1.0, 9.0, 4], [9, None, None, None, 9]]

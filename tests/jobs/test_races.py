@@ -170,6 +170,6 @@ def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorke
     send = lambda: attempts.record(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
     assert at_once(*[send] * THREADS) == [None] * THREADS
     (series,) = metric_log.read(attempt.job, names=["loss"])
-    assert [point[0] for point in series.points] == [1, 2, 3, 4, 5]
+    assert [point[0] for point in series["points"]] == [1, 2, 3, 4, 5]
     said_points = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "metric"]
     assert len(said_points) == 1

@@ -35,9 +35,9 @@ def test_a_running_trial_says_its_epoch_to_tables_and_programs(running: Job) -> 
     read = columns.read(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
-    first, second = shown.trial(running.trials.get(number=1), best=None)["executions"]
-    assert (first["epochs"], first["of_epochs"]) == (2, 3)
-    assert (second["epochs"], second["of_epochs"]) == (0, None)
+    first, second = shown.trial(running.trials.get(number=1), best=None).executions
+    assert (first.epochs, first.of_epochs) == (2, 3)
+    assert (second.epochs, second.of_epochs) == (0, None)
 
 
 def test_what_runs_counts_as_far_as_it_has_come(running: Job) -> None:

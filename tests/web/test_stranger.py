@@ -77,7 +77,7 @@ def make_yard() -> Yard:
         "worker_id": worker.pk,
         "token_id": token.pk,
         "username": member.username,
-        "order": "kill",
+        "command": "kill",
         "what": "kill",
         "kind": "search",
         "secret": "no-such-secret",

@@ -166,7 +166,7 @@ def test_importance_tells_pruned_trials_apart_and_whether_more_will_come(search:
     search.trials.filter(number__gt=1).update(state="pruned")
     search.state = "completed"
     said = importance.shown(search)
-    assert (said["completed"], said["pruned"], said["over"]) == (1, 3, True)
+    assert (said.completed, said.pruned, said.over) == (1, 3, True)
     assert not Analysis.objects.exists()
 
 
@@ -176,10 +176,10 @@ def test_a_result_says_how_many_trials_stand_behind_it(search: Job, monkeypatch:
     assert claimed is not None
     assert analyses.claim(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
     analyses.finish(claimed, trials=4, result={"used": 4})
-    assert importance.shown(search)["state"] == "fresh"
+    assert importance.shown(search).state == "fresh"
     move_trial(search.trials.get(number=3), "queued")
     stale = importance.shown(search)
-    assert (stale["state"], stale["trials"], stale["completed"]) == ("stale", 4, 3)
+    assert (stale.state, stale.trials, stale.completed) == ("stale", 4, 3)
 
 
 def test_a_result_that_comes_too_late_is_dropped(search: Job) -> None:

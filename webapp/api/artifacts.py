@@ -1,4 +1,4 @@
-"""The bytes behind a digest, always as a download: nothing that somebody made is shown as a page of ours."""
+"""Artifacts by digest, always sent as attachments: a browser never displays user content as a page."""
 
 import re
 
@@ -10,27 +10,28 @@ from jobs.models import Artifact, User
 from jobs.queries import artifacts as queries
 from jobs.store import store
 from webapp.api.auth import Caller, actor, caller, needs
-from webapp.api.downloads import attachment
+from webapp.api.downloads import attachment, described
 
 router = Router()
+OCTETS = described("application/octet-stream")
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@router.get("/artifacts/{digest}", auth=needs("read", "serve"), response={200: bytes})
+@router.get("/artifacts/{digest}", auth=needs("read", "serve"), response={200: None}, openapi_extra=OCTETS)
 def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
-    """Return an artifact's bytes."""
+    """Return the bytes of an artifact as an attachment."""
     artifact = _artifact(caller(request), digest)
     return attachment(request, store().path(artifact.digest), _file_name(artifact, actor(request)))
 
 
 def _artifact(who: Caller, digest: str) -> Artifact:
-    """Find it by what the caller may see; the prediction servers may see what was released."""
+    """Return an artifact that the caller may see. Prediction servers may see released ones."""
     if who.user.is_service and (artifact := queries.released(digest)) is not None:
         return artifact
     return access.get_artifact(who.user, digest)
 
 
 def _file_name(artifact: Artifact, user: User) -> str:
-    """Return the name that a job in the caller's sight gave it; the same bytes may have others elsewhere."""
+    """Return the name in a job that the caller may see. The same bytes may have other names elsewhere."""
     name = UNSAFE.sub("-", queries.name_of(artifact, user))
     return name.strip(".-")[:120] or f"{artifact.digest[:12]}.keras"

@@ -1,7 +1,8 @@
-"""Files sent as they are read: a model of gigabytes never lies in memory as a whole."""
+"""Downloads, sent block by block: a large file is never held in memory."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -10,11 +11,16 @@ from django.http import HttpRequest, StreamingHttpResponse
 BLOCK = 1 << 18
 
 
-def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResponse:
-    """Return a file as a download under `name`, which holds no quotes.
+def described(kind: str) -> dict[str, Any]:
+    """Return the OpenAPI description of a download of the media type `kind`."""
+    content = {kind: {"schema": {"type": "string", "format": "binary"}}}
+    return {"responses": {200: {"content": content}}}
 
-    Django reads a plain iterator to its end before it sends the first byte under ASGI, so the kind of
-    iterator follows the kind of request.
+
+def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResponse:
+    """Return a file as a download under `name`, which must not contain quotes.
+
+    Under ASGI, Django would read a synchronous iterator to its end before it sends the first byte.
     """
     chunks = _later(path) if isinstance(request, ASGIRequest) else _now(path)
     headers = {
@@ -31,7 +37,7 @@ def _now(path: Path) -> Iterator[bytes]:
 
 
 def streamed(request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str) -> StreamingHttpResponse:
-    """Return what is made block by block as a download under `name`, sent while it is made."""
+    """Return generated blocks as a download under `name`."""
     content = _awaited(blocks) if isinstance(request, ASGIRequest) else blocks
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(content, content_type=kind, headers=headers)

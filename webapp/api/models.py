@@ -1,6 +1,4 @@
-"""Registered models, versions, aliases, history, rollback."""
-
-from typing import Any
+"""Registered models: versions, aliases, history and rollback."""
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -11,6 +9,7 @@ from pydantic import Field, ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import registration, registry, releases
+from jobs.contracts.answers.models import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
 from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, NotFound
 from jobs.models import ModelVersion
@@ -19,8 +18,9 @@ from jobs.queries import registry as queries
 from webapp.api import media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
-from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import In, Json, Number, Slug, Text, Time
+from webapp.api.paging import Page, Paging, cut
+from webapp.api.shapes import In, Number, Slug, Text
+from webapp.api.uploads import VersionIn
 from webapp.json_text import read_json
 from webapp.uploads import file_on_disk
 
@@ -31,7 +31,7 @@ BY_GENERATION = {"generation": "generation"}
 
 
 class ModelIn(In):
-    """A model to be made."""
+    """A new model."""
 
     name: Slug = Field(examples=["digits"])
     project: Slug = Field(examples=["demo"])
@@ -39,148 +39,81 @@ class ModelIn(In):
 
 
 class ModelChange(In):
-    """What may be changed of a model."""
+    """The fields of a model that can be changed."""
 
     description: Text
 
 
-class ModelOut(Schema):
-    """A model and what its endpoint serves, by version number."""
-
-    name: str
-    project: str
-    description: str
-    production: int | None
-    previous: int | None
-    staging: int | None
-    generation: int
-    versions: int
-    aliases: dict[str, int]
-    created_by: str | None
-    created: Time
-
-
-class VersionIn(In):
-    """A version made of a job's artifact."""
-
-    artifact: str = Field(pattern=r"^[0-9a-f]{64}$", examples=["0" * 64])
-
-
 class VersionChange(In):
-    """What may be changed of a version: its card."""
+    """The fields of a version that can be changed."""
 
-    card: str = Field(max_length=100_000)
-
-
-class VersionOut(Schema):
-    """A version; `stage` is where it stands on the endpoint now."""
-
-    model: str
-    number: int
-    digest: str
-    bytes: int
-    state: str
-    stage: str | None
-    what: str
-    metrics: Json
-    signature: Json
-    class_labels: list[Any]
-    lineage: Json
-    aliases: list[str]
-    card: str
-    error: Json | None
-    job: int | None
-    created_by: str | None
-    created: Time
+    card: str = Field(max_length=100_000, description="The model card as Markdown.")
 
 
 class AliasIn(In):
-    """Where an alias points."""
+    """The version that an alias names."""
 
     version: Number = Field(examples=[1])
 
 
-class AliasOut(Schema):
-    """An alias."""
-
-    alias: str
-    version: int
-
-
-class ReleaseOut(Schema):
-    """One change of what was live."""
-
-    generation: int
-    kind: str
-    version: int | None
-    replaced: int | None
-    promotion: int | None
-    reason: str
-    by: str | None
-    created: Time
-
-
 class RollbackIn(In):
-    """Why."""
+    """The reason of a rollback."""
 
     reason: str = Field(min_length=1, max_length=2000, examples=["wrong answers on sevens"])
 
 
-class RollbackOut(Schema):
-    """What is being served now, and under which generation."""
-
-    generation: int
-    version: int
-
-
 class ModelFilter(Schema):
-    """`?project=`."""
+    """Filters of the list."""
 
     project: str | None = Field(None, max_length=63)
 
 
 @router.get("/models", response=Page[ModelOut])
-def list_models(request: HttpRequest, paging: Query[Paging], wanted: Query[ModelFilter]) -> Page[Json]:
-    """List the models that you may see."""
+def list_models(request: HttpRequest, paging: Query[Paging], wanted: Query[ModelFilter]) -> Page[ModelOut]:
+    """List the models of the caller's projects."""
     rows = queries.models_for_lists(actor(request))
     if wanted.project is not None:
         rows = rows.filter(project=access.get_project(actor(request), wanted.project))
-    return cut(rows, paging, queries.shown_model, sorts=BY_NAME, default="name")
+    return cut(Page[ModelOut], rows, paging, queries.shown_model, sorts=BY_NAME, default="name")
 
 
 @router.post("/models", response={201: ModelOut})
 @idempotent
-def create_model(request: HttpRequest, body: ModelIn) -> Status[Any]:
-    """Make a model; its endpoint comes with it."""
+def create_model(request: HttpRequest, body: ModelIn) -> Status[ModelOut]:
+    """Create a model and its endpoint."""
     project = access.get_project(actor(request), body.project, Action.WRITE)
     model = registry.create_model(project, body.name, by=actor(request), description=body.description)
     return Status(201, queries.shown_model(model))
 
 
 @router.get("/models/{name}", response=ModelOut)
-def get_model(request: HttpRequest, name: str) -> Json:
-    """Return one model."""
+def get_model(request: HttpRequest, name: str) -> ModelOut:
+    """Return a model."""
     return queries.shown_model(access.get_model(actor(request), name))
 
 
 @router.patch("/models/{name}", response=ModelOut)
-def change_model(request: HttpRequest, name: str, body: ModelChange) -> Json:
-    """Describe a model."""
+def change_model(request: HttpRequest, name: str, body: ModelChange) -> ModelOut:
+    """Change the description of a model."""
     model = access.get_model(actor(request), name, Action.WRITE)
     return queries.shown_model(registry.describe(model, body.description, by=actor(request)))
 
 
 @router.get("/models/{name}/versions", response=Page[VersionOut])
-def list_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[Json]:
-    """List a model's versions."""
+def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[VersionOut]:
+    """List the versions of a model, newest first."""
     rows: QuerySet[ModelVersion] = queries.versions_of(access.get_model(actor(request), name))
-    return cut(rows, paging, queries.shown_version, sorts=BY_NUMBER, default="-number")
+    return cut(Page[VersionOut], rows, paging, queries.shown_version, sorts=BY_NUMBER, default="-number")
 
 
-@router.post("/models/{name}/versions", response={201: VersionOut}, openapi_extra=uploads.either(VersionIn))
+@router.post(
+    "/models/{name}/versions",
+    response={201: VersionOut},
+    openapi_extra=uploads.described("ModelUpload", "VersionIn"),
+)
 @idempotent
-def create_version(request: HttpRequest, name: str) -> Status[Any]:
-    """Make a version of a job's artifact (JSON `{"artifact"}`), or of a `.keras` sent as `file`."""
+def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
+    """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form)."""
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
         with file_on_disk(request, "file") as path:
@@ -199,51 +132,58 @@ def _artifact(request: HttpRequest) -> str:
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
-def get_version(request: HttpRequest, name: str, number: Number) -> Json:
-    """Return one version."""
+def get_model_version(request: HttpRequest, name: str, number: Number) -> VersionOut:
+    """Return a version."""
     return queries.shown_version(access.get_version(actor(request), name, number))
 
 
 @router.patch("/models/{name}/versions/{number}", response=VersionOut)
-def change_version(request: HttpRequest, name: str, number: Number, body: VersionChange) -> Json:
-    """Write a version's card; all else about it is immutable."""
+def change_model_version(request: HttpRequest, name: str, number: Number, body: VersionChange) -> VersionOut:
+    """Change the card of a version. Everything else about a version is immutable."""
     version = access.get_version(actor(request), name, number, Action.WRITE)
     return queries.shown_version(registry.write_card(version, body.card, by=actor(request)))
 
 
 @router.put("/models/{name}/aliases/{alias}", response=AliasOut)
-def set_alias(request: HttpRequest, name: str, alias: str, body: AliasIn) -> Json:
-    """Point an alias at a version."""
+def set_alias(request: HttpRequest, name: str, alias: str, body: AliasIn) -> AliasOut:
+    """Set an alias to a version."""
     model = access.get_model(actor(request), name, Action.WRITE)
     version = model.versions.filter(number=body.version).first()
     if version is None:
         message = f"{name} has no version {body.version}"
         raise BadInput(message, [Problem("/version", message)])
     made = registry.set_alias(model, alias, version, by=actor(request))
-    return {"alias": made.name, "version": version.number}
+    return AliasOut(alias=made.name, version=version.number)
 
 
 @router.delete("/models/{name}/aliases/{alias}", response={204: None})
 def delete_alias(request: HttpRequest, name: str, alias: str) -> HttpResponse:
-    """Remove an alias."""
+    """Delete an alias."""
     model = access.get_model(actor(request), name, Action.WRITE)
     registry.delete_alias(model, alias, by=actor(request))
     return HttpResponse(status=204)
 
 
 @router.get("/models/{name}/history", response=Page[ReleaseOut])
-def list_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[Json]:
-    """List what was live when, by whom and why."""
+def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[ReleaseOut]:
+    """List the releases of a model, newest first."""
     rows = history.of_endpoint(access.get_endpoint(actor(request), name))
-    return cut(rows, paging, queries.shown_release, sorts=BY_GENERATION, default="-generation")
+    return cut(
+        Page[ReleaseOut],
+        rows,
+        paging,
+        queries.shown_release,
+        sorts=BY_GENERATION,
+        default="-generation",
+    )
 
 
 @router.post("/models/{name}/rollback", response={202: RollbackOut}, auth=needs("serve", "approve"))
 @idempotent
-def rollback(request: HttpRequest, name: str, body: RollbackIn) -> Status[Any]:
-    """Go back to the latest earlier production version that was never rolled back from."""
+def rollback_model(request: HttpRequest, name: str, body: RollbackIn) -> Status[RollbackOut]:
+    """Roll back to the latest earlier production version that was never rolled back from."""
     endpoint = access.get_endpoint(actor(request), name)
     record = releases.rollback(endpoint, reason=body.reason, by=actor(request))
     if record.version is None:  # a rollback always names one; for the type checker
         raise NotFound(f"{name} has no earlier version.")
-    return Status(202, {"generation": record.generation, "version": record.version.number})
+    return Status(202, RollbackOut(generation=record.generation, version=record.version.number))

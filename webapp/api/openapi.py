@@ -1,35 +1,38 @@
-"""What ninja's OpenAPI document lacks: the problem answers, which every route can give."""
+"""Completes ninja's OpenAPI document: error responses and the schemas of forms."""
 
 from typing import Any
 
 from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api.problems import MEDIA_TYPE
+from webapp.api.uploads import FORMS, VersionIn
 
 DESCRIPTION = """\
-Everything that the pages do. Errors are `application/problem+json`; lists are `{items, next}`, cut by
-`?limit=` and `?cursor=`; times are RFC 3339 in UTC; NaN and infinities are `null` with
-`"nonfinite": true` beside them. `Idempotency-Key` makes a repeated POST do its work once.
+The REST API of Trainyard. It can do everything that the pages can.
+
+Errors are `application/problem+json`. Lists are `{items, next}`; `?limit=` and `?cursor=` select a page.
+Times are RFC 3339 in UTC. NaN and infinities are `null`, and the object has `"nonfinite": true`.
+With an `Idempotency-Key`, a repeated POST has no further effect and returns the first response.
 """
 
 PROBLEM: dict[str, Any] = {
     "title": "Problem",
     "type": "object",
-    "description": "RFC 9457",
+    "description": "An error (RFC 9457).",
     "required": ["type", "title", "status", "detail", "code"],
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "a sentence for people"},
-        "code": {"type": "string", "description": "stable, for programs"},
+        "detail": {"type": "string", "description": "A sentence for people."},
+        "code": {"type": "string", "description": "A stable code for programs."},
         "errors": {
             "type": "array",
             "items": {
                 "type": "object",
                 "required": ["pointer", "message"],
                 "properties": {
-                    "pointer": {"type": "string", "description": "JSON pointer into what was sent"},
+                    "pointer": {"type": "string", "description": "JSON pointer into the request body."},
                     "message": {"type": "string"},
                 },
             },
@@ -39,12 +42,12 @@ PROBLEM: dict[str, Any] = {
 
 ALWAYS = {
     "400": "Malformed request",
-    "401": "Credentials are missing or bad",
+    "401": "Credentials are missing or invalid",
     "403": "A scope or role is missing",
-    "404": "Not there, or not yours to see",
+    "404": "Not found, or not visible to the caller",
     "422": "Invalid input",
     "429": "Too many requests",
-    "503": "A part is away for a moment",
+    "503": "A component is temporarily unavailable",
 }
 ON_WRITES = {
     "409": "Conflict or illegal transition",
@@ -54,9 +57,10 @@ ON_WRITES = {
 }
 
 
-def with_problems(schema: OpenAPISchema) -> OpenAPISchema:
-    """Declare the problem answers of every operation in `schema`."""
-    schema["components"]["schemas"]["Problem"] = PROBLEM
+def completed(schema: OpenAPISchema) -> OpenAPISchema:
+    """Add the error responses of every operation and the schemas that ninja does not find."""
+    version = VersionIn.model_json_schema()
+    schema["components"]["schemas"] |= {"Problem": PROBLEM, "VersionIn": version, **FORMS}
     for methods in schema["paths"].values():
         for method, operation in methods.items():
             wanted = ALWAYS if method == "get" else ALWAYS | ON_WRITES

@@ -1,20 +1,20 @@
-"""Projects and who may what in them."""
-
-from typing import Any
+"""Projects and their members."""
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import people
-from jobs.models import Membership, Project, Role
+from jobs.contracts.answers.projects import MemberOut, ProjectOut
+from jobs.models import Role
+from jobs.queries import projects as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
-from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import In, Json, Name, Slug, Time
+from webapp.api.paging import Page, Paging, cut
+from webapp.api.shapes import In, Name, Slug
 
 router = Router()
 BY_SLUG = {"slug": "slug", "created": "created"}
@@ -22,86 +22,63 @@ BY_USER = {"user": "user__username"}
 
 
 class ProjectIn(In):
-    """A project to be made."""
+    """A new project."""
 
     slug: Slug = Field(examples=["vision"])
     name: Name = Field(examples=["Vision"])
 
 
 class ProjectChange(In):
-    """What may be changed of a project; `max_slots: null` lifts the quota."""
+    """The fields of a project that can be changed."""
 
     name: Name | None = None
-    single_person: bool | None = None
-    max_slots: int | None = Field(None, ge=1, le=1_000_000)
-
-
-class ProjectOut(Schema):
-    """A project and one's role in it."""
-
-    slug: str
-    name: str
-    role: str | None
-    single_person: bool
-    max_slots: int | None
-    created_by: str
-    created: Time
+    single_person: bool | None = Field(
+        None, description="Whether people may approve their own requests; set by administrators only."
+    )
+    max_slots: int | None = Field(None, ge=1, le=1_000_000, description="null removes the quota.")
 
 
 class MemberIn(In):
-    """Somebody's role."""
+    """A person and a role."""
 
     user: str = Field(max_length=150, examples=["grace"])
     role: Role = Field(examples=["approver"])
 
 
-class MemberOut(Schema):
-    """A member."""
-
-    user: str
-    role: str
-
-
-def _shown(project: Project, request: HttpRequest) -> Json:
-    role = access.role_in(actor(request), project)
-    return {
-        "slug": project.slug,
-        "name": project.name,
-        "role": role.value if role else None,
-        "single_person": project.single_person,
-        "max_slots": project.max_slots,
-        "created_by": project.created_by.username,
-        "created": project.created,
-    }
-
-
-def _member(membership: Membership) -> Json:
-    return {"user": membership.user.username, "role": membership.role}
-
-
 @router.get("/projects", response=Page[ProjectOut])
-def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[Json]:
-    """List your projects."""
-    rows = access.projects_of(actor(request)).select_related("created_by")
-    return cut(rows, paging, lambda project: _shown(project, request), sorts=BY_SLUG, default="slug")
+def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOut]:
+    """List the caller's projects."""
+    who = actor(request)
+    rows = access.projects_of(who).select_related("created_by")
+    return cut(
+        Page[ProjectOut],
+        rows,
+        paging,
+        lambda project: queries.shown_project(project, who),
+        sorts=BY_SLUG,
+        default="slug",
+    )
 
 
 @router.post("/projects", response={201: ProjectOut})
 @idempotent
-def create_project(request: HttpRequest, body: ProjectIn) -> Status[Any]:
-    """Make a project; you become its admin."""
-    return Status(201, _shown(people.create_project(body.slug, body.name, by=actor(request)), request))
+def create_project(request: HttpRequest, body: ProjectIn) -> Status[ProjectOut]:
+    """Create a project. The caller becomes its admin."""
+    who = actor(request)
+    made = people.create_project(body.slug, body.name, by=who)
+    return Status(201, queries.shown_project(made, who))
 
 
 @router.get("/projects/{slug}", response=ProjectOut)
-def get_project(request: HttpRequest, slug: str) -> Json:
-    """Return one project."""
-    return _shown(access.get_project(actor(request), slug), request)
+def get_project(request: HttpRequest, slug: str) -> ProjectOut:
+    """Return a project."""
+    who = actor(request)
+    return queries.shown_project(access.get_project(who, slug), who)
 
 
 @router.patch("/projects/{slug}", response=ProjectOut)
-def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> Json:
-    """Change what is given of a project."""
+def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> ProjectOut:
+    """Change a project. Fields that are left out stay as they are."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     lift = "max_slots" in body.model_fields_set and body.max_slots is None
     changed = people.change_project(
@@ -112,7 +89,7 @@ def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> Json
         lift_quota=lift,
         by=actor(request),
     )
-    return _shown(changed, request)
+    return queries.shown_project(changed, actor(request))
 
 
 @router.delete("/projects/{slug}", response={204: None})
@@ -124,22 +101,23 @@ def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @router.get("/projects/{slug}/members", response=Page[MemberOut])
-def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[Json]:
-    """List who may what in a project."""
+def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[MemberOut]:
+    """List the members of a project and their roles."""
     rows = access.get_project(actor(request), slug).memberships.select_related("user")
-    return cut(rows, paging, _member, sorts=BY_USER, default="user")
+    return cut(Page[MemberOut], rows, paging, queries.shown_member, sorts=BY_USER, default="user")
 
 
 @router.put("/projects/{slug}/members", response=MemberOut)
-def set_member(request: HttpRequest, slug: str, body: MemberIn) -> Json:
-    """Give somebody a role in a project, or another one."""
+def set_member(request: HttpRequest, slug: str, body: MemberIn) -> MemberOut:
+    """Add a member to a project, or change a member's role."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
-    return _member(people.set_role(project, people.find_person(body.user), body.role, by=actor(request)))
+    made = people.set_role(project, people.find_person(body.user), body.role, by=actor(request))
+    return queries.shown_member(made)
 
 
 @router.delete("/projects/{slug}/members/{username}", response={204: None})
 def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
-    """Take somebody out of a project; what they made stays."""
+    """Remove a member from a project. What the person created stays."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     people.remove_member(project, people.find_person(username), by=actor(request))
     return HttpResponse(status=204)

@@ -1,8 +1,8 @@
-"""What prediction servers ask and say. They know only this: signed releases, and bytes by digest."""
+"""The API of prediction servers: signed releases and reports."""
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, cast
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
@@ -12,40 +12,33 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import releases
-from jobs.contracts.release import ReplicaReport
+from jobs.contracts.answers.endpoints import ReleasesOut
+from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.models import ReleaseRecord, User
 from jobs.queries import history
 from webapp.api.auth import actor, needs
-from webapp.api.shapes import Json
 
 router = Router()
 POLL_SECONDS = 0.25
 
 
 class Since(Schema):
-    """`after` is the sequence of the last answer; `wait` how many seconds to hold the line."""
+    """The query parameters of the long poll."""
 
-    after: int | None = Field(None, ge=0, le=2**63 - 1)
-    wait: float = Field(0, ge=0, le=60)
-
-
-class Releases(Schema):
-    """The newest release of each endpoint that changed since, and the sequence to ask with next."""
-
-    sequence: int
-    releases: list[Json]
+    after: int | None = Field(None, ge=0, le=2**63 - 1, description="The `sequence` of the last response.")
+    wait: float = Field(0, ge=0, le=60, description="How many seconds to wait for a new release.")
 
 
-@router.get("/serving/releases", response=Releases, auth=needs("serve"))
-async def list_releases(request: HttpRequest, since: Query[Since]) -> Json:
-    """Wait until something newer than `after` is released, or the time is over."""
+@router.get("/serving/releases", response=ReleasesOut, auth=needs("serve"))
+async def list_releases(request: HttpRequest, since: Query[Since]) -> ReleasesOut:
+    """Return the releases after `after`. Waits up to `wait` seconds for a new one."""
     user = actor(request)
     read = sync_to_async(_newest)
     give_up = time.monotonic() + since.wait
     while True:
         sequence, found = await read(user, since.after)
         if found or since.after is None or time.monotonic() >= give_up:
-            return {"sequence": sequence, "releases": found}
+            return ReleasesOut(sequence=sequence, releases=cast(list[SignedRelease], found))
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -62,7 +55,7 @@ def _visible(user: User, records: list[ReleaseRecord]) -> list[ReleaseRecord]:
 
 
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
-def report(request: HttpRequest, body: ReplicaReport) -> Status[Any]:
-    """Say what a prediction server serves of one endpoint."""
+def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
+    """Report what a prediction server serves of an endpoint."""
     releases.report(body, by=actor(request))
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Builds the API: its routers in one table, its errors in one place, its OpenAPI document."""
+"""Builds the API: routers, error handlers and the OpenAPI document."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +12,7 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
 from jobs.contracts.problems import Problem, from_items
 from jobs.errors import TrainyardError
@@ -21,7 +22,7 @@ from webapp.api.media import FiniteRenderer, JsonParser
 from webapp.api.problems import SENTENCES, problem, refuse
 from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
 
-# One module a resource; each has a `router`. Keep the order of contract.md.
+# One module per resource, in the order of the documentation; each has a `router`.
 RESOURCES = (
     "me",
     "people",
@@ -29,7 +30,7 @@ RESOURCES = (
     "datasets",
     "experiments",
     "search_spaces",
-    "trials",  # these two before jobs, whose last addresses would match
+    "trials",  # these two before jobs, whose last path would match theirs
     "search_changes",
     "jobs",
     "artifacts",
@@ -44,16 +45,16 @@ RESOURCES = (
 
 
 TOLD = 3
-"""So many things that are wrong with a request stand in its sentence; `errors` lists all."""
+"""How many errors the `detail` of a problem names; `errors` lists all."""
 
 
 class Api(NinjaAPI):
-    """django-ninja with our problem documents, in answers and in the OpenAPI document."""
+    """django-ninja with problem documents as errors."""
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Keep what `problems` needs of pydantic's errors: place, message, input."""
+        """Keep location, message and input of pydantic's errors."""
         items: list[dict[str, Any]] = []
         for context in error_contexts:
             model: Any = context.model
@@ -68,9 +69,13 @@ class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the document with the problem answers of every route."""
+        """Return the document with the error responses of every operation."""
         schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        return openapi.with_problems(schema)
+        return openapi.completed(schema)
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the function; a test keeps them unique."""
+        return operation.view_func.__name__
 
 
 def build() -> Api:
@@ -115,7 +120,7 @@ def _django_invalid(_: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
-    """Ninja wraps what the parser raises; what we raised there says more."""
+    """Prefer the error that the parser raised to ninja's wrapper of it."""
     cause = error.__cause__
     if isinstance(cause, TrainyardError):
         return refuse(cause)
@@ -123,12 +128,12 @@ def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
-    """A form was read, for its digest, by a route that then looks for JSON."""
+    """A route for JSON received a form."""
     return refuse(UnsupportedMediaType(f"The body is sent as {request.content_type}; send application/json."))
 
 
 def _database_away(_: HttpRequest, __: Any) -> HttpResponse:
-    response = refuse(Unavailable("The database is busy or away; try again in a moment."))
+    response = refuse(Unavailable("The database is busy or not reachable; try again in a moment."))
     response["Retry-After"] = "1"
     return response
 
@@ -141,7 +146,7 @@ def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _sent(request: HttpRequest, source: str) -> Any:
-    """Return what the caller sent in that place, to follow an error's location through it."""
+    """Return the input that an error's location refers to."""
     if source == "body":
         return JsonParser().parse_body(request) if request.body else None
     if source == "path":

@@ -1,4 +1,4 @@
-"""A search's trials as a whole: columns for charts, timeline, importance, downloads, an ensemble of some."""
+"""Trials of a search: lists, control, columns for charts, timeline, importance and downloads."""
 
 from typing import Annotated
 
@@ -9,19 +9,26 @@ from pydantic import Field, StringConstraints
 from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import ensembles
-from jobs.models import Job
-from jobs.queries import columns, exports, outcomes, timeline
-from jobs.queries import jobs as shown
+from jobs.actions import trials as actions
+from jobs.contracts.answers.base import Parameter
+from jobs.contracts.answers.jobs import JobOut
+from jobs.contracts.answers.search_results import ColumnsOut, ImportanceOut, TimelineOut
+from jobs.contracts.answers.trials import TrialOut
+from jobs.models import Job, Trial
+from jobs.queries import columns, exports, outcomes, running_executions, timeline
+from jobs.queries import jobs as queries
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
-from webapp.api.downloads import streamed
+from webapp.api.downloads import described, streamed
 from webapp.api.etags import give, is_known
 from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
-from webapp.api.shapes import Id, In, Json, Number
+from webapp.api.paging import Page, Paging, cut
+from webapp.api.shapes import Id, In, Number
 
 router = Router()
+CSV = described("text/csv")
 
 MOST_KEPT = 8
 _ended: dict[tuple[int, str], bytes] = {}
@@ -30,27 +37,47 @@ Numbers = Annotated[str, StringConstraints(pattern=r"^(\d{1,9}(,\d{1,9})*)?$", m
 
 
 class ColumnsFilter(Schema):
-    """`?after=` the `cursor` of an earlier answer: only what may have changed since then."""
+    """Where to read the columns."""
 
-    after: str | None = Field(None, pattern=columns.CURSOR)
+    after: str | None = Field(
+        None,
+        pattern=columns.CURSOR,
+        description="The `cursor` of the last response: only trials that may have changed since then.",
+    )
 
 
 class TrialsFilter(Schema):
-    """`?trials=1,2,3`: only these; all without."""
+    """Filters of trials."""
 
-    trials: Numbers = ""
+    trials: Numbers = Field("", description="Trial numbers, separated by commas; empty means all.")
 
 
 class MetricsExport(TrialsFilter):
-    """`?names=a,b&trials=1,2,3`."""
+    """Filters of metric series."""
 
-    names: str = Field("", max_length=5000)
+    names: str = Field("", max_length=5000, description="Metric names, separated by commas.")
 
 
 class EnsembleIn(In):
-    """The trials that shall make an ensemble, by number."""
+    """The trials of an ensemble."""
 
-    trials: list[Number] = Field(min_length=ensembles.LEAST, max_length=ensembles.MOST)
+    trials: list[Number] = Field(
+        min_length=ensembles.LEAST, max_length=ensembles.MOST, description="Their numbers."
+    )
+
+
+class ContinueIn(In):
+    """The end of a continued training."""
+
+    epochs: int | None = Field(
+        None, ge=1, le=2**31 - 1, description="The last epoch; required for a completed trial."
+    )
+
+
+class TrialIn(In):
+    """A configuration to try."""
+
+    values: dict[str, Parameter] = Field(description="One value per hyperparameter.")
 
 
 def numbers_of(text: str) -> list[int]:
@@ -58,9 +85,81 @@ def numbers_of(text: str) -> list[int]:
     return [int(part) for part in text.split(",") if part]
 
 
-@router.get("/jobs/{int:job_id}/trials/columns", response=Json)
-def get_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter]) -> HttpResponse:
-    """Return a search's trials, a list a column; `If-None-Match` answers 304 while nothing has changed."""
+@router.get("/jobs/{int:job_id}/trials", response=Page[TrialOut])
+def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[TrialOut]:
+    """List the trials of a search by number."""
+    job = access.get_job(actor(request), job_id)
+    best, standing, running = (
+        queries.best_number(job),
+        outcomes.standing(job),
+        running_executions.of_search(job),
+    )
+
+    def show(row: Trial) -> TrialOut:
+        return queries.trial(row, best=best, standing=standing, running=running)
+
+    sorts = {"number": "number", "id": "pk"}
+    return cut(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")
+
+
+@router.post("/jobs/{int:job_id}/trials", response={201: TrialOut})
+@idempotent
+def create_trial(request: HttpRequest, job_id: Id, body: TrialIn) -> Status[TrialOut]:
+    """Queue one configuration by hand."""
+    who = actor(request)
+    row = actions.queue_by_hand(access.get_job(who, job_id, Action.WRITE), body.values, by=who)
+    return Status(201, queries.trial(row, best=None))
+
+
+@router.get("/jobs/{int:job_id}/trials/{int:number}", response=TrialOut)
+def get_trial(request: HttpRequest, job_id: Id, number: Number) -> TrialOut:
+    """Return a trial."""
+    row = access.get_trial(actor(request), job_id, number)
+    return queries.trial(row, best=queries.best_number(row.job))
+
+
+@router.post("/jobs/{int:job_id}/trials/{int:number}/retry", response={202: TrialOut})
+@idempotent
+def retry_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[TrialOut]:
+    """Run a failed or stopped trial again. Broken executions resume from their newest checkpoints."""
+    who = actor(request)
+    row = access.get_trial(who, job_id, number, Action.WRITE)
+    return Status(202, queries.trial(actions.retry(row, by=who), best=None))
+
+
+@router.post("/jobs/{int:job_id}/trials/{int:number}/again", response={202: TrialOut})
+@idempotent
+def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[TrialOut]:
+    """Queue a new trial with the values of this one."""
+    who = actor(request)
+    row = access.get_trial(who, job_id, number, Action.WRITE)
+    return Status(202, queries.trial(actions.queue_by_hand(row.job, row.values, by=who), best=None))
+
+
+@router.post("/jobs/{int:job_id}/trials/{int:number}/train", response={202: JobOut})
+@idempotent
+def train_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[JobOut]:
+    """Queue a training job with the values of this trial. Returns the new job."""
+    who = actor(request)
+    row = access.get_trial(who, job_id, number, Action.WRITE)
+    return Status(202, queries.detail(actions.train(row, by=who)))
+
+
+@router.post("/jobs/{int:job_id}/trials/{int:number}/continue", response={202: TrialOut})
+@idempotent
+def continue_trial(
+    request: HttpRequest, job_id: Id, number: Number, body: ContinueIn | None = None
+) -> Status[TrialOut]:
+    """Continue the training of a trial from its newest checkpoints."""
+    who = actor(request)
+    row = access.get_trial(who, job_id, number, Action.WRITE)
+    made = actions.go_on(row, body.epochs if body is not None else None, by=who)
+    return Status(202, queries.trial(made, best=None))
+
+
+@router.get("/jobs/{int:job_id}/trials/columns", response=ColumnsOut)
+def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter]) -> HttpResponse:
+    """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
     version = columns.version(search)
@@ -73,7 +172,7 @@ def get_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter])
 
 
 def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
-    """Answer the whole of an ended search from memory once it was asked for."""
+    """Return the columns. The complete columns of an ended search are cached."""
     if after is not None or search.state not in FINAL:
         return fast_json(columns.read(search, after=after))
     key = (search.pk, version)
@@ -81,49 +180,49 @@ def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     if content is None:
         content = fast_json(columns.read(search)).content
         if len(_ended) >= MOST_KEPT:
-            _ended.clear()  # other threads may be looking: whoever found something has it
+            _ended.clear()  # other threads keep the bytes that they have already read
         _ended[key] = content
     return HttpResponse(content, content_type=JSON)
 
 
-@router.get("/jobs/{int:job_id}/timeline", response=Json)
+@router.get("/jobs/{int:job_id}/timeline", response=TimelineOut)
 def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
-    """Return which trial ran when, on which worker and in which lane there, a list a column."""
+    """Return when and on which worker each trial ran, one list per column."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
     return fast_json(timeline.read(search, now=clock.estimate()))
 
 
-@router.get("/jobs/{int:job_id}/importance", response=Json)
-def get_importance(request: HttpRequest, job_id: Id) -> Json:
-    """Return how much each hyperparameter matters. While `state` is `computing`, ask again in a second."""
+@router.get("/jobs/{int:job_id}/importance", response=ImportanceOut)
+def get_importance(request: HttpRequest, job_id: Id) -> ImportanceOut:
+    """Return the importance of each hyperparameter. Ask again while `state` is `computing`."""
     return analysis.importance_of(access.get_job(actor(request), job_id))
 
 
-@router.get("/jobs/{int:job_id}/trials.csv", response={200: bytes})
+@router.get("/jobs/{int:job_id}/trials.csv", response={200: None}, openapi_extra=CSV)
 def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilter]) -> StreamingHttpResponse:
-    """Download a search's trials as CSV, a row an execution."""
+    """Download the trials of a search as CSV, one row per execution."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
     rows = exports.trials(search, numbers_of(filters.trials))
     return streamed(request, exports.lines(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
 
 
-@router.get("/jobs/{int:job_id}/metrics.csv", response={200: bytes})
+@router.get("/jobs/{int:job_id}/metrics.csv", response={200: None}, openapi_extra=CSV)
 def download_metrics(
     request: HttpRequest, job_id: Id, filters: Query[MetricsExport]
 ) -> StreamingHttpResponse:
-    """Download every point of a job's curves as CSV."""
+    """Download all points of a job's metric series as CSV."""
     job = access.get_job(actor(request), job_id)
     names = [name for name in filters.names.split(",") if name]
     rows = exports.metrics(job, names, numbers_of(filters.trials))
     return streamed(request, exports.lines(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
 
 
-@router.post("/jobs/{int:job_id}/ensemble", response={202: Json})
+@router.post("/jobs/{int:job_id}/ensemble", response={202: JobOut})
 @idempotent
-def make_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Status[Json]:
-    """Retrain some trials of a search and pool them, in a job of its own, which is the answer."""
+def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Status[JobOut]:
+    """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, shown.detail(ensembles.make(search, body.trials, by=who)))
+    return Status(202, queries.detail(ensembles.make(search, body.trials, by=who)))

@@ -2,18 +2,51 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import Field
+
+from webapp.api.shapes import In
 
 
-def either(body: type[BaseModel]) -> dict[str, Any]:
-    """Return OpenAPI's description of a route that takes `body` as JSON, or a form with a file."""
-    form = {
+class VersionIn(In):
+    """A new version from a job's artifact."""
+
+    artifact: str = Field(pattern=r"^[0-9a-f]{64}$", examples=["0" * 64], description="Its digest.")
+
+
+FILE = {"type": "string", "contentMediaType": "application/octet-stream"}
+TEXT = {"type": "string"}
+FORMS: dict[str, dict[str, Any]] = {
+    "DatasetUpload": {
         "type": "object",
+        "title": "DatasetUpload",
+        "description": "A new data set or version.",
         "required": ["file"],
-        "properties": {"file": {"type": "string", "contentMediaType": "application/octet-stream"}},
-    }
-    content = {
-        "application/json": {"schema": body.model_json_schema()},
-        "multipart/form-data": {"schema": form},
-    }
+        "properties": {
+            "project": TEXT,
+            "slug": TEXT,
+            "file": FILE | {"description": "CSV, NPZ or Parquet."},
+            "name": TEXT,
+            "description": TEXT,
+            "target": TEXT | {"description": "The column to predict."},
+            "features": TEXT | {"description": "Column names, separated by commas."},
+            "task": TEXT,
+            "sha256": TEXT | {"description": "The digest of the file; it is verified."},
+        },
+    },
+    "ModelUpload": {
+        "type": "object",
+        "title": "ModelUpload",
+        "description": "A new version from a file.",
+        "required": ["file"],
+        "properties": {"file": FILE | {"description": "A .keras file."}},
+    },
+}
+"""The schemas of the multipart forms, by name."""
+
+
+def described(form: str, json: str | None = None) -> dict[str, Any]:
+    """Return the OpenAPI description of a request body that is a form, or a JSON schema named `json`."""
+    content = {"multipart/form-data": {"schema": {"$ref": f"#/components/schemas/{form}"}}}
+    if json is not None:
+        content["application/json"] = {"schema": {"$ref": f"#/components/schemas/{json}"}}
     return {"requestBody": {"required": True, "content": content}}

@@ -1,78 +1,31 @@
-"""The nodes that run jobs: what they have, what they do, and taking them out of use."""
+"""The workers that run jobs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from ninja.responses import Status
+from pydantic import Field
 
 from jobs import access
 from jobs.actions import workers
-from jobs.contracts.warm_processes import Warm
+from jobs.contracts.answers.workers import WorkerOut
 from jobs.models import Worker
 from jobs.queries import workers as queries
 from webapp.api.auth import actor, needs
-from webapp.api.pages import Page, Paging, cut
-from webapp.api.shapes import Id, Json, OneOf, Time
+from webapp.api.paging import Page, Paging, cut
+from webapp.api.shapes import Id, OneOf
 
 router = Router()
 
 
-class WarmOut(Schema):
-    """A process that a worker keeps warm ahead of need: a fork server, or a standby runner."""
-
-    kind: str
-    state: str
-    environment: str
-    devices: str | None
-    pid: int
-    since: Time
-    memory_bytes: int
-
-
-class WorkerOut(Schema):
-    """A worker with its slots and devices."""
-
-    id: int
-    name: str
-    host: str
-    pool: str
-    state: str
-    slots: int
-    slots_busy: int
-    devices: list[Any]
-    warm: list[WarmOut]
-    info: Json
-    started: Time
-    seen_until: Time
-
-
 class WorkerFilter(Schema):
-    """`?pool=&state=`; workers that are gone are listed only when asked for."""
+    """Filters of the list."""
 
     pool: str | None = None
-    state: Annotated[str, OneOf(Worker.State)] | None = None
-
-
-def _shown(worker: Worker) -> Json:
-    return {
-        "id": worker.pk,
-        "name": worker.name,
-        "host": worker.host,
-        "pool": worker.pool,
-        "state": worker.state,
-        "slots": worker.slots,
-        "slots_busy": queries.slots_busy(worker),
-        "devices": worker.devices,
-        "warm": [_warm(process) for process in queries.kept_warm(worker)],
-        "info": {name: fact for name, fact in worker.info.items() if name != "warm"},
-        "started": worker.started,
-        "seen_until": worker.lease_until,
-    }
-
-
-def _warm(process: Warm) -> Json:
-    return process.model_dump() | {"environment": process.environment, "since": process.started}
+    state: Annotated[str, OneOf(Worker.State)] | None = Field(
+        None, description="Without it, workers that are lost or gone are left out."
+    )
 
 
 @router.get("/workers", response=Page[WorkerOut], auth=needs("read", "admin"))
@@ -80,26 +33,27 @@ def list_workers(
     request: HttpRequest,  # noqa: ARG001
     paging: Query[Paging],
     wanted: Query[WorkerFilter],
-) -> Page[Json]:
-    """List the workers; everyone may see what there is to run on."""
-    return cut(queries.listed(pool=wanted.pool, state=wanted.state), paging, _shown)
+) -> Page[WorkerOut]:
+    """List the workers."""
+    rows = queries.listed(pool=wanted.pool, state=wanted.state)
+    return cut(Page[WorkerOut], rows, paging, queries.shown_worker)
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))
-def get_worker(request: HttpRequest, worker_id: Id) -> Json:  # noqa: ARG001
-    """Return one worker."""
-    return _shown(queries.get(worker_id))
+def get_worker(request: HttpRequest, worker_id: Id) -> WorkerOut:  # noqa: ARG001
+    """Return a worker."""
+    return queries.shown_worker(queries.get(worker_id))
 
 
 @router.post("/workers/{worker_id}/drain", response={202: WorkerOut}, auth=needs("admin"))
-def drain(request: HttpRequest, worker_id: Id) -> Status[Any]:
-    """Let a worker finish what it runs and take nothing new."""
+def drain_worker(request: HttpRequest, worker_id: Id) -> Status[WorkerOut]:
+    """Let a worker finish its attempts and take no new ones."""
     access.require_admin(actor(request))
-    return Status(202, _shown(workers.drain(queries.get(worker_id), by=actor(request))))
+    return Status(202, queries.shown_worker(workers.drain(queries.get(worker_id), by=actor(request))))
 
 
 @router.post("/workers/{worker_id}/enable", response={202: WorkerOut}, auth=needs("admin"))
-def enable(request: HttpRequest, worker_id: Id) -> Status[Any]:
-    """Let a draining worker take work again."""
+def enable_worker(request: HttpRequest, worker_id: Id) -> Status[WorkerOut]:
+    """Let a draining worker take new attempts again."""
     access.require_admin(actor(request))
-    return Status(202, _shown(workers.enable(queries.get(worker_id), by=actor(request))))
+    return Status(202, queries.shown_worker(workers.enable(queries.get(worker_id), by=actor(request))))

@@ -8,6 +8,8 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit
+from jobs.contracts.answers.jobs import StepOut
+from jobs.contracts.answers.results import ResultsOut
 from jobs.errors import NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
@@ -78,7 +80,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
     return {
         "job": row,
         "shown": detail,
-        "track": _track(detail["steps"]),
+        "track": _track(detail.steps),
         "cursor": (row.root or row).event_seq,
         "tabs": [
             (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
@@ -88,14 +90,14 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may": access.can(request.user, row.project, Action.WRITE),
         "orders": _orders(row),
-        "unregistered": _unregistered(row, detail["results"]),
+        "unregistered": _unregistered(row, detail.results),
         "is_final": row.state in FINAL,
         "is_search": row.facts.has_trials,
         **(_of_search(row) if row.facts.has_trials else {}),
     }
 
 
-def _unregistered(row: Job, results: dict[str, Any]) -> str:
+def _unregistered(row: Job, results: ResultsOut) -> str:
     """Return the digest of the model that a single run made and nobody has registered; else nothing."""
     if row.facts.has_trials or row.state != JobState.COMPLETED or results["versions"]:
         return ""
@@ -132,15 +134,15 @@ def may_revise(row: Job) -> bool:
     return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.takes_trials(row)
 
 
-def _track(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _track(steps: list[StepOut]) -> list[dict[str, Any]]:
     """Return the steps to show: those of a kind that are still to come stand together."""
     track: list[dict[str, Any]] = []
     for step in steps:
         last = track[-1] if track else {}
-        if step["state"] is None and (last.get("kind"), last.get("state")) == (step["kind"], None):
+        if step.state is None and (last.get("kind"), last.get("state")) == (step.kind, None):
             last["times"] += 1
         else:
-            track.append({**step, "times": 1})
+            track.append({**vars(step), "times": 1})
     return track
 
 

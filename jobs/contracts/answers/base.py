@@ -1,0 +1,95 @@
+"""The base class of answers, and the types that several of them share."""
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+
+class Answer(BaseModel):
+    """An immutable answer. Aliases are the public names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+
+@cache
+def _adapter(source: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(source)
+
+
+class _AsStored:
+    """Documents a type without validating or converting the value.
+
+    Stored JSON was checked when it was written. Lists and metrics are read thousands at a time.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def describe(_: CoreSchema, describe_core: GetJsonSchemaHandler) -> JsonSchemaValue:
+            return describe_core(_adapter(source).core_schema)
+
+        del handler
+        return core_schema.any_schema(metadata={"pydantic_js_functions": [describe]})
+
+
+T = TypeVar("T")
+Stored = Annotated[T, _AsStored()]  # a `type` statement would give each use a schema of its own
+"""A value that is documented as `T` and passed through as it is."""
+
+Time = Annotated[
+    datetime,
+    PlainSerializer(lambda value: value.astimezone(UTC).isoformat().replace("+00:00", "Z"), return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""RFC 3339 in UTC."""
+
+type JsonValue = Annotated[Any, WithJsonSchema({"description": "Any JSON value."})]
+
+type JsonObject = dict[str, JsonValue]
+
+type Parameter = Annotated[
+    bool | int | float | str,
+    WithJsonSchema(
+        {
+            "description": "The value of a hyperparameter.",
+            "anyOf": [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
+        }
+    ),
+]
+
+type Figures = dict[str, float | None]
+"""Metrics by name; null where a value is not finite."""
+
+
+class ErrorOut(TypedDict):
+    """Why something failed."""
+
+    code: Annotated[str, Field(description="A stable code for programs.")]
+    message: Annotated[str, Field(description="A sentence for people.")]
+    traceback: NotRequired[Annotated[str, Field(description="The Python traceback, if there is one.")]]
+
+
+class TensorOut(TypedDict):
+    """One named tensor."""
+
+    name: str
+    dtype: str
+    shape: Annotated[list[int | None], Field(description="Without the batch dimension; null means any size.")]
+
+
+class SignatureOut(TypedDict):
+    """The inputs and outputs of a model; empty until the model has been loaded once."""
+
+    inputs: NotRequired[list[TensorOut]]
+    outputs: NotRequired[list[TensorOut]]

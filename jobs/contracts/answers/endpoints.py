@@ -1,0 +1,41 @@
+"""Endpoints, their replicas, and the releases that prediction servers read."""
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, Stored, Time
+from jobs.contracts.release import SignedRelease
+
+
+class ReplicaOut(Answer):
+    """The last report of a prediction server."""
+
+    name: str
+    generation: int
+    live: bool = Field(description="Whether it has reported in the last seconds.")
+    loading: int | None = Field(description="The generation that it is loading.")
+    versions: dict[str, str] = Field(description="The state of each version.")
+    error: str | None
+    seen: Time
+
+
+class EndpointOut(Answer):
+    """The version numbers that an endpoint serves."""
+
+    name: str
+    model: str
+    project: str
+    production: int | None
+    previous: int | None
+    staging: int | None
+    canary: int | None
+    shadow: int | None
+    generation: int
+    rollback_to: int | None = Field(description="The version that a rollback would make production.")
+    replicas: list[ReplicaOut]
+
+
+class ReleasesOut(Answer):
+    """The newest release of each endpoint that has changed."""
+
+    sequence: int = Field(description="Goes into `?after=` of the next request.")
+    releases: Stored[list[SignedRelease]]

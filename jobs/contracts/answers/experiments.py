@@ -1,0 +1,76 @@
+"""Experiments, their revisions, and the check of a spec."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from jobs.contracts.answers.base import Answer, JsonValue, Time
+from jobs.contracts.plan import Plan
+
+type Spec = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": True,
+            "description": "An experiment spec, version 1. POST /experiments/validate checks it.",
+        }
+    ),
+]
+
+
+class BestOut(Answer):
+    """The best score of an experiment."""
+
+    job: int
+    metric: str
+    direction: str
+    score: float
+
+
+class ExperimentOut(Answer):
+    """An experiment."""
+
+    id: int
+    project: str
+    name: str
+    tags: list[str]
+    notes: str
+    archived: bool
+    version: int = Field(description="Increases with every change; its ETag.")
+    revision: int | None = Field(description="The number of the newest revision.")
+    digest: str | None = Field(description="Of the newest revision's spec.")
+    spec: Spec | None = Field(description="Of the newest revision.")
+    draft: JsonValue = Field(description="An unfinished spec that was saved later, or null.")
+    last_job: int | None
+    state: str | None = Field(description="Of the last job.")
+    best: BestOut | None
+    created_by: str
+    created: Time
+    updated: Time
+
+
+class RevisionOut(Answer):
+    """An immutable revision of an experiment's spec."""
+
+    number: int
+    digest: str
+    spec: Spec
+    reason: str
+    created_by: str
+    created: Time
+
+
+class SpecProblemOut(Answer):
+    """One error in a request."""
+
+    pointer: str = Field(description="JSON pointer into the request body.")
+    message: str
+
+
+class ValidationOut(Answer):
+    """Whether a spec is valid, and what it would run."""
+
+    valid: bool
+    errors: list[SpecProblemOut]
+    plan: Plan | None = Field(description="Null if the spec cannot be read.")

@@ -1,0 +1,133 @@
+"""A job with its steps, progress and results; its attempts and checkpoints."""
+
+from datetime import datetime
+from typing import Literal, TypedDict
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, ErrorOut, Stored
+from jobs.contracts.answers.results import ResultsOut
+
+JobStateOut = Literal[
+    "draft",
+    "queued",
+    "starting",
+    "running",
+    "paused",
+    "retrying",
+    "lost",
+    "stopping",
+    "stopped",
+    "completed",
+    "failed",
+]
+
+
+class StepOut(Answer):
+    """One step of a root job."""
+
+    kind: str
+    job: int | None = Field(description="Null while the step has no job yet.")
+    state: str | None = Field(description="Null while the step has no job yet.")
+    title: str
+
+
+class ProgressOut(Answer):
+    """How far a job is."""
+
+    done: float | int
+    total: float | int
+    unit: str = Field(description="What is counted, for example executions or epochs.")
+    fraction: float = Field(description="From 0 to 1; running work counts in part.")
+    eta_seconds: float | None = Field(description="Null while it is unknown.")
+
+
+class JobOut(Answer):
+    """A job."""
+
+    id: int
+    kind: str = Field(description="For example search, train, ensemble, quantize, register or gate.")
+    title: str
+    state: JobStateOut
+    desired: Literal["running", "paused", "stopped", "killed"] = Field(
+        description="What was asked for; `state` follows."
+    )
+    project: str | None
+    experiment: int | None
+    revision: int | None = Field(description="The revision of the experiment that it runs.")
+    parent: int | None = Field(description="The root job, for a job that follows from another.")
+    steps: list[StepOut]
+    progress: ProgressOut
+    why_waiting: str = Field(description="A sentence; empty if the job does not wait.")
+    attempt: int
+    restarts: int
+    priority: int
+    pool: str
+    slots: int
+    results: Stored[ResultsOut]
+    error: Stored[ErrorOut | None]
+    created_by: str | None
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    seconds: float | None = Field(description="How long it took; null while it has not ended.")
+
+
+class SubmittedOut(Answer):
+    """The root job of a submitted experiment."""
+
+    job: int
+
+
+class DeviceRecordOut(TypedDict):
+    """A device that an attempt used."""
+
+    id: int
+    platform: str
+    kind: str
+
+
+class RecordOut(TypedDict, total=False):
+    """What a result depends on beside its spec; empty until the attempt has started."""
+
+    python: str
+    packages: dict[str, str]
+    machine: str
+    cpu: str
+    cores: int | None
+    threads: int
+    xla_flags: str
+    devices: list[DeviceRecordOut]
+    seed: int | None
+    spec_digest: str | None
+    dataset_digest: str | None
+
+
+class AttemptOut(Answer):
+    """One attempt at a job, or at some trials of a search."""
+
+    number: int
+    trials: list[int]
+    worker: str
+    state: str
+    outcome: str | None
+    resumed_from: int | None = Field(description="The step of the checkpoint that it resumed from.")
+    error: Stored[ErrorOut | None]
+    record: Stored[RecordOut]
+    assigned: datetime
+    claimed: datetime | None
+    ended: datetime | None
+
+
+class CheckpointOut(Answer):
+    """A checkpoint that is kept."""
+
+    job: int
+    trial: int | None
+    execution: int | None
+    attempt: int
+    step: int
+    epoch: int
+    bytes: int
+    manifest: str = Field(description="SHA-256 of its manifest.")
+    created: datetime

@@ -1,0 +1,101 @@
+"""Registered models, their versions and releases."""
+
+from typing import Annotated, NotRequired, TypedDict
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import (
+    Answer,
+    ErrorOut,
+    Figures,
+    JsonValue,
+    Parameter,
+    SignatureOut,
+    Stored,
+    Time,
+)
+
+
+class ModelOut(Answer):
+    """A model and the version numbers that its endpoint serves."""
+
+    name: str
+    project: str
+    description: str
+    production: int | None
+    previous: int | None
+    staging: int | None
+    generation: int
+    versions: int = Field(description="How many versions it has.")
+    aliases: dict[str, int]
+    created_by: str | None
+    created: Time
+
+
+class LineageOut(TypedDict):
+    """Where a version comes from. Keys that do not apply are absent."""
+
+    artifact: str
+    uploaded_by: NotRequired[str]
+    job: NotRequired[int]
+    kind: NotRequired[Annotated[str, Field(description="The kind of the job.")]]
+    root_job: NotRequired[int]
+    attempt: NotRequired[int]
+    trial: NotRequired[int]
+    values: NotRequired[dict[str, Parameter]]
+    experiment: NotRequired[int]
+    experiment_name: NotRequired[str]
+    revision: NotRequired[int]
+    revision_digest: NotRequired[str]
+    dataset: NotRequired[str]
+    dataset_version: NotRequired[int]
+    dataset_digest: NotRequired[str]
+
+
+class VersionOut(Answer):
+    """A version of a model."""
+
+    model: str
+    number: int
+    digest: str = Field(description="SHA-256 of the .keras file.")
+    bytes: int
+    state: str = Field(description="validating, candidate or invalid.")
+    stage: str | None = Field(description="production, staging, previous, or null.")
+    what: str = Field(description="best, ensemble, quantized or uploaded.")
+    metrics: Stored[dict[str, Figures]] = Field(description="By part of the data.")
+    signature: Stored[SignatureOut]
+    class_labels: Stored[list[JsonValue]]
+    lineage: Stored[LineageOut]
+    aliases: list[str]
+    card: str = Field(description="The model card as Markdown.")
+    error: Stored[ErrorOut | None] = Field(description="Why the version is invalid.")
+    job: int | None
+    created_by: str | None
+    created: Time
+
+
+class AliasOut(Answer):
+    """An alias and the version that it names."""
+
+    alias: str
+    version: int
+
+
+class ReleaseOut(Answer):
+    """One change of what an endpoint serves."""
+
+    generation: int
+    kind: str = Field(description="promote, rollback or stage.")
+    version: int | None
+    replaced: int | None
+    promotion: int | None
+    reason: str
+    by: str | None
+    created: Time
+
+
+class RollbackOut(Answer):
+    """The version that is served after a rollback, and its generation."""
+
+    generation: int
+    version: int

@@ -1,0 +1,142 @@
+"""The `results` of a job: the keys that every job has, and those of single kinds."""
+
+from typing import Annotated, NotRequired, TypedDict
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Figures, JsonObject, Parameter, SignatureOut
+
+
+class BestTrialOut(TypedDict):
+    """The best trial of a search so far."""
+
+    number: int
+    values: dict[str, Parameter]
+    score: float | None
+    std: float | None
+
+
+class ArtifactOut(TypedDict):
+    """A file that a job made."""
+
+    digest: Annotated[str, Field(description="SHA-256; the file is at /artifacts/{digest}.")]
+    role: Annotated[str, Field(description="For example model, evaluation or report.")]
+    bytes: int
+    name: str
+    job: Annotated[int, Field(description="The job that made it: this job or one of its children.")]
+    meta: JsonObject
+
+
+class MadeVersionOut(TypedDict):
+    """A registered version that came from a job."""
+
+    model: str
+    number: int
+    what: Annotated[str, Field(description="best, ensemble, quantized or uploaded.")]
+
+
+class WarningOut(TypedDict):
+    """Something that the user should know."""
+
+    code: str
+    message: str
+
+
+class MemberWeightOut(TypedDict):
+    """The weight of one member of an ensemble."""
+
+    member: str
+    weight: float
+
+
+class SizesOut(TypedDict):
+    """Sizes in bytes before and after quantization."""
+
+    before: int
+    after: int
+    ratio: NotRequired[float]
+
+
+class QuantizedBytesOut(TypedDict):
+    """Sizes in bytes before and after quantization, by what is measured."""
+
+    file: SizesOut
+    weights: SizesOut
+    stored: NotRequired[int]
+
+
+class AgreementOut(TypedDict, total=False):
+    """How often the quantized model answers as the original does."""
+
+    share: float
+    max_difference: float
+    mean_difference: float
+
+
+class LatencyOut(TypedDict):
+    """The time of one call."""
+
+    p50_ms: float
+    p95_ms: float
+    calls: int
+
+
+class GateResultOut(TypedDict):
+    """The result of one gate."""
+
+    name: str
+    state: str
+    value: float | str | bool | None
+    limit: float | str | bool | None
+    champion: float | str | bool | None
+    detail: str
+
+
+class ResultsOut(TypedDict):
+    """What a job has led to. A key beside the first three is present once its step has completed."""
+
+    artifacts: list[ArtifactOut]
+    versions: list[MadeVersionOut]
+    warnings: list[WarningOut]
+    best_trial: NotRequired[Annotated[BestTrialOut, Field(description="Of a search.")]]
+    metrics: NotRequired[
+        Annotated[dict[str, Figures], Field(description="Of the final candidate, by part of the data.")]
+    ]
+    candidates: NotRequired[
+        Annotated[
+            dict[str, dict[str, Figures]],
+            Field(description="Metrics of every candidate: best, ensemble, quantize."),
+        ]
+    ]
+    score: NotRequired[float | None]
+    best_epoch: NotRequired[int | None]
+    epochs: NotRequired[int]
+    epochs_to_find: NotRequired[
+        Annotated[int, Field(description="Epochs of the first training, which found the best epoch.")]
+    ]
+    signature: NotRequired[SignatureOut]
+    class_labels: NotRequired[list[str]]
+    parameters: NotRequired[Annotated[int, Field(description="Parameters of the model.")]]
+    bytes: NotRequired[Annotated[int | QuantizedBytesOut, Field(description="Size of the model file.")]]
+    train_rows: NotRequired[int]
+    test_rows: NotRequired[int]
+    members: NotRequired[Annotated[list[str], Field(description="Of an ensemble.")]]
+    weights: NotRequired[Annotated[list[MemberWeightOut], Field(description="Of an ensemble.")]]
+    best_single: NotRequired[Annotated[str, Field(description="The best member of an ensemble.")]]
+    note: NotRequired[str]
+    original: NotRequired[
+        Annotated[dict[str, Figures], Field(description="Metrics before quantization, by part of the data.")]
+    ]
+    agreement: NotRequired[AgreementOut]
+    latency: NotRequired[
+        Annotated[
+            dict[str, dict[str, LatencyOut]],
+            Field(description="Of both models of a quantization, by batch size."),
+        ]
+    ]
+    hardware: NotRequired[Annotated[str, Field(description="The machine on which latency was measured.")]]
+    quantized_layers: NotRequired[int]
+    skipped_layers: NotRequired[int]
+    keras_version: NotRequired[str | None]
+    sample_rows: NotRequired[int]
+    gates: NotRequired[list[GateResultOut]]

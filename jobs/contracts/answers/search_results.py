@@ -1,0 +1,101 @@
+"""All trials of a search at once: columns, timeline, importance of hyperparameters."""
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from pydantic import Field
+
+from jobs.contracts.analysis import ImportanceAnswer
+from jobs.contracts.answers.base import Answer, Parameter, Stored
+
+Codes = Annotated[list[int], Field(description="Indexes into `states`.")]
+Moments = Annotated[list[int | None], Field(description="Seconds since 1970.")]
+
+
+class ObjectiveOut(TypedDict):
+    """A metric and its direction."""
+
+    metric: str
+    direction: Literal["min", "max"]
+
+
+class AxisOut(TypedDict):
+    """One hyperparameter of the space."""
+
+    name: str
+    kind: str
+    min: NotRequired[float]
+    max: NotRequired[float]
+    sampling: NotRequired[str]
+    values: NotRequired[list[Parameter]]
+
+
+class RunningOut(TypedDict):
+    """How far a running execution is."""
+
+    epochs: int
+    of: int | None
+
+
+class ColumnsOut(TypedDict):
+    """The trials of a search, one list per column, in the order of their numbers."""
+
+    cursor: Annotated[str, Field(description="Goes into `?after=` of the next request.")]
+    whole: Annotated[bool, Field(description="Whether these are all trials.")]
+    total: int
+    objective: ObjectiveOut
+    objectives: list[ObjectiveOut]
+    states: list[str]
+    space: list[AxisOut]
+    waiting: Annotated[dict[str, str], Field(description="Why trials wait, by number.")]
+    front: Annotated[list[int], Field(description="Numbers of the trials on the Pareto front.")]
+    answers: Annotated[dict[str, int], Field(description="Which trial's scores a trial has, by number.")]
+    number: list[int]
+    state: Codes
+    score: list[float | None]
+    std: list[float | None]
+    by_hand: Annotated[list[int], Field(description="1 for trials that were queued by hand.")]
+    restarts: list[int]
+    started: Moments
+    finished: Moments
+    values: Annotated[
+        dict[str, list[float | None]],
+        Field(description="By hyperparameter; of choices, indexes into its `values` in `space`."),
+    ]
+    executions: Annotated[list[int], Field(description="How many executions have completed.")]
+    epochs: list[int]
+    metrics: Annotated[dict[str, list[float | None]], Field(description="Means over executions.")]
+    under_way: Annotated[
+        dict[str, dict[str, RunningOut]], Field(description="Running executions, by trial and execution.")
+    ]
+
+
+class TimelineOut(TypedDict):
+    """When and where trials ran, one list per column."""
+
+    workers: list[str]
+    trial: list[int]
+    attempt: list[int]
+    worker: Annotated[list[int], Field(description="Indexes into `workers`.")]
+    lane: Annotated[list[int], Field(description="The row under the worker.")]
+    start: Annotated[list[float], Field(description="Seconds since 1970.")]
+    end: Annotated[list[float], Field(description="Seconds since 1970.")]
+    outcome: Annotated[list[str], Field(description="Empty while the trial runs.")]
+    resumed_from: list[int | None]
+
+
+ImportanceState = Literal["too_few", "missing", "computing", "fresh", "stale"]
+
+
+class ImportanceOut(Answer):
+    """How much each hyperparameter of a search matters."""
+
+    state: ImportanceState
+    needs: int = Field(description="How many completed trials are needed.")
+    trials: int = Field(description="How many trials the result is based on.")
+    completed: int
+    pruned: int = Field(description="Pruned trials; they do not count.")
+    over: bool = Field(description="Whether the search has ended.")
+    result: Stored[ImportanceAnswer | None]
+    error: str
+    objective: str
+    source: str = Field(description="The method's publication.")

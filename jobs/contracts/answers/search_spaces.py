@@ -1,0 +1,25 @@
+"""Search spaces of other tools."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, JsonObject, Stored
+from jobs.contracts.formats.made import Format
+from jobs.contracts.summary import Line
+
+
+class ImportedSpaceOut(Answer):
+    """A search space that was read from another tool's file."""
+
+    format: Format
+    search: Stored[JsonObject] = Field(description="Parts of an experiment's `search`.")
+    summary: list[Line] = Field(description="The hyperparameters in words.")
+    notes: list[str] = Field(description="What was left out or written differently.")
+
+
+class ExportedSpaceOut(Answer):
+    """A search space in the format of another tool."""
+
+    format: Literal["keras_tuner"]
+    config: Stored[JsonObject] = Field(description="The argument of keras_tuner.HyperParameters.from_config.")

@@ -1,0 +1,70 @@
+"""Workers with their slots, devices and warm processes."""
+
+from typing import Annotated, NotRequired, TypedDict
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, Stored, Time
+
+
+class WarmProcessOut(Answer):
+    """A process that a worker starts before it is needed: a fork server or a standby runner."""
+
+    kind: str
+    state: str
+    environment: str
+    devices: str | None
+    pid: int
+    since: Time
+    memory_bytes: int
+
+
+class DeviceOut(TypedDict):
+    """A device of a worker."""
+
+    name: str
+    kind: str
+    memory_bytes: NotRequired[int]
+    memory_used: NotRequired[int]
+    load: NotRequired[Annotated[float, Field(description="From 0 to 1.")]]
+
+
+class ConsumerOut(TypedDict):
+    """The process that reads the queue."""
+
+    pid: int | None
+    proven: bool
+    silent_seconds: float
+    restarts: int
+
+
+class WorkerInfoOut(TypedDict, total=False):
+    """What the worker's last heartbeat reported of its machine."""
+
+    python: str
+    packages: dict[str, str]
+    versions: dict[str, str]
+    cores: int
+    load: float
+    memory_bytes: int
+    memory_used: int
+    consumer: ConsumerOut
+    runners: int
+    no_space: str
+
+
+class WorkerOut(Answer):
+    """A worker."""
+
+    id: int
+    name: str
+    host: str
+    pool: str
+    state: str = Field(description="up, draining, lost or gone.")
+    slots: int
+    slots_busy: int
+    devices: Stored[list[DeviceOut]]
+    warm: list[WarmProcessOut]
+    info: Stored[WorkerInfoOut]
+    started: Time
+    seen_until: Time = Field(description="When the worker counts as lost unless it reports again.")

@@ -1,0 +1,24 @@
+"""Projects and their members as the API shows them."""
+
+from jobs import access
+from jobs.contracts.answers.projects import MemberOut, ProjectOut
+from jobs.models import Membership, Project, User
+
+
+def shown_project(project: Project, user: User) -> ProjectOut:
+    """Return a project with the role of `user` in it."""
+    role = access.role_in(user, project)
+    return ProjectOut(
+        slug=project.slug,
+        name=project.name,
+        role=role.value if role else None,
+        single_person=project.single_person,
+        max_slots=project.max_slots,
+        created_by=project.created_by.username,
+        created=project.created,
+    )
+
+
+def shown_member(membership: Membership) -> MemberOut:
+    """Return a member of a project."""
+    return MemberOut(user=membership.user.username, role=membership.role)
