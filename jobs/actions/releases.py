@@ -13,7 +13,8 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.release import Release, ReleasedVersion, ReplicaReport
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, Replica, User
-from jobs.queries import history, registry
+from jobs.queries import registry
+from jobs.queries import releases as queries
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
         raise BadInput("A rollback needs a reason.", [Problem("/reason", "say why")])
     with transaction.atomic():
         endpoint = locked(endpoint)
-        target = history.rollback_target(endpoint)
+        target = queries.rollback_target(endpoint)
         if endpoint.production is None or target is None:
             raise Conflict(
                 f"{endpoint.model.name} has no earlier production version to go back to.",
@@ -162,7 +163,7 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
         StaleState: the row is no longer at the generation that the caller saw.
     """
     by_rollback = change.kind == "rollback"
-    previous = history.rollback_target(endpoint, becoming=change.production, by_rollback=by_rollback)
+    previous = queries.rollback_target(endpoint, becoming=change.production, by_rollback=by_rollback)
     unchanged = Endpoint.objects.filter(pk=endpoint.pk, generation=endpoint.generation)
     if not unchanged.update(
         generation=generation, production=change.production, previous=previous, staging=change.staging

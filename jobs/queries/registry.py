@@ -8,10 +8,10 @@ from django.db.models import Count, Max, QuerySet
 from jobs import access, clock
 from jobs.contracts.answers.base import ErrorOut, SignatureOut
 from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
-from jobs.contracts.answers.models import LineageOut, ModelOut, ReleaseOut, VersionOut
+from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
 from jobs.models import Endpoint, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
-from jobs.queries import history
+from jobs.queries import releases
 
 LIVE = timedelta(seconds=15)
 """A replica that has been silent for longer is not waited for."""
@@ -112,7 +112,7 @@ def shown_release(record: ReleaseRecord) -> ReleaseOut:
 
 def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
     """Return an endpoint as the API does, with its replicas."""
-    target = history.rollback_target(endpoint)
+    target = releases.rollback_target(endpoint)
     return EndpointOut(
         name=endpoint.model.name,
         model=endpoint.model.name,

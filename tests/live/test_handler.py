@@ -17,7 +17,7 @@ from django.urls import path
 
 from jobs.actions import events, tokens
 from jobs.models import ReleaseRecord
-from jobs.queries import history
+from jobs.queries import releases
 from tests.jobs.yard import Yard
 from webapp.asgi import application
 from webapp.live import hub
@@ -93,7 +93,7 @@ async def test_a_client_that_leaves_a_long_poll_frees_it_at_once_without_a_log_l
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    loop, looked, found = asyncio.get_running_loop(), asyncio.Event(), history.newest_releases
+    loop, looked, found = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
 
     def newest(after: int | None) -> tuple[int, list[ReleaseRecord]]:
         if when == "it looks":
@@ -102,7 +102,7 @@ async def test_a_client_that_leaves_a_long_poll_frees_it_at_once_without_a_log_l
         loop.call_soon_threadsafe(looked.set)
         return answer
 
-    monkeypatch.setattr(history, "newest_releases", newest)
+    monkeypatch.setattr(releases, "newest_releases", newest)
     poll = Visit("/api/v1/serving/releases", "after=0&wait=60", authorization=bearer)
     await poll.begin()
     async with asyncio.timeout(30):

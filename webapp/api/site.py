@@ -24,7 +24,7 @@ from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
 
 # One module per resource, in the order of the documentation; each has a `router`.
 RESOURCES = (
-    "me",
+    "account",
     "people",
     "projects",
     "datasets",
@@ -34,10 +34,10 @@ RESOURCES = (
     "search_changes",
     "jobs",
     "artifacts",
-    "models",
+    "registry",
     "promotions",
     "endpoints",
-    "serving",
+    "releases",
     "workers",
     "tokens",
     "audit",

@@ -5,10 +5,10 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.models import Endpoint
-from jobs.queries import history, paging
+from jobs.queries import paging, releases
 from jobs.queries import registry as queries
 from webapp import prediction
-from webapp.pages.models import rollback_context
+from webapp.pages.registry import rollback_context
 from webapp.pages.shortcuts import Request, chosen, crumbs, page, render
 
 HISTORY_ROWS = 10
@@ -46,7 +46,7 @@ def endpoint(request: Request, name: str) -> HttpResponse:
         "endpoint": row,
         "model": row.model,
         "replicas": [queries.shown_replica(replica) for replica in queries.replicas_of(row)],
-        "history": list(history.of_endpoint(row)[:HISTORY_ROWS]),
+        "history": list(releases.of_endpoint(row)[:HISTORY_ROWS]),
         "address": prediction.address(),
         "crumbs": crumbs(("Endpoints", reverse("endpoints")), name),
         **_summary(row),

@@ -1,4 +1,4 @@
-"""What was live when, by whom and why; and which version a rollback goes to."""
+"""Releases of endpoints: their history, the target of a rollback, the newest ones for prediction servers."""
 
 from django.db.models import Max, QuerySet
 

@@ -15,7 +15,7 @@ from jobs.actions import releases
 from jobs.contracts.answers.endpoints import ReleasesOut
 from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.models import ReleaseRecord, User
-from jobs.queries import history
+from jobs.queries import releases as queries
 from webapp.api.auth import actor, needs
 
 router = Router()
@@ -43,7 +43,7 @@ async def list_releases(request: HttpRequest, since: Query[Since]) -> ReleasesOu
 
 
 def _newest(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
-    sequence, records = history.newest_releases(after)
+    sequence, records = queries.newest_releases(after)
     return sequence, [record.body for record in _visible(user, records)]
 
 

@@ -1,4 +1,4 @@
-"""Search over everything a person may see: what Ctrl-K shows."""
+"""Searches everything that a person may see, for the search dialog (Ctrl-K)."""
 
 from dataclasses import dataclass
 

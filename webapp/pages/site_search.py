@@ -1,8 +1,10 @@
+"""The search dialog (Ctrl-K)."""
+
 from django.http import HttpResponse, JsonResponse
 from django.urls import NoReverseMatch, path, reverse
 
-from jobs.queries.search import Hit
-from jobs.queries.search import search as find
+from jobs.queries.site_search import Hit
+from jobs.queries.site_search import search as find
 from webapp.pages.shortcuts import Request, page
 
 MAX_LENGTH = 100

@@ -9,12 +9,12 @@ from pydantic import Field, ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import registration, registry, releases
-from jobs.contracts.answers.models import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
+from jobs.contracts.answers.registry import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
 from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, NotFound
 from jobs.models import ModelVersion
-from jobs.queries import history
 from jobs.queries import registry as queries
+from jobs.queries import releases as release_queries
 from webapp.api import media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
@@ -167,7 +167,7 @@ def delete_alias(request: HttpRequest, name: str, alias: str) -> HttpResponse:
 @router.get("/models/{name}/history", response=Page[ReleaseOut])
 def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[ReleaseOut]:
     """List the releases of a model, newest first."""
-    rows = history.of_endpoint(access.get_endpoint(actor(request), name))
+    rows = release_queries.of_endpoint(access.get_endpoint(actor(request), name))
     return cut(
         Page[ReleaseOut],
         rows,

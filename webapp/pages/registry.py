@@ -10,8 +10,9 @@ from jobs.access import Action
 from jobs.actions import registration, registry, releases
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import RegisteredModel
-from jobs.queries import history, paging, versions
+from jobs.queries import paging, versions
 from jobs.queries import registry as queries
+from jobs.queries import releases as release_queries
 from webapp.forms.registry import AliasForm, ModelForm, RollbackForm, UploadForm
 from webapp.pages import versions as version_pages
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
@@ -80,7 +81,7 @@ def model(request: Request, name: str) -> HttpResponse:
         "rows": [(v, queries.stage_of(v, endpoint), versions.figures(v)) for v in listed.items],
         "names": versions.metric_names(listed.items),
         "live_figures": versions.figures(endpoint.production) if endpoint.production else {},
-        "history": list(history.of_endpoint(endpoint)[:HISTORY_ROWS]),
+        "history": list(release_queries.of_endpoint(endpoint)[:HISTORY_ROWS]),
         "aliases": row.aliases.select_related("version").order_by("name"),
         "alias_form": AliasForm(versions=listed.items) if may and listed.items else None,
         "upload_form": UploadForm() if may else None,
@@ -92,7 +93,7 @@ def model(request: Request, name: str) -> HttpResponse:
 
 def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> dict[str, Any]:
     """Return what the roll-back form of a page needs: whether one may, and what would happen."""
-    target = history.rollback_target(endpoint) if endpoint.production else None
+    target = release_queries.rollback_target(endpoint) if endpoint.production else None
     may_serve = access.can(request.user, row.project, Action.SERVE)
     return {"may_serve": may_serve, "target": target, "rollback_form": RollbackForm()}
 

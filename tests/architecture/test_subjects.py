@@ -1,0 +1,56 @@
+"""One subject has one name in every layer: actions, queries, answers, API, pages and forms."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOMAIN = ("jobs/actions", "jobs/queries", "jobs/contracts/answers")
+INTERFACES = ("webapp/api", "webapp/pages", "webapp/forms")
+
+EXCEPTIONS = {
+    "webapp/api/auth": "authentication of all requests",
+    "webapp/api/downloads": "sends files of every subject",
+    "webapp/api/etags": "HTTP headers",
+    "webapp/api/media": "HTTP media types",
+    "webapp/api/openapi": "completes the OpenAPI document",
+    "webapp/api/problems": "error responses",
+    "webapp/api/shapes": "types of all request bodies",
+    "webapp/api/site": "builds the API",
+    "webapp/api/throttle": "limits all requests",
+    "webapp/api/uploads": "describes the forms of every subject",
+    "webapp/pages/account": "a person's own page; its reads and writes are those of people and tokens",
+    "webapp/api/account": "the caller; its reads are those of people",
+    "webapp/pages/docs": "shows the files of docs/",
+    "webapp/pages/errors": "error pages",
+    "webapp/pages/experiment_form": "the form of experiments, too large for their page",
+    "webapp/pages/job_tabs": "the tabs of the page of a job",
+    "webapp/pages/pictures": "images in pages",
+    "webapp/pages/shortcuts": "helpers of all pages",
+    "webapp/pages/styleguide": "shows the components of pages",
+    "webapp/pages/tryout": "a tab of the page of a version",
+    "webapp/pages/urls": "the table of pages",
+    "webapp/forms/experiment": "the sections of the form of experiments, in a folder",
+    "webapp/forms/reading": "helpers of all forms",
+}
+"""Modules that stand for no subject of the domain, and why."""
+
+
+def modules(folder: str) -> set[str]:
+    found = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    packages = {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")}
+    return {name for name in found | packages if not name.startswith("_")}
+
+
+SUBJECTS = set().union(*map(modules, DOMAIN))
+
+
+@pytest.mark.parametrize("folder", INTERFACES)
+def test_every_module_of_an_interface_is_named_after_a_subject_of_the_domain(folder: str) -> None:
+    strange = {f"{folder}/{name}" for name in modules(folder) - SUBJECTS} - EXCEPTIONS.keys()
+    assert not strange, "name it like its actions, queries or answers, or tell in EXCEPTIONS why not"
+
+
+def test_every_exception_is_still_one() -> None:
+    known = {f"{folder}/{name}" for folder in INTERFACES for name in modules(folder) - SUBJECTS}
+    assert EXCEPTIONS.keys() <= known
