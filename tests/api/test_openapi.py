@@ -16,7 +16,7 @@ OPEN = {
     "Spec": "an experiment spec, which is checked by its own rules",
 }
 """Schemas that describe a user's own JSON, and why."""
-UNTYPED = ({}, True, None)
+UNTYPED: tuple[Any, ...] = ({}, True, None)
 
 Schema = dict[str, Any]
 
