@@ -51,7 +51,7 @@ class Situation(NamedTuple):
 
 
 class PlannedVariable(Frozen):
-    """One variable under the mesh: how it is cut and what each device holds of it."""
+    """One variable of the model: its sharding and the part that each device holds."""
 
     path: str
     shape: tuple[int, ...]
@@ -63,7 +63,7 @@ class PlannedVariable(Frozen):
 
 
 class Memory(Frozen):
-    """Bytes on each device for the largest configuration, by what holds them."""
+    """Bytes on each device for the largest configuration, by purpose."""
 
     weights: int
     gradients: int
@@ -72,14 +72,14 @@ class Memory(Frozen):
 
 
 class PlanWarning(Frozen):
-    """What may be a surprise, and where in the spec its reason is."""
+    """A warning and the place in the spec that it refers to."""
 
     pointer: str
     message: str
 
 
 class Plan(Frozen):
-    """The running plan at the foot of the form. Sizes in bytes, times in hours."""
+    """What an experiment will run and need. Sizes are in bytes, times in hours."""
 
     kind: str
     trials: int

@@ -15,14 +15,14 @@ class Column(Frozen):
 
     name: str
     dtype: str
-    shape: tuple[int, ...] = Field(default=(), description="of one row; () for a scalar")
+    shape: tuple[int, ...] = Field(default=(), description="Of one row; empty for a scalar.")
     missing: int = 0
     distinct: int | None = None
     min: float | None = None
     max: float | None = None
     mean: float | None = None
     std: float | None = None
-    histogram: tuple[int, ...] = Field(default=(), description="counts in 20 equal bins from min to max")
+    histogram: tuple[int, ...] = Field(default=(), description="Counts in 20 equal bins from min to max.")
 
 
 class DataSchema(Frozen):
@@ -33,22 +33,24 @@ class DataSchema(Frozen):
     target: str
     features: tuple[str, ...]
     inputs: tuple[str, ...] = Field(
-        default=(), description="entries of a vector input in order; `colour=red` is a one-hot column"
+        default=(), description="Entries of a vector input in order; `colour=red` is a one-hot column."
     )
-    input_shape: tuple[int, ...] = Field(description="of one row as the model takes it")
-    outputs: int = Field(description="classes, or target columns for regression")
+    input_shape: tuple[int, ...] = Field(description="Of one row as the model takes it.")
+    outputs: int = Field(description="The number of classes, or of target columns for regression.")
     class_labels: tuple[str, ...] = ()
     class_counts: tuple[int, ...] = ()
     columns: tuple[Column, ...]
-    duplicates: int = Field(default=0, description="rows that repeat an earlier row")
-    findings: tuple[str, ...] = Field(default=(), description="sentences: leakage, imbalance, constants")
+    duplicates: int = Field(default=0, description="Rows that repeat an earlier row.")
+    findings: tuple[str, ...] = Field(
+        default=(), description="Sentences on leakage, imbalance and constants."
+    )
 
 
 class Profile(DataSchema):
     """Schema, statistics and preview of a dataset version."""
 
     rows: int
-    preview: tuple[dict[str, Any], ...] = Field(description="the first rows; images as nested lists")
+    preview: tuple[dict[str, Any], ...] = Field(description="The first rows; images are nested lists.")
 
     def schema_alone(self) -> DataSchema:
         """Return the schema and statistics without any row."""

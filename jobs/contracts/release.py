@@ -12,7 +12,7 @@ class ReleasedVersion(Frozen):
     """A version that may answer requests."""
 
     number: int
-    digest: str = Field(description="sha256 of the .keras file")
+    digest: str = Field(description="SHA-256 of the .keras file.")
     bytes: int
     signature: JsonObject
     class_labels: tuple[str, ...] = ()
@@ -23,10 +23,10 @@ class Release(Frozen):
 
     model: str
     generation: int
-    production: int | None = Field(description="the version that answers; None takes the endpoint down")
-    standby: tuple[int, ...] = Field(default=(), description="kept warm: rollback targets")
+    production: int | None = Field(description="The version that answers; null takes the endpoint down.")
+    standby: tuple[int, ...] = Field(default=(), description="Versions that stay loaded for a rollback.")
     labels: dict[str, int] = Field(default_factory=dict)
-    versions: tuple[ReleasedVersion, ...] = Field(description="all versions named above")
+    versions: tuple[ReleasedVersion, ...] = Field(description="All versions named above.")
     issued_at: str
 
     def signed_bytes(self) -> bytes:
@@ -39,7 +39,7 @@ class SignedRelease(Frozen):
 
     release: Release
     signature: str
-    key: str = Field(description="first 16 hex digits of the sha256 of the public key")
+    key: str = Field(description="The first 16 hexadecimal digits of the public key's SHA-256.")
 
 
 class ReplicaReport(Frozen):
@@ -47,7 +47,9 @@ class ReplicaReport(Frozen):
 
     replica: str
     model: str
-    generation: int = Field(description="the newest generation it serves completely")
-    loading: int | None = Field(default=None, description="the generation it is warming")
-    versions: dict[str, str] = Field(default_factory=dict, description="version number → state")
+    generation: int = Field(description="The newest generation that it serves completely.")
+    loading: int | None = Field(default=None, description="The generation that it is loading.")
+    versions: dict[str, str] = Field(
+        default_factory=dict, description="The state of each version, by number."
+    )
     error: str | None = None
