@@ -22,5 +22,5 @@ def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) 
         "-k",
         "halton or form_fields or checks_algorithm",
     )
-    for name in ("lie_in_the_space_and_keep_their_types[halton]", "suggests_evenly_in_a_process_of_its_own"):
+    for name in ("are_in_the_space_and_have_its_types[halton]", "suggests_evenly_in_a_process_of_its_own"):
         assert name in ran
