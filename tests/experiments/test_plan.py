@@ -266,8 +266,7 @@ def test_the_rule_of_thumb_is_suggested(world: World, spec: dict[str, Any]) -> N
     found = plan.judge(world.project, {**spec, "mesh": mesh}).plan
     assert found is not None
     assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
-        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)}
-        for rule in found.suggested_layout
+        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
     ]
     assert found.variables[0].path == "dense_1/kernel"
     assert found.variables[0].bytes == 64 * 32 * 4
