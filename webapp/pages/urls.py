@@ -9,8 +9,8 @@ from webapp.pages import (
     experiment_form,
     experiments,
     home,
-    job_new,
     jobs,
+    kind_submission,
     people,
     projects,
     promotions,
@@ -37,7 +37,7 @@ urlpatterns = [
     *trials.urls,  # these two before jobs, whose address of an order takes any word
     *search_changes.urls,
     *registration.urls,
-    *job_new.urls,
+    *kind_submission.urls,
     *jobs.urls,
     *queue.urls,
     *registry.urls,

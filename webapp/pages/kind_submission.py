@@ -7,7 +7,7 @@ from jobs import access
 from jobs.actions.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
 from jobs.kinds.inputs import submittable_kinds
-from webapp.forms.kind_input import KindForm
+from webapp.forms.kind_submission import KindForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say
 
 
