@@ -38,7 +38,7 @@ def approvals(request: Request) -> HttpResponse:
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
         ],
     }
-    return render(request, "approvals/list.html", context)
+    return render(request, "promotions/list.html", context)
 
 
 def _tally(promotion: PromotionRequest) -> dict[str, int]:
@@ -56,7 +56,7 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
     part = chosen(request.GET.get("part"), ("gates", "decide"), "")
     if part == "decide" and request.GET.get("was") == row.state:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)  # nothing is swapped while somebody types
-    return render(request, "approvals/approval.html", _context(request, row), partial=part)
+    return render(request, "promotions/promotion.html", _context(request, row), partial=part)
 
 
 def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:

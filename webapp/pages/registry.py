@@ -33,7 +33,7 @@ def models(request: Request) -> HttpResponse:
         "rows": [(m, _figures_in_production(m)) for m in listed.items],
         "may_create": _writable(request).exists(),
     }
-    return render(request, "models/list.html", context)
+    return render(request, "registry/list.html", context)
 
 
 def _figures_in_production(model: RegisteredModel) -> dict[str, float | None]:
@@ -63,7 +63,7 @@ def new(request: Request) -> HttpResponse:
             say(request, f"Model {model.name} stands ready for its first version.")
             return go("model", model.name)
     context = {"form": form, "crumbs": crumbs(("Models", reverse("models")), "New model")}
-    return render(request, "models/new.html", context, status=422 if form.errors else 200)
+    return render(request, "registry/new.html", context, status=422 if form.errors else 200)
 
 
 @page
@@ -88,7 +88,7 @@ def model(request: Request, name: str) -> HttpResponse:
         "may": may,
         **rollback_context(request, row, endpoint),
     }
-    return render(request, "models/model.html", context)
+    return render(request, "registry/model.html", context)
 
 
 def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> dict[str, Any]:

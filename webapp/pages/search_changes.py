@@ -41,7 +41,7 @@ def preview(request: Request, job_id: int) -> HttpResponse:
     form = ReviseForm(row, request.POST)
     form.is_valid()
     change = _weigh(row, form)
-    return render(request, "jobs/revise_plan.html", {"form": form, "change": change})
+    return render(request, "jobs/search_change_plan.html", {"form": form, "change": change})
 
 
 def _weigh(row: Job, form: ReviseForm) -> search_changes.Change | None:

@@ -36,7 +36,7 @@ def version(request: Request, name: str, number: int) -> HttpResponse:
     row = access.get_version(request.user, name, number)
     tab = chosen(request.GET.get("tab"), list(TABS), "overview")
     context = _head(request, row) | {"tab": tab} | _TAB_CONTEXT[tab](request, row)
-    return render(request, "models/version.html", context)
+    return render(request, "registry/version.html", context)
 
 
 def _head(request: Request, row: ModelVersion) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def predict(request: Request, name: str, number: int) -> HttpResponse:
     if stage not in LOADED:
         raise NotFound(f"v{number} is not served: promote it first.")
     context = _head(request, row) | _try(request, row) | {"tab": "try"} | tryout.answer(request.POST, row)
-    return render(request, "models/answer.html" if is_partial(request) else "models/version.html", context)
+    return render(request, "registry/answer.html" if is_partial(request) else "registry/version.html", context)
 
 
 urls = [
