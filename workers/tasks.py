@@ -15,13 +15,13 @@ def _forward(kind: HintKind, value: int | str) -> None:
 
 @app.task(name=WAKE)  # type: ignore[untyped-decorator]
 def wake(attempt_id: int) -> None:
-    """Tell the node that an attempt was assigned, or that its desired state changed."""
+    """Notify the node that an attempt was assigned, or that its desired state changed."""
     _forward("wake", attempt_id)
 
 
 @app.task(name=SUGGEST)  # type: ignore[untyped-decorator]
 def suggest(job_id: int) -> None:
-    """Tell a node of the pool that a search needs suggestions."""
+    """Notify a node of the pool that a search needs suggestions."""
     _forward("suggest", job_id)
 
 

@@ -101,7 +101,7 @@ def built(name: str, seed: int, *, everything_random: bool) -> tuple[Any, Any]:
                     outputs = layer(inputs)
                 except (TypeError, ValueError):
                     outputs = layer([inputs, inputs])
-            except Exception as error:  # noqa: BLE001  whatever a layer says to an input that it does not take
+            except Exception as error:  # noqa: BLE001  each layer rejects unsuitable inputs in its own way
                 refusals.append(error)
                 keras.src.backend.common.global_state.set_global_attribute("uninitialized_variables", [])
                 continue

@@ -1,11 +1,11 @@
-"""Where models start: every layer of Keras, redrawn for another seed, is as one that was built for it."""
+"""Initial values: every Keras layer redrawn for another seed equals one that was built with it."""
 
 import numpy as np
 import pytest
 
 
 def mistakes(name: str, everything_random: bool) -> list[str]:
-    """Train a layer a little, redraw it for another seed, and list how it differs from one built for that."""
+    """Train a layer, redraw it for another seed, and return the differences to one built with that seed."""
     from tests.engine.keras_layers import built
     from workers.engine.models.variables import assign, values
     from workers.engine.models.width_padding import Widths
@@ -27,7 +27,7 @@ def mistakes(name: str, everything_random: bool) -> list[str]:
     return found
 
 
-def test_a_redrawn_layer_is_one_that_was_built_for_the_seed() -> None:
+def test_a_redrawn_layer_equals_one_built_with_the_seed() -> None:
     from tests.engine.keras_layers import CASES
 
     found = {(name, random): mistakes(name, random) for name, random in CASES}
@@ -36,7 +36,7 @@ def test_a_redrawn_layer_is_one_that_was_built_for_the_seed() -> None:
 
 
 @pytest.mark.parametrize("name", ["LSTM", "Embedding", "MultiHeadAttention", "Dropout"])
-def test_layers_that_start_at_random_have_their_sources_found(name: str) -> None:
+def test_the_sources_of_randomly_initialized_layers_are_found(name: str) -> None:
     from tests.engine.keras_layers import built
 
     _, start = built(name, 1, everything_random=False)
@@ -45,7 +45,7 @@ def test_layers_that_start_at_random_have_their_sources_found(name: str) -> None
     assert kinds >= wanted.get(name, {"seed_generator_state"})
 
 
-def test_a_layer_that_starts_by_code_of_its_own_is_not_complete() -> None:
+def test_a_layer_with_a_custom_initializer_is_not_complete() -> None:
     import keras
 
     from workers.engine.models.initial_values import InitialValues
@@ -59,7 +59,7 @@ def test_a_layer_that_starts_by_code_of_its_own_is_not_complete() -> None:
     assert not start.complete
 
 
-def test_a_model_that_cannot_be_redrawn_is_not_kept(tmp_path, monkeypatch) -> None:
+def test_a_model_that_cannot_be_redrawn_is_not_cached(tmp_path, monkeypatch) -> None:
     from jobs.contracts.data import DataSpec
     from tests.engine.helpers import profiled, spec_of
     from workers.engine.data.dataset import load_dataset

@@ -1,4 +1,4 @@
-"""Every template of the table keeps what its entry promises: the tests that a new one gets for nothing."""
+"""Every template of the table: its entry matches the model. A new template needs no tests of its own here."""
 
 import dataclasses
 import functools
@@ -42,7 +42,7 @@ IDS = [f"{info.name} {args}" for info, args in CASES]
 
 @pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
 @pytest.mark.parametrize("task", ["multiclass", "binary"])
-def test_the_listed_variables_are_those_that_keras_makes(info, args, task):
+def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
     from workers.engine.models.build import Scaling, build
 
     if info.layers is None:
@@ -71,7 +71,7 @@ def data_for(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
-def test_a_model_that_is_kept_for_another_seed_and_other_rates_trains_as_a_new_one(
+def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
     data_for, tmp_path, info, args
 ):
     from workers.engine.training.model_cache import ModelCache
@@ -95,7 +95,7 @@ def test_a_model_that_is_kept_for_another_seed_and_other_rates_trains_as_a_new_o
 
 @pytest.fixture
 def unlisted(monkeypatch):
-    """Take from a template the list of its variables."""
+    """Remove the list of variables from a template."""
     info = dataclasses.replace(TEMPLATES["mlp"], layers=None, width="")
     monkeypatch.setitem(TEMPLATES, "mlp", info)
     return info
@@ -104,14 +104,14 @@ def unlisted(monkeypatch):
 MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "data"}
 
 
-def test_the_plan_of_a_template_without_a_list_says_what_is_unknown(unlisted):
+def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted):
     from jobs.contracts.plan import Situation, make_plan
 
     spec = spec_of("any", mesh={**MESH, "layout": [{"match": "no/such", "axes": [None]}]})
     assert problems(spec, profile_for(unlisted)) == []
-    plan = make_plan(spec, profile_for(unlisted), Situation(1, 1, 1))
+    plan = make_plan(spec, profile_for(unlisted), Situation(1, 1, 1), ["train"])
     assert (plan.parameters, plan.memory, plan.variables) == (None, None, ())
-    assert {"/model/template"} == {w["pointer"] for w in plan.warnings if "memory is unknown" in w["message"]}
+    assert {"/model/template"} == {w.pointer for w in plan.warnings if "memory is unknown" in w.message}
 
 
 def test_the_layout_of_a_template_without_a_list_is_checked_against_a_built_model(unlisted, data_for):

@@ -23,7 +23,7 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 log = logging.getLogger(__name__)
 
 HOLD_SECONDS = 30.0
-"""How long a call for a trial is held open before the script is told to repeat it, which it does at once."""
+"""How long a call for a trial is held open before the script must repeat it, which it does at once."""
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 0.5
 FAILURE_PAUSE_SECONDS = 5.0

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 class HeldAttempts:
     """The attempts that this node runs.
 
-    `disk_shortage` returns None, or a sentence that says why nothing new may start.
+    `disk_shortage` returns None, or the reason why nothing new may start.
     """
 
     def __init__(self, node: NodeContext, *, disk_shortage: Callable[[], str | None]) -> None:

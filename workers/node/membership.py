@@ -144,7 +144,7 @@ class Membership:
             )
 
     async def deregister(self) -> None:
-        """Tell the database that the worker is gone. If that fails, its lease expires."""
+        """Record that the worker is gone. If that fails, its lease expires."""
         self.suggestions.close()
         try:
             await self._resources.database.call(

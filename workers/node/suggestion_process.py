@@ -20,7 +20,7 @@ PROGRAM = (sys.executable, "-m", "workers.engine.search")
 
 
 class SuggestionFailed(Exception):
-    """No suggestion could be made; the message says why."""
+    """No suggestion could be made; the message has the reason."""
 
 
 async def make_suggestions(process: "SuggestionProcess", body: dict[str, Any]) -> Answer:

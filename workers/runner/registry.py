@@ -19,7 +19,7 @@ def load(task: Task) -> RunTask:
 
 
 def needs_jax(task: Task) -> bool:
-    """Say whether a task needs Keras and JAX; without them a process starts fast."""
+    """Return whether a task needs Keras and JAX; without them a process starts fast."""
     return KINDS[task.kind].needs_jax
 
 

@@ -82,7 +82,7 @@ class Request:
         return _check_size(limit, bytes(collected))
 
     def deadline(self, default: float) -> float:
-        """Return the time by which the request must be answered (`X-Request-Timeout-Ms`).
+        """Return the deadline of the request (`X-Request-Timeout-Ms`).
 
         Raises:
             BadRequest: the header is not a positive number.

@@ -54,7 +54,7 @@ class AttemptEnd:
     def runner_died(cls, status: int) -> Self:
         """The runner's process ended without a final event."""
         if status == -signal.SIGKILL:
-            hint = " The system may have run out of memory; with a memory cap, the error would say so."
+            hint = " The system may have run out of memory; a memory cap would make this certain."
             return cls(Outcome.LOST, "runner_killed", f"The runner was killed from outside.{hint}")
         how = f"by {_signal_name(-status)}" if status < 0 else f"with status {status}"
         return cls(Outcome.LOST, "runner_died", f"The runner ended {how} before its task was done.")

@@ -1,4 +1,4 @@
-"""Defines all intervals and time limits of a node, in seconds unless the name says otherwise."""
+"""Defines all intervals and time limits of a node, in seconds unless the name has another unit."""
 
 import os
 from collections.abc import Mapping

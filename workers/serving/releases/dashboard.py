@@ -50,7 +50,7 @@ class Dashboard:
             raise DashboardUnavailable(f"the dashboard's answer to a poll is invalid: {error!r}") from error
 
     async def report(self, report: ReplicaReport) -> None:
-        """Report what is served of one endpoint.
+        """Report the versions that one endpoint serves.
 
         Raises:
             DashboardUnavailable: the report was not received.

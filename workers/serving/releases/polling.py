@@ -1,4 +1,4 @@
-"""Polls the dashboard for releases, and reports what is served."""
+"""Polls the dashboard for releases, and reports the served versions."""
 
 import asyncio
 import logging
