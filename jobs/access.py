@@ -1,8 +1,8 @@
-"""The only road from a user to a row.
+"""Checks permissions and returns the objects that a user may access. All access goes through here.
 
-A stranger gets `NotFound`, so that nothing tells whether a row exists. Somebody who may see it but
-lacks the role for what he wants gets `Forbidden`. `visible_…` are querysets for lists, `get_…` fetch
-one row for a purpose (`Action`), viewing unless said otherwise.
+If a user may not see an object, `NotFound` is raised, which does not reveal whether it exists. If the role
+does not allow the action, `Forbidden` is raised. `visible_…` return querysets; `get_…` return one object for
+an `Action`, by default `VIEW`.
 """
 
 from enum import StrEnum
@@ -31,19 +31,19 @@ from jobs.models.job import JobQuerySet
 
 
 class Action(StrEnum):
-    """What somebody may want to do in a project."""
+    """The actions in a project that need a permission."""
 
     VIEW = "view"
     WRITE = "write"  # experiments, jobs, datasets, models, promotion requests
-    RUN_CODE = "run_code"  # upload and run own training code
+    RUN_CODE = "run_code"  # upload and run custom training code
     APPROVE = "approve"  # decide promotion requests
     SERVE = "serve"  # roll back and change what an endpoint serves
     MANAGE = "manage"  # the project itself and its members
 
 
 A = Action
-# In this order a role is picked in forms. An approver is a viewer who decides, so that
-# deciding and producing stay apart even where roles are given without much thought.
+# Forms list the roles in this order. An approver cannot write, so that the same person does not both
+# create and approve a model.
 ALLOWED: dict[Role, frozenset[Action]] = {
     Role.VIEWER: frozenset({A.VIEW}),
     Role.MEMBER: frozenset({A.VIEW, A.WRITE}),
@@ -54,7 +54,7 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 
 
 def projects_of(user: User) -> QuerySet[Project]:
-    """Return the projects that `user` may see; all of them for an installation admin."""
+    """Return the projects that `user` may see; all projects for an installation admin."""
     if not user.is_active:
         return Project.objects.none()
     if user.is_superuser:
@@ -63,7 +63,7 @@ def projects_of(user: User) -> QuerySet[Project]:
 
 
 def role_in(user: User, project: Project) -> Role | None:
-    """Return the role of `user` in `project`; None for a stranger. Installation admins are admins."""
+    """Return the role of `user` in `project`; None without membership. Installation admins are admins."""
     if not user.is_active:
         return None
     if user.is_superuser:
@@ -73,14 +73,14 @@ def role_in(user: User, project: Project) -> Role | None:
 
 
 def can(user: User, project: Project | None, action: Action) -> bool:
-    """Say whether `user` may do `action` in `project`."""
+    """Return whether `user` may do `action` in `project`."""
     return action in _allowed(user, project)
 
 
 def _allowed(user: User, project: Project | None) -> frozenset[Action]:
-    """Return all that `user` may do in `project`.
+    """Return the actions that `user` may do in `project`.
 
-    What has no project (bundled data sets and their profiles) is seen by everyone and changed by nobody.
+    Objects without a project (bundled data sets and their profiles) are visible to everyone and read-only.
     """
     if project is None:
         return frozenset({Action.VIEW}) if user.is_active else frozenset()
@@ -89,11 +89,11 @@ def _allowed(user: User, project: Project | None) -> frozenset[Action]:
 
 
 def require(user: User, project: Project | None, action: Action) -> None:
-    """Return if `user` may do `action` in `project`.
+    """Check that `user` may do `action` in `project`.
 
     Raises:
-        NotFound: `user` may not even see the project.
-        Forbidden: `user` sees it, but the role does not reach that far.
+        NotFound: `user` may not see the project.
+        Forbidden: the role of `user` does not allow the action.
     """
     allowed = _allowed(user, project)
     if Action.VIEW not in allowed:
@@ -111,80 +111,80 @@ def require_admin(user: User) -> None:
         raise Forbidden("Only an administrator of the installation may do this.")
 
 
-def _in_sight(user: User, path: str = "project") -> Q:
-    """Filter on a row's project at `path`; an installation admin needs no join."""
+def _visible(user: User, path: str = "project") -> Q:
+    """Return a filter for objects whose project, at `path`, is visible; no filter for installation admins."""
     if user.is_superuser and user.is_active:
         return Q()
     return Q(**{f"{path}__in": projects_of(user)})
 
 
-def _or_shared(user: User, path: str = "project") -> Q:
-    """Filter like `_in_sight`, with the rows that belong to no project."""
+def _visible_or_shared(user: User, path: str = "project") -> Q:
+    """Return a filter like `_visible` that includes objects without a project."""
     if not user.is_active:
         return Q(pk__in=[])
     if user.is_superuser:
-        return Q()  # an empty Q vanishes in an "or" and would leave the shared rows alone
-    return _in_sight(user, path) | Q(**{f"{path}__isnull": True})
+        return Q()  # an empty Q in an "or" is dropped, and only shared objects would remain
+    return _visible(user, path) | Q(**{f"{path}__isnull": True})
 
 
 def visible_jobs(user: User) -> JobQuerySet:
     """Return the jobs that `user` may see."""
-    return Job.objects.filter(_or_shared(user))
+    return Job.objects.filter(_visible_or_shared(user))
 
 
 def visible_trials(user: User) -> QuerySet[Trial]:
     """Return the trials of the jobs that `user` may see."""
-    return Trial.objects.filter(_or_shared(user, "job__project"))
+    return Trial.objects.filter(_visible_or_shared(user, "job__project"))
 
 
 def visible_experiments(user: User) -> QuerySet[Experiment]:
     """Return the experiments that `user` may see, archived ones included."""
-    return Experiment.objects.filter(_in_sight(user))
+    return Experiment.objects.filter(_visible(user))
 
 
 def visible_datasets(user: User) -> QuerySet[Dataset]:
-    """Return the data sets that `user` may see: the projects' and the bundled."""
-    return Dataset.objects.filter(_or_shared(user))
+    """Return the data sets that `user` may see, bundled ones included."""
+    return Dataset.objects.filter(_visible_or_shared(user))
 
 
 def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
     """Return the versions of the data sets that `user` may see."""
-    return DatasetVersion.objects.filter(_or_shared(user, "dataset__project"))
+    return DatasetVersion.objects.filter(_visible_or_shared(user, "dataset__project"))
 
 
 def visible_models(user: User) -> QuerySet[RegisteredModel]:
     """Return the registered models that `user` may see."""
-    return RegisteredModel.objects.filter(_in_sight(user))
+    return RegisteredModel.objects.filter(_visible(user))
 
 
 def visible_versions(user: User) -> QuerySet[ModelVersion]:
     """Return the versions of the registered models that `user` may see."""
-    return ModelVersion.objects.filter(_in_sight(user, "model__project"))
+    return ModelVersion.objects.filter(_visible(user, "model__project"))
 
 
 def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
     """Return the promotion requests that `user` may see."""
-    return PromotionRequest.objects.filter(_in_sight(user, "model__project"))
+    return PromotionRequest.objects.filter(_visible(user, "model__project"))
 
 
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:
     """Return the endpoints that `user` may see."""
-    return Endpoint.objects.filter(_in_sight(user, "model__project"))
+    return Endpoint.objects.filter(_visible(user, "model__project"))
 
 
 def visible_checkpoints(user: User) -> QuerySet[Checkpoint]:
     """Return the checkpoints of the jobs that `user` may see."""
-    return Checkpoint.objects.filter(_or_shared(user, "job__project"))
+    return Checkpoint.objects.filter(_visible_or_shared(user, "job__project"))
 
 
 def visible_artifacts(user: User) -> QuerySet[Artifact]:
-    """Return the artifacts that something visible to `user` refers to.
+    """Return the artifacts that are referenced by an object that `user` may see.
 
-    Bytes are shared by all who made the same, so it is the reference that is judged, not the bytes.
+    An artifact has no project, because equal files of several projects are stored once.
     """
     data = visible_dataset_versions(user)
     return Artifact.objects.filter(
-        Q(pk__in=JobArtifact.objects.filter(_or_shared(user, "job__project")).values("artifact"))
+        Q(pk__in=JobArtifact.objects.filter(_visible_or_shared(user, "job__project")).values("artifact"))
         | Q(pk__in=visible_versions(user).values("artifact"))
         | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
         | Q(pk__in=data.filter(table__isnull=False).values("table"))
@@ -231,9 +231,12 @@ def get_experiment(user: User, experiment_id: int, action: Action = Action.VIEW)
 def get_dataset(
     user: User, slug: str, project: Project | None = None, action: Action = Action.VIEW
 ) -> Dataset:
-    """Return a data set by slug: the project's own, or else the bundled one of that name.
+    """Return a data set by slug: that of the project, or else the bundled one.
 
-    Without a project the bundled one is meant, or else the only one of that slug in sight.
+    Without a project, return the bundled data set, or else the only visible one with this slug.
+
+    Raises:
+        NotFound: there is no such data set, or several projects have one.
     """
     found = list(visible_datasets(user).select_related("project").filter(slug=slug))
     shared = [dataset for dataset in found if dataset.project_id is None]
@@ -245,7 +248,7 @@ def get_dataset(
     if not chosen:
         raise NotFound(f"There is no data set {slug!r}.")
     if len(chosen) > 1:
-        raise NotFound(f"Several projects have a data set {slug!r}: say which one.", code="ambiguous")
+        raise NotFound(f"Several projects have a data set {slug!r}: give the project.", code="ambiguous")
     require(user, chosen[0].project, action)
     return chosen[0]
 

@@ -1,4 +1,4 @@
-"""Time by the database's clock: leases of many machines are compared with one clock."""
+"""Reads the time from the database, so that the leases of all machines are compared with one clock."""
 
 import datetime as dt
 import time
@@ -7,15 +7,16 @@ from django.db import connection
 from django.utils import timezone
 
 MEASURED_SECONDS = 60.0
+"""How long `estimate` uses a measured offset."""
 
 _offset: tuple[float, dt.timedelta] | None = None
-"""When the database's clock was read, by the monotonic clock, and how far it was ahead of this machine's."""
+"""The monotonic time of the last measurement, and the database's time minus this machine's."""
 
 
 def now() -> dt.datetime:
-    """Return the current time; PostgreSQL's own clock, or this machine's beside SQLite."""
+    """Return the current time of PostgreSQL; with SQLite, of this machine."""
     if connection.vendor != "postgresql":
-        return timezone.now()  # SQLite is a file of this machine: its clock is ours
+        return timezone.now()  # SQLite has no server with its own clock
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         value: dt.datetime = cursor.fetchone()[0]
@@ -23,14 +24,14 @@ def now() -> dt.datetime:
 
 
 def seconds_from_now(seconds: float) -> dt.datetime:
-    """Return the time that many seconds ahead."""
+    """Return the time in `seconds` from now."""
     return now() + dt.timedelta(seconds=seconds)
 
 
 def estimate() -> dt.datetime:
-    """Return `now()` to a few milliseconds, with one query a minute and process at most.
+    """Return `now()` with an error of a few milliseconds and at most one query per minute and process.
 
-    For reads, which would else pay a query each time. Writes that decide who holds a lease use `now`.
+    For reads only. Writes that decide about a lease use `now`.
     """
     if connection.vendor != "postgresql":
         return now()

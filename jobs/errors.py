@@ -1,4 +1,4 @@
-"""One exception tree for everything that may be refused: a stable code and a sentence for people."""
+"""The exceptions of the domain, each with an error code, an HTTP status and a message for users."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from jobs.contracts.problems import Problem
 
 
 class TrainyardError(Exception):
-    """Base of all refusals. `code` is for programs, the message for people, `status` for HTTP."""
+    """Base class. `code` is stable and meant for programs, `message` for users."""
 
     code = "error"
     status = 400
@@ -19,43 +19,43 @@ class TrainyardError(Exception):
 
 
 class NotFound(TrainyardError):
-    """The thing does not exist, or the asker may not know that it does."""
+    """The object does not exist, or the user may not see it."""
 
     code, status = "not_found", 404
 
 
 class Forbidden(TrainyardError):
-    """The asker may see the thing but lacks the role, scope or independence for this."""
+    """The user may see the object, but the role, token scope or four-eyes rule forbids the action."""
 
     code, status = "forbidden", 403
 
 
 class Conflict(TrainyardError):
-    """The thing stands in the way: a name is taken, something still refers to it."""
+    """The action conflicts with existing data: a name is taken, or the object is still referenced."""
 
     code, status = "conflict", 409
 
 
 class StaleState(Conflict):
-    """Somebody was faster, or the state does not allow this."""
+    """The state does not allow the action, possibly because of a concurrent change."""
 
     code = "stale_state"
 
 
 class StaleFence(StaleState):
-    """A worker wrote for an attempt that is no longer its own; nothing was changed."""
+    """A worker sent a write for an attempt that it no longer owns; nothing was changed."""
 
     code = "stale_fence"
 
 
 class GatesOpen(Conflict):
-    """A gate that was not evaluated must be accepted by name before approval."""
+    """A gate was not evaluated; the approver must accept it by name."""
 
     code = "gates_open"
 
 
 class BadInput(TrainyardError):
-    """The input does not hold; `problems` say where, as JSON pointers into the sent body."""
+    """The input is invalid; `problems` contain JSON pointers into the request body."""
 
     code, status = "invalid", 422
 
@@ -65,6 +65,6 @@ class BadInput(TrainyardError):
 
 
 class BadSpec(BadInput):
-    """An experiment spec does not hold."""
+    """An experiment spec is invalid."""
 
     code = "bad_spec"

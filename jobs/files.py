@@ -1,4 +1,4 @@
-"""Files that several processes may want to make at the same moment."""
+"""Creates files atomically when several processes may do so at the same time."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def create_once(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Make a file at once with its content; the first of several processes wins."""
+    """Create a file with its content atomically. An existing file is left unchanged."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as file:
         file.write(content)
         file.flush()

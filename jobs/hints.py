@@ -1,6 +1,6 @@
-"""The only sender of hints: "something new is there". Losing one costs the delay of a poll or recheck.
+"""Publishes hints that something has changed. Without a hint, receivers notice at their next poll.
 
-Hints carry ids and positions, never data, and go out after commit.
+Hints contain ids and positions, no other data, and are sent after commit.
 """
 
 import json
@@ -28,7 +28,7 @@ def _client(url: str) -> "redis.Redis":
 
 
 def send_now(topic: Topic, **fields: int | str) -> None:
-    """Publish at once; a broker that is away is no reason to fail."""
+    """Publish a hint immediately; a connection error is logged and ignored."""
     try:
         _client(settings.TRAINYARD_REDIS_URL).publish(channel(topic), json.dumps(fields))
     except (redis.RedisError, OSError) as error:
@@ -36,5 +36,5 @@ def send_now(topic: Topic, **fields: int | str) -> None:
 
 
 def send(topic: Topic, **fields: int | str) -> None:
-    """Publish when the running transaction has committed (at once when there is none)."""
+    """Publish a hint after the current transaction commits, or immediately if there is none."""
     transaction.on_commit(lambda: send_now(topic, **fields))

@@ -1,7 +1,7 @@
-"""The Celery app: a wire for wake-ups. Work is enqueued by task name, so nobody imports the workers.
+"""Sends wake-up messages to workers by Celery.
 
-A message carries an id. The database decides whether there is something to do, so a lost, doubled or
-late message changes nothing.
+Tasks are sent by name, so this module does not import the workers. A message contains an id; the receiver
+reads from the database what to do, so a lost, repeated or late message is harmless.
 """
 
 import logging
@@ -18,17 +18,17 @@ WAKE, SUGGEST, CANARY = "trainyard.wake", "trainyard.suggest", "trainyard.canary
 
 
 def node_queue(worker_id: int) -> str:
-    """Return the queue that only this worker consumes."""
+    """Return the name of the queue of one worker."""
     return f"node.{worker_id}"
 
 
 def pool_queue(pool: str) -> str:
-    """Return the queue that every worker of the pool consumes."""
+    """Return the name of the queue that all workers of a pool consume."""
     return f"pool.{pool}"
 
 
 def broker_url(redis_url: str) -> str:
-    """Return Celery's spelling of a Redis URL (unix sockets differ).
+    """Return a Redis URL in Celery's syntax, which differs for Unix sockets.
 
     >>> broker_url("unix:///run/valkey.sock?db=0")
     'redis+socket:///run/valkey.sock?virtual_host=0'
@@ -41,7 +41,7 @@ def broker_url(redis_url: str) -> str:
 
 
 def make_app() -> Celery:
-    """Build the app: early acknowledgement, no prefetch, JSON only, no results."""
+    """Create the Celery app: early acknowledgement, no prefetch, JSON only, no results."""
     app = Celery("trainyard", broker=broker_url(settings.TRAINYARD_REDIS_URL))
     app.conf.update(
         accept_content=["json"],
@@ -57,7 +57,7 @@ def make_app() -> Celery:
             "socket_connect_timeout": 2,
             "retry_on_timeout": True,
             "max_retries": 1,
-            "interval_start": 0,  # a wake-up is a hint: its sender does not wait for a broker that is away
+            "interval_start": 0,  # without a broker, workers poll; the sender need not wait
             "interval_max": 0.1,
         },
         task_publish_retry=False,
@@ -73,19 +73,19 @@ def _send(task: str, queue: str, *args: int | str) -> None:
     try:
         app.send_task(task, args=args, queue=queue)
     except (OperationalError, OSError) as error:
-        log.debug("%s %s not sent, the workers' poll will find it: %s", task, args, error)
+        log.debug("%s %s not sent, workers will find it by polling: %s", task, args, error)
 
 
 def wake(worker_id: int, attempt_id: int) -> None:
-    """Tell a worker, after commit, that an attempt of its own is new or wanted otherwise."""
+    """Notify a worker, after commit, of a new attempt or a changed desired state."""
     transaction.on_commit(partial(_send, WAKE, node_queue(worker_id), attempt_id))
 
 
 def ask_for_suggestions(pool: str, job_id: int) -> None:
-    """Ask any worker of the pool, after commit, to suggest trials for a search."""
+    """Ask a worker of the pool, after commit, to suggest trials for a search."""
     transaction.on_commit(partial(_send, SUGGEST, pool_queue(pool), job_id))
 
 
 def canary(worker_id: int, token: str) -> None:
-    """Send a worker's consumer a message whose arrival proves that it consumes."""
+    """Send a message to a worker's consumer as a health check."""
     _send(CANARY, node_queue(worker_id), token)

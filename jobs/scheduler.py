@@ -1,4 +1,4 @@
-"""The scheduler's loop. Any number may run; the one that holds the lease in the database works."""
+"""Runs the scheduler's loop. Several schedulers may run; only the holder of the lease acts."""
 
 import json
 import logging
@@ -30,7 +30,7 @@ CATALOGUE_SECONDS = 3600.0
 
 
 def hold_lease(holder: str) -> bool:
-    """Take or renew the right to schedule; True while it is ours."""
+    """Acquire or renew the scheduler's lease; return whether `holder` has it."""
     now, until = clock.now(), clock.seconds_from_now(LEASE_SECONDS)
     mine_or_free = Lease.objects.filter(name=NAME).filter(Q(holder=holder) | Q(until__lt=now))
     if mine_or_free.update(holder=holder, until=until):
@@ -40,32 +40,32 @@ def hold_lease(holder: str) -> bool:
 
 
 def release_lease(holder: str) -> None:
-    """Give the right back, so that another scheduler need not wait for its end."""
+    """Release the lease, so that another scheduler need not wait until it expires."""
     Lease.objects.filter(name=NAME, holder=holder).delete()
 
 
 def tick() -> None:
-    """Let every job take its next step and place what can be placed."""
+    """Advance all jobs and assign work to free slots."""
     pipeline.advance_all()
     if schedule.place():
         pipeline.advance_all()
 
 
 def sweep() -> None:
-    """Find the dead: workers and attempts whose leases ran out, requests that nobody decided."""
+    """End workers, attempts and promotion requests that have expired."""
     schedule.sweep_workers()
     attempt_end.reap()
     promotions.expire_due()
 
 
 class Hints:
-    """Waits for a hint that something changed, or for the time to pass."""
+    """Waits for a hint or a timeout."""
 
     def __init__(self) -> None:
         self._pubsub: redis.client.PubSub | None = None
 
     def wait(self, seconds: float) -> None:
-        """Return at the first hint, or after `seconds`."""
+        """Return after the first hint or after `seconds`."""
         try:
             if self._pubsub is None:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL, socket_connect_timeout=1)
@@ -87,37 +87,37 @@ class Hints:
 
 
 class Every:
-    """Calls a function, but not more often than every so many seconds."""
+    """Calls a function at most once every `seconds`."""
 
     def __init__(self, seconds: float, function: Callable[[], object]) -> None:
         self.seconds, self.function, self.due = seconds, function, 0.0
 
     def __call__(self) -> None:
-        """Call it if it is due."""
+        """Call the function if it is due."""
         if time.monotonic() >= self.due:
             self.due = time.monotonic() + self.seconds
             self.function()
 
 
 def run(stop: Event) -> None:
-    """Schedule until `stop` is set. A database that is away is waited for."""
+    """Schedule until `stop` is set. If the database is unavailable, wait and retry."""
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     waiter = Hints()
-    chores = [
+    periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
         Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
     ]
-    log.info("scheduler %s is up", holder)
+    log.info("scheduler %s started", holder)
     while not stop.is_set():
         try:
             if hold_lease(holder):
-                for chore in chores:
-                    chore()
-                if hold_lease(holder):  # a chore may have taken longer than the lease
+                for task in periodic:
+                    task()
+                if hold_lease(holder):  # a task may have taken longer than the lease
                     tick()
         except (DatabaseError, InterfaceError) as error:
-            log.warning("database away: %s", error)
+            log.warning("database unavailable: %s", error)
             close_old_connections()
         waiter.wait(IDLE_SECONDS)
     with suppress(DatabaseError, InterfaceError):

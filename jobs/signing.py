@@ -1,7 +1,7 @@
-"""The installation's Ed25519 key: whoever holds it decides what prediction servers serve.
+"""Signs releases with the installation's Ed25519 key. Prediction servers serve only signed releases.
 
-`release.key` lies in the home, mode 0600, and is made at first use; `release.pub` beside it is what the
-prediction servers are given.
+The private key `release.key` is created in the home directory at first use, with mode 0600. Prediction
+servers receive the public key `release.pub`.
 """
 
 import base64
@@ -23,12 +23,12 @@ from jobs.files import create_once
 
 
 def private_key_file() -> Path:
-    """Return where the private key lies."""
+    """Return the path of the private key."""
     return Path(settings.TRAINYARD_HOME) / "release.key"
 
 
 def public_key_file() -> Path:
-    """Return where the public key lies, both made if absent."""
+    """Return the path of the public key; create both keys if they do not exist."""
     _key()
     return private_key_file().with_suffix(".pub")
 
@@ -53,7 +53,7 @@ def _key() -> Ed25519PrivateKey:
         pem = path.read_bytes()
     key = load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError(f"{path} holds a key of another kind than Ed25519")
+        raise ValueError(f"{path} contains a {type(key).__name__}, not an Ed25519 key")
     public = path.with_suffix(".pub")
     if not public.exists():
         create_once(

@@ -1,4 +1,4 @@
-"""Tells from the first and last bytes what an upload is, without parsing it."""
+"""Detects the format of an uploaded file from its name and its first and last bytes."""
 
 import codecs
 from pathlib import Path
@@ -14,26 +14,30 @@ _HEAD = 65_536
 
 
 def source_of(path: Path, name: str) -> Source:
-    """Return what an upload called `name` is; its content must agree with its name.
+    """Return the format of an upload.
+
+    Args:
+        path: the uploaded bytes.
+        name: the file name given by the user.
 
     Raises:
-        BadInput: an unknown suffix, an empty file, or other content than the name says.
+        BadInput: the suffix is unknown, the file is empty, or its content does not match the suffix.
     """
     source = SUFFIXES.get(Path(name).suffix.lower())
     if source is None:
-        raise _bad(f"{name!r}: give a file that ends in {', '.join(SUFFIXES)}")
+        raise _bad(f"{name!r}: the file name must end in one of {', '.join(SUFFIXES)}")
     with path.open("rb") as file:
         head = file.read(_HEAD)
         file.seek(max(path.stat().st_size - len(_PARQUET), 0))
         tail = file.read()
     if not head:
         raise _bad(f"{name!r} is empty")
-    if not _agrees(source, head, tail):
-        raise _bad(f"{name!r} does not hold {source.upper()} data")
+    if not _matches(source, head, tail):
+        raise _bad(f"{name!r} does not contain {source.upper()} data")
     return source
 
 
-def _agrees(source: Source, head: bytes, tail: bytes) -> bool:
+def _matches(source: Source, head: bytes, tail: bytes) -> bool:
     if source == "npz":
         return head.startswith(_ZIP)
     if source == "parquet":
@@ -43,7 +47,7 @@ def _agrees(source: Source, head: bytes, tail: bytes) -> bool:
 
 def _is_text(head: bytes) -> bool:
     try:
-        codecs.getincrementaldecoder("utf-8-sig")().decode(head)  # a character may be cut at the end
+        codecs.getincrementaldecoder("utf-8-sig")().decode(head)  # the last character may be incomplete
     except UnicodeDecodeError:
         return False
     return True

@@ -1,10 +1,10 @@
-"""States of jobs and trials, their sets, and which state may follow which, as data."""
+"""Defines the states of jobs, trials and attempts, sets of states, and the allowed transitions."""
 
 from enum import StrEnum
 
 
 class JobState(StrEnum):
-    """The states of a job, as users see them."""
+    """The states of a job."""
 
     DRAFT = "draft"
     QUEUED = "queued"
@@ -20,7 +20,7 @@ class JobState(StrEnum):
 
 
 class Desired(StrEnum):
-    """What its owner wants of a job; workers follow as soon as they can."""
+    """The state that a user requested for a job; workers follow as soon as possible."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -41,7 +41,7 @@ class TrialState(StrEnum):
 
 
 class AttemptState(StrEnum):
-    """An attempt is assigned to a worker, claimed by it, and ends once."""
+    """The states of an attempt: assigned to a worker, running after the worker claimed it, ended."""
 
     ASSIGNED = "assigned"
     RUNNING = "running"
@@ -68,7 +68,7 @@ OPEN = frozenset(JobState) - FINAL - {J.DRAFT}
 TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.DRAFT: frozenset({J.QUEUED}),
     J.QUEUED: frozenset({J.STARTING, J.STOPPED}),
-    # A search has no slot of its own: stop, failure or the end may find it before its first trial starts.
+    # A search needs no slot, so it may be stopped, fail or complete before its first trial starts.
     J.STARTING: frozenset(
         {J.RUNNING, J.PAUSED, J.RETRYING, J.STOPPING, J.STOPPED, J.COMPLETED, J.FAILED, J.LOST}
     ),
@@ -87,10 +87,10 @@ TRIAL_FINAL = frozenset({T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED})
 TRIAL_OPEN = frozenset(TrialState) - TRIAL_FINAL
 
 TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
-    # A task that cannot even begin fails the trial that it would have begun with.
+    # If a task fails before it starts, its first trial fails.
     T.QUEUED: frozenset({T.RUNNING, T.PAUSED, T.STOPPED, T.FAILED}),
     T.RUNNING: frozenset({T.QUEUED, T.PAUSED, T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED}),
-    # One that waits at a rung is pruned when it cannot be promoted any more.
+    # A trial paused at a rung is pruned when it can no longer be promoted.
     T.PAUSED: frozenset({T.QUEUED, T.STOPPED, T.PRUNED}),
     T.PRUNED: frozenset({T.QUEUED}),
     T.COMPLETED: frozenset({T.QUEUED}),
@@ -100,10 +100,10 @@ TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
 
 
 def may_follow(to: JobState) -> frozenset[JobState]:
-    """Return the states from which a job may go to `to`."""
+    """Return the states from which a job may change to `to`."""
     return frozenset(state for state, following in TRANSITIONS.items() if to in following)
 
 
 def trial_may_follow(to: TrialState) -> frozenset[TrialState]:
-    """Return the states from which a trial may go to `to`."""
+    """Return the states from which a trial may change to `to`."""
     return frozenset(state for state, following in TRIAL_TRANSITIONS.items() if to in following)

@@ -1,4 +1,4 @@
-"""The artifact store: files under their sha256, and the folder where checkpoints are committed."""
+"""Stores artifacts by their sha256 digest, in a local folder or in object storage."""
 
 import hashlib
 import os
@@ -17,17 +17,20 @@ _BLOCK = 1 << 20
 
 
 class StoredFile(NamedTuple):
-    """The name and size of bytes in the store."""
+    """The digest and the size of a stored file."""
 
     digest: str
     bytes: int
 
 
 class ArtifactStore(Protocol):
-    """Content-addressed, write-once storage. Digests are lower-case sha256 in hex.
+    """Content-addressed, write-once storage. Digests are lower-case hexadecimal sha256.
 
-    Every implementation keeps this contract: `put` is atomic and idempotent, a digest once put can be
-    read until it is deleted, and `path` gives a local file that nobody may change.
+    In every implementation, `put` is atomic and idempotent, and stored files can be read until they are
+    deleted.
+
+    Attributes:
+        checkpoint_root: the local folder in which checkpoints are stored.
     """
 
     checkpoint_root: Path
@@ -36,14 +39,18 @@ class ArtifactStore(Protocol):
         """Copy a local file into the store and return its digest and size."""
 
     def path(self, digest: str) -> Path:
-        """Return a local file with these bytes. Raises `NotFound` when the store has none."""
+        """Return a local, read-only file with the content of a digest.
+
+        Raises:
+            NotFound: the store has no such file.
+        """
 
     def delete(self, digest: str) -> None:
-        """Remove the bytes, if there."""
+        """Delete a file if it exists."""
 
 
 def sha256_of(path: Path) -> StoredFile:
-    """Return digest and size of a file."""
+    """Compute the digest and the size of a file."""
     digest = hashlib.sha256()
     size = 0
     with path.open("rb") as file:
@@ -60,7 +67,7 @@ def _check(digest: str) -> str:
 
 
 class LocalStore:
-    """A folder: `<root>/<first two digits>/<digest>`."""
+    """Stores files in a folder as `<root>/<first two digits>/<digest>`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -71,7 +78,7 @@ class LocalStore:
         return self.root / _check(digest)[:2] / digest
 
     def put(self, path: Path) -> StoredFile:
-        """Copy, sync, then rename: a crash leaves at most a stray temporary file."""
+        """Copy, sync, then rename, so that a crash leaves at most a temporary file."""
         stored = sha256_of(path)
         place = self._place(stored.digest)
         if place.exists():
@@ -90,7 +97,7 @@ class LocalStore:
         return stored
 
     def path(self, digest: str) -> Path:
-        """Return the file itself."""
+        """Return the stored file."""
         place = self._place(digest)
         if not place.is_file():
             raise NotFound(f"artifact {digest} is not in the store")
@@ -102,7 +109,7 @@ class LocalStore:
 
 
 class ObjectStore:
-    """Any fsspec URL (s3://, gs://, …), with a local cache that is itself a `LocalStore`."""
+    """Stores files at an fsspec URL (s3://, gs://, …), with a `LocalStore` as cache."""
 
     def __init__(self, url: str, cache_folder: Path) -> None:
         self.fs, self.root = fsspec.core.url_to_fs(url)
@@ -113,14 +120,14 @@ class ObjectStore:
         return f"{self.root}/{_check(digest)[:2]}/{digest}"
 
     def put(self, path: Path) -> StoredFile:
-        """Upload unless it is there already."""
+        """Upload a file unless it exists."""
         stored = self.local.put(path)
         if not self.fs.exists(self._place(stored.digest)):
             self.fs.put_file(str(path), self._place(stored.digest))
         return stored
 
     def path(self, digest: str) -> Path:
-        """Download once, then serve from the cache."""
+        """Return the cached file; download it first if necessary."""
         try:
             return self.local.path(digest)
         except NotFound:
@@ -133,7 +140,7 @@ class ObjectStore:
         return self.local.path(digest)
 
     def delete(self, digest: str) -> None:
-        """Remove the object and its cached copy."""
+        """Delete the object and its cached copy."""
         self.local.delete(digest)
         if self.fs.exists(self._place(digest)):
             self.fs.rm_file(self._place(digest))

@@ -15,7 +15,7 @@ from jobs.actions.payloads import change_payload
 from jobs.contracts import events as said
 from jobs.contracts.events import LONGEST_NAME
 from jobs.contracts.formats import keras_tuner
-from jobs.contracts.formats.reading import Item, Refused, refusal
+from jobs.contracts.formats.reading import FormatError, Item, format_error
 from jobs.contracts.problems import first
 from jobs.contracts.search_space import Value, check_values
 from jobs.errors import BadInput, NotFound, StaleFence
@@ -93,16 +93,16 @@ def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: M
 
     Raises:
         StaleFence: the trial was given to another script meanwhile; nothing was written.
-        Refused: the first space told cannot be taken over. The trial has failed, with the reason.
+        FormatError: the first space told cannot be taken over. The trial has failed, with the reason.
     """
-    refused: Refused | None = None
+    refused: FormatError | None = None
     with transaction.atomic():
         if _has_ended(job_id, name):
             return  # the answer to the first call was lost
         root, attempt = _held(job_id, name)
         try:
             grow(root, space, trial=name.trial)
-        except Refused as error:
+        except FormatError as error:
             refused = error
         trial = find(job_id, name)
         if refused is None:
@@ -122,7 +122,7 @@ def _has_ended(job_id: int, name: Name) -> bool:
     ).exists()
 
 
-def _verdict(root: Job, name: Name, *, done: bool, refused: Refused | None) -> list[said.RunnerEvent]:
+def _verdict(root: Job, name: Name, *, done: bool, refused: FormatError | None) -> list[said.RunnerEvent]:
     """Return what there is to say at the end of a trial."""
     now, trial = time.time(), name.trial
     observed = reported(root.pk, name)
@@ -160,7 +160,7 @@ def tell_space(job_id: int, space: dict[str, Any]) -> None:
     """Take in hyperparameters that a script tells beside any trial.
 
     Raises:
-        Refused: it is the first that is told, and cannot be taken over; nothing was written.
+        FormatError: it is the first that is told, and cannot be taken over; nothing was written.
     """
     with transaction.atomic():
         grow(Job.objects.select_for_update(of=("self",)).get(pk=job_id), space)
@@ -172,7 +172,7 @@ def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
     What cannot be added to a known space is told in the log; such a one keeps its default in the scripts.
 
     Raises:
-        Refused: no space is known yet, and this one cannot be taken over.
+        FormatError: no space is known yet, and this one cannot be taken over.
     """
     known = external(root).search
     names = {parameter.name for parameter in known.space}
@@ -195,7 +195,7 @@ def _with_those_that_fit(
     for entry in new:
         try:
             larger = _with(known, [*fitting, entry])
-        except Refused as refused:
+        except FormatError as refused:
             name = str(entry["config"]["name"])[:100]
             _log(root, f"hyperparameter {name!r} keeps its default: {refused}", "warning", trial)
         else:
@@ -211,7 +211,7 @@ def _with(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearc
     try:
         return known.grown(ExternalSearch.model_validate(body).space)
     except ValidationError as error:
-        raise refusal("/space", first(error).message) from None
+        raise format_error("/space", first(error).message) from None
 
 
 def _take_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Value]) -> None:

@@ -12,7 +12,7 @@ from jobs.actions import audit, events, experiments
 from jobs.actions.transition import shift_trial
 from jobs.actions.trials import searching
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.narrowing import Wider, changes, holds, narrowed
+from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
 from jobs.contracts.problems import Problem, problems
 from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
@@ -155,7 +155,7 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
     if sent.get("space") is not None:
         try:
             space = narrowed(search.space, sent["space"])
-        except Wider as wider:
+        except NotNarrower as wider:
             raise BadInput(str(wider), wider.problems) from wider
         dumped = search.model_copy(update={"space": space}).model_dump(
             mode="json", by_alias=True, exclude_none=True
@@ -203,7 +203,7 @@ def _withdrawable(job: Job) -> QuerySet[Trial]:
 
 
 def _inside(search: SearchSpec, trial: Trial) -> bool:
-    return holds(search.space, trial.values, on_grid=search.info.enumerates_grid)
+    return contains(search.space, trial.values, on_grid=search.info.enumerates_grid)
 
 
 def _withdraw(trial: Trial) -> Event:

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Q
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
 from jobs.actions.payloads import change_payload
-from jobs.contracts.narrowing import holds
+from jobs.contracts.narrowing import contains
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Values, check_values
 from jobs.contracts.suggest import Answer, Suggestion
@@ -152,7 +152,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
         trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
     if root.payload_as(SearchPayload).beyond_space is not None:
         on_grid = search.info.enumerates_grid
-        trials = [t | {"inside": holds(search.space, t["values"], on_grid=on_grid)} for t in trials]
+        trials = [t | {"inside": contains(search.space, t["values"], on_grid=on_grid)} for t in trials]
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,

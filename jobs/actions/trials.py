@@ -11,7 +11,7 @@ from jobs.actions import audit, experiments, suggest
 from jobs.actions.transition import move_trial
 from jobs.contracts.after import AfterSpec, Retrain
 from jobs.contracts.problems import Problem, escaped, first
-from jobs.contracts.search_space import Values, value_faults
+from jobs.contracts.search_space import Values, value_errors
 from jobs.contracts.values import apply_values
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Job, Trial, User
@@ -48,7 +48,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 def _require_values(root: Job, values: Values) -> None:
     """Refuse a configuration that lies outside the space, or that its experiment cannot take."""
     space = outcomes.search_of(root).space
-    if found := [Problem(_place(name), message) for name, message in value_faults(space, values)]:
+    if found := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
         raise BadInput(found[0].message, found)
     try:
         if root.revision is not None:

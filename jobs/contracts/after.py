@@ -1,4 +1,4 @@
-"""What follows a search: retrain, ensemble, quantize, register."""
+"""Settings of the steps after a search: retrain, ensemble, quantize, register."""
 
 from typing import Literal, Self
 
@@ -11,7 +11,7 @@ Registered = Literal["best", "ensemble", "quantized"]
 
 
 class Retrain(Frozen):
-    """Train the `top` configurations again: find the best epoch, then train for int(best · factor)."""
+    """Train the `top` configurations again: find the best epoch, then train for int(best × factor) epochs."""
 
     top: int = Field(default=1, ge=1, le=100)
     epochs_factor: float = Field(default=1.2, ge=1, le=10)
@@ -21,27 +21,27 @@ class Retrain(Frozen):
 
 
 class Ensemble(Frozen):
-    """Pool the retrained models; weights are fitted on validation predictions."""
+    """Combine the retrained models; their weights are fitted to validation predictions."""
 
     method: Literal["weighted", "mean"] = "weighted"
     weights: Literal["nelder-mead"] = "nelder-mead"
 
 
 class Quantize(Frozen):
-    """Shrink the best candidate after training."""
+    """Quantize the weights of the best model after training."""
 
     mode: Literal["int8"] = "int8"
 
 
 class Register(Frozen):
-    """Make versions of the registered model `model` from what came out."""
+    """Add versions to the registered model `model`."""
 
     model: Slug
     what: tuple[Registered, ...] = Field(default=("best",), min_length=1)
 
 
 class AfterSpec(Frozen):
-    """The steps after a search (or a single training), each with its defaults."""
+    """The steps after a search or a single training; None: skip the step."""
 
     retrain: Retrain | None = None
     ensemble: Ensemble | None = None
@@ -53,9 +53,9 @@ class AfterSpec(Frozen):
         return any(step is not None for step in (self.retrain, self.ensemble, self.quantize, self.register_))
 
     @model_validator(mode="after")
-    def _steps_have_their_input(self) -> Self:
+    def _check_inputs(self) -> Self:
         if self.ensemble is not None and (self.retrain is None or self.retrain.top < 2):
-            raise ValueError("an ensemble pools retrained models: set retrain with top of 2 or more")
+            raise ValueError("an ensemble needs at least two retrained models: set retrain.top to 2 or more")
         if self.register_ is not None:
             have = {
                 "best": True,
@@ -63,5 +63,5 @@ class AfterSpec(Frozen):
                 "quantized": self.quantize is not None,
             }
             if missing := [what for what in self.register_.what if not have[what]]:
-                raise ValueError(f"register names {missing}, but no such step is set")
+                raise ValueError(f"register contains {missing}, but these steps are not set")
         return self

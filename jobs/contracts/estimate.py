@@ -1,4 +1,4 @@
-"""How long an experiment takes: at most, and likely, by what earlier trainings like it needed."""
+"""Estimates the duration of an experiment from earlier trainings: an upper bound and a likely value."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -7,13 +7,13 @@ from typing import NamedTuple
 from jobs.contracts.experiment import ExperimentSpec
 
 
-class Past(NamedTuple):
-    """One finished training on the same data with the same template.
+class PastTraining(NamedTuple):
+    """A finished training with the same data and template.
 
     Attributes:
-        epochs: that it ran.
-        best_epoch: counted from 1.
-        patience: of its early stopping; None without.
+        epochs: the number of epochs trained.
+        best_epoch: the best epoch, from 1.
+        patience: the patience of its early stopping; None: no early stopping.
     """
 
     epochs: int
@@ -22,15 +22,15 @@ class Past(NamedTuple):
 
 
 class History(NamedTuple):
-    """What earlier trainings tell. `where` says whose they are, as in "this experiment"."""
+    """Earlier trainings. `where` names their origin, for example "this experiment"."""
 
-    trainings: Sequence[Past]
+    trainings: Sequence[PastTraining]
     seconds_per_epoch: float
     where: str
 
 
 class Estimate(NamedTuple):
-    """Epochs in all and device-hours, at most and likely; None while nothing like it has run."""
+    """Likely epochs, and device-hours: `hours` is an upper bound. None if there are no earlier trainings."""
 
     hours: float | None
     likely_epochs: int | None
@@ -42,35 +42,41 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
     """Estimate an experiment.
 
     Args:
-        spec: what is to run.
-        executions: trainings of its search, 1 without one.
-        most_epochs: if nothing stops early.
-        history: of earlier trainings; None if there is none.
+        spec: the experiment.
+        executions: the number of trainings of its search; 1 without a search.
+        most_epochs: the total epochs without early stopping.
+        history: earlier trainings; None if there are none.
     """
     if history is None:
-        return Estimate(None, None, None, "No estimate yet: nothing like it has run on this data set here.")
+        return Estimate(
+            None, None, None, "No estimate yet: no earlier training has the same data set and template."
+        )
     likely = min(round(_likely(spec, executions, history.trainings)), most_epochs)
     devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
-    an_epoch = history.seconds_per_epoch * devices / 3600
+    hours_per_epoch = history.seconds_per_epoch * devices / 3600
     return Estimate(
-        round(most_epochs * an_epoch, 4), likely, round(likely * an_epoch, 4), _rests_on(spec, history)
+        round(most_epochs * hours_per_epoch, 4),
+        likely,
+        round(likely * hours_per_epoch, 4),
+        _sentence(spec, history),
     )
 
 
-def epochs_of_one(spec: ExperimentSpec, past: Past) -> float:
-    """Return how many epochs a past training would run under this spec's cap and early stopping.
+def epochs_of_one(spec: ExperimentSpec, past: PastTraining) -> float:
+    """Return how many epochs a past training would run with this spec's epochs and early stopping.
 
-    One that was cut off before its patience ran out might have gone on improving: it counts as the cap.
+    A training that ended before its patience was exhausted might have improved further; it counts as all
+    epochs.
     """
     cap, stopping = spec.fit.epochs, spec.fit.early_stopping
     if stopping is None:
         return cap
-    watched = past.epochs - past.best_epoch
+    without_improvement = past.epochs - past.best_epoch
     least = stopping.patience if past.patience is None else min(stopping.patience, past.patience)
-    return min(past.best_epoch + stopping.patience, cap) if watched >= least else cap
+    return min(past.best_epoch + stopping.patience, cap) if without_improvement >= least else cap
 
 
-def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[Past]) -> float:
+def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[PastTraining]) -> float:
     retrain = spec.after.retrain
     each = fmean(epochs_of_one(spec, past) for past in trainings)
     if retrain is None:
@@ -81,10 +87,10 @@ def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[Past]) ->
     return executions * each + retrain.top * final if spec.search is not None else final
 
 
-def _rests_on(spec: ExperimentSpec, history: History) -> str:
+def _sentence(spec: ExperimentSpec, history: History) -> str:
     count = len(history.trainings)
     runs = "1 earlier training" if count == 1 else f"{count} earlier trainings"
     needed = fmean(past.epochs for past in history.trainings)
     pace = f"{needed:.3g} epochs each at {history.seconds_per_epoch:.2g} s"
-    rule = "" if spec.fit.early_stopping is not None else "; without early stopping each runs to its cap"
-    return f"Likely, by {runs} in {history.where}: {pace}{rule}."
+    rule = "" if spec.fit.early_stopping is not None else "; without early stopping, each trains all epochs"
+    return f"Based on {runs} in {history.where}: {pace}{rule}."

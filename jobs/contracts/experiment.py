@@ -1,4 +1,4 @@
-"""The experiment spec, version 1: one class for forms, REST, JSON files and runners."""
+"""The experiment spec, version 1: the class behind forms, the REST API, JSON files and runners."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from jobs.contracts.searchable import is_known, known_names
 
 
 class ExperimentSpec(Frozen):
-    """Everything that defines an experiment. Frozen as a revision under its digest."""
+    """The complete definition of an experiment. A revision stores it with its digest."""
 
     version: Literal[1] = 1
     data: DataSpec
@@ -33,7 +33,7 @@ class ExperimentSpec(Frozen):
     resources: Resources = Field(default_factory=Resources)
 
     @model_validator(mode="after")
-    def _parts_fit_each_other(self) -> Self:
+    def _check_combinations(self) -> Self:
         if self.mesh is not None and self.fit.batch_size % self.mesh.batch_shards():
             raise ValueError(
                 f"fit.batch_size {self.fit.batch_size} does not divide over {self.mesh.batch_shards()} "
@@ -41,36 +41,37 @@ class ExperimentSpec(Frozen):
             )
         if self.after.retrain is not None and self.after.retrain.top > 1:
             if self.search is None:
-                raise ValueError("after.retrain.top above 1 needs a search to choose from")
+                raise ValueError(
+                    f"after.retrain.top {self.after.retrain.top} is above 1, the only model without a search"
+                )
             top, planned = self.after.retrain.top, self.search.trials_planned(self.fit.epochs)
             if top > planned:
                 raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
         if self.search is not None and self.search.evaluation.kind == "k_fold" and self.data.split.time:
             raise ValueError(
-                "search.evaluation: folds mix past and future; with a split over time take holdout"
+                "search.evaluation: k_fold would train on rows after the validation rows; "
+                "use holdout with a split over time"
             )
         return self
 
     @model_validator(mode="after")
-    def _rungs_lie_within_a_training(self) -> Self:
+    def _check_rungs(self) -> Self:
         options = self.search.options if self.search is not None else None
         for name in ("min_epochs", "max_epochs") if isinstance(options, RungOptions) else ():
             epochs = getattr(options, name)
             if epochs is not None and epochs > self.fit.epochs:
-                raise ValueError(
-                    f"search.options.{name} {epochs} is above the {self.fit.epochs} of fit.epochs"
-                )
+                raise ValueError(f"search.options.{name} {epochs} is above fit.epochs {self.fit.epochs}")
         return self
 
     @model_validator(mode="after")
-    def _hyperparameters_mean_something(self) -> Self:
+    def _check_names(self) -> Self:
         if self.search is None:
             return self
         for i, parameter in enumerate(self.search.space):
             if not is_known(parameter.name, self.model):
                 raise ValueError(
                     f"search.space.{i}.name: {parameter.name!r} is neither an argument of "
-                    f"{self.model.template} nor a fit field; it knows "
+                    f"{self.model.template} nor a fit field; use one of "
                     f"{', '.join(sorted(known_names(self.model)))}"
                 )
         return self

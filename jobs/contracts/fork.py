@@ -1,19 +1,19 @@
-"""What a supervisor says to a fork server, and hears: one JSON object a datagram.
+"""The protocol between a supervisor and a fork server: one JSON object per datagram.
 
-The supervisor asks with a `ForkRequest` and the descriptors of `STREAMS`. It is told `{"ready": pid}` once;
-`{"forked": pid}` or `{"failed": errno}` for each request, in their order; `{"ended": pid, "status": s}` for
-every runner, with the status as `subprocess` counts.
+The supervisor sends a `ForkRequest` with the file descriptors of `STREAMS`. The fork server sends
+`{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
+`{"ended": pid, "status": s}` for each runner, with the status as `subprocess` reports it.
 """
 
 from pydantic import BaseModel
 
-LARGEST = 2**17
-"""Bytes of a datagram."""
+MAX_DATAGRAM = 2**17
+"""The most bytes in a datagram."""
 STREAMS = ("stdin", "stdout", "stderr", "events")
 
 
 class ForkRequest(BaseModel):
-    """What a forked runner gets: its folder, its whole environment, and the module that it runs."""
+    """A request for a forked runner: its folder, its entire environment and the module to run."""
 
     folder: str
     environment: dict[str, str]

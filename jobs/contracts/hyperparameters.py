@@ -1,6 +1,6 @@
-"""The kinds of hyperparameter: their values, their grid, how one value is drawn, on what they depend.
+"""The kinds of hyperparameters: their values, conditions, grids and random samples.
 
-Values, scales and steps are KerasTuner's; `docs/search-spaces.md` says where they differ on purpose.
+Values, scales and steps follow KerasTuner; `docs/search-spaces.md` lists the intended differences.
 """
 
 import random
@@ -16,14 +16,14 @@ from jobs.contracts.ranges import FINEST, Sampling, Steps, at, closest, closest_
 Value = bool | int | float | str
 Values = Mapping[str, Value]
 
-LARGEST_WHOLE = 2**53 - 1
-"""Larger whole numbers are not kept exactly by every program that reads JSON."""
+MAX_INTEGER = 2**53 - 1
+"""Programs that read JSON numbers as doubles, such as browsers, round larger integers."""
 
-SHOWN = 8
-"""So many values of a list are named in a sentence."""
+SHOWN_VALUES = 8
+"""The most values of a list in a message."""
 
 GRID_POINTS_WITHOUT_STEP = 10
-"""How many grid points a float (or a log int) without a step gets, as in KerasTuner."""
+"""The grid points of a float, or of a logarithmic integer, without a step; as in KerasTuner."""
 
 
 class When(Frozen):
@@ -44,58 +44,58 @@ class _Hyperparameter(Frozen):
         return (self.when,) if isinstance(self.when, When) else self.when
 
     def takes(self, value: Value) -> bool:
-        """Say whether sampling or a grid may give this value, of this type."""
+        """Return whether sampling or the grid can yield this value, with this type."""
         return (type(value), value) in self.typed
 
     @cached_property
     def typed(self) -> frozenset[tuple[type, Value]]:
-        """Return the values with their types: true is not 1."""
+        """Return the values with their types, because True == 1."""
         return frozenset((type(value), value) for value in self.grid())
 
     def grid(self) -> Sequence[Value]:
-        """List the grid's values."""
+        """Return the values of the grid."""
         raise NotImplementedError
 
     def is_countable(self) -> bool:
-        """Say whether the grid holds every value that sampling may give."""
+        """Return whether the grid contains every value that sampling can yield."""
         return True
 
     def is_active(self, values: Values) -> bool:
-        """Say whether every condition holds under `values` (parents come before children)."""
+        """Return whether all conditions are met. `values` contains the parents, which precede children."""
         return all(c.name in values and values[c.name] in c.in_ for c in self.conditions())
 
 
 class _Range(_Hyperparameter):
     sampling: Sampling = "linear"
 
-    def _check(self, low: float, high: float, step: float | None, default: float | None) -> None:
+    def _check_range(self, low: float, high: float, step: float | None, default: float | None) -> None:
         if low > high:
             raise ValueError(f"min {low} is above max {high}")
         if self.sampling != "linear" and low <= 0:
             raise ValueError(f"min {low} must be above 0 for {self.sampling} sampling")
         if step is not None and self.sampling != "linear" and step <= 1:
-            raise ValueError(f"step {step} multiplies under {self.sampling} sampling and must be above 1")
+            raise ValueError(f"step {step} must be above 1: it is a factor under {self.sampling} sampling")
         if default is not None and not low <= default <= high:
-            raise ValueError(f"default {default} lies outside {low} to {high}")
+            raise ValueError(f"default {default} is outside {low} to {high}")
 
     def _check_default(self, default: float, nearest: float) -> None:
-        """Check that a default is one of the values; runs after the range itself was checked."""
+        """Check that a default lies on a step; call after `_check_range`."""
         if default != nearest:
             raise ValueError(f"default {default} is not on a step; the nearest value is {nearest}")
 
 
 class IntParameter(_Range):
-    """A whole number from `min` to `max` inclusive."""
+    """An integer from `min` to `max` inclusive."""
 
     kind: Literal["int"]
-    min: int = Field(ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)
-    max: int = Field(ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)
-    step: int | None = Field(default=None, ge=1, le=LARGEST_WHOLE)
+    min: int = Field(ge=-MAX_INTEGER, le=MAX_INTEGER)
+    max: int = Field(ge=-MAX_INTEGER, le=MAX_INTEGER)
+    step: int | None = Field(default=None, ge=1, le=MAX_INTEGER)
     default: int | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        self._check(self.min, self.max, self.step, self.default)
+        self._check_range(self.min, self.max, self.step, self.default)
         if self.default is not None and self.step is not None:
             self._check_default(self.default, closest(self._steps(), self.default))
         return self
@@ -106,15 +106,15 @@ class IntParameter(_Range):
         return whole_steps(self.min, self.max, self.step, self.sampling)
 
     def takes(self, value: Value) -> bool:
-        """Say whether sampling or a grid may give this value."""
+        """Return whether sampling or the grid can yield this value."""
         return isinstance(value, int) and not isinstance(value, bool) and value in self._steps()
 
     def is_countable(self) -> bool:
-        """Say whether the grid holds every value that sampling may give."""
+        """Return whether the grid contains every value that sampling can yield."""
         return self.step is not None or self.sampling == "linear"
 
     def grid(self) -> Sequence[int]:
-        """List the grid's values, ascending; without a step, 10 evenly spread ones under log sampling."""
+        """Return the values of the grid, ascending; 10 under log sampling without a step."""
         if self.step is not None:
             return self._steps()
         if self.sampling == "linear":
@@ -141,11 +141,13 @@ class FloatParameter(_Range):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        self._check(self.min, self.max, self.step, self.default)
+        self._check_range(self.min, self.max, self.step, self.default)
         if self.step is None:
             return self
         if closest_gap(self.min, self.step, self.sampling) < FINEST * max(abs(self.min), abs(self.max)):
-            raise ValueError(f"step {self.step} is too fine to tell the values up to {self.max} apart")
+            raise ValueError(
+                f"step {self.step} is too small: neighbouring values up to {self.max} would be equal"
+            )
         if self.default is not None:
             self._check_default(self.default, self._steps(self.step).nearest(self.default))
         return self
@@ -154,17 +156,17 @@ class FloatParameter(_Range):
         return Steps(self.min, self.max, step, self.sampling)
 
     def takes(self, value: Value) -> bool:
-        """Say whether sampling or a grid may give this value."""
+        """Return whether sampling or the grid can yield this value."""
         if isinstance(value, bool | str):
             return False
         return value in self._steps(self.step) if self.step else self.min <= value <= self.max
 
     def is_countable(self) -> bool:
-        """Say whether the grid holds every value that sampling may give."""
+        """Return whether the grid contains every value that sampling can yield."""
         return self.step is not None or self.min == self.max
 
     def grid(self) -> Sequence[float]:
-        """List the grid's values, ascending; 10 evenly spread ones when there is no step."""
+        """Return the values of the grid, ascending; without a step, 10 evenly spread values."""
         if self.min == self.max:
             return [self.min]
         if self.step is not None:
@@ -186,7 +188,7 @@ class BooleanParameter(_Hyperparameter):
     default: bool | None = None
 
     def grid(self) -> Sequence[bool]:
-        """List both values."""
+        """Return both values."""
         return [False, True]
 
     def sample(self, rng: random.Random) -> bool:
@@ -205,16 +207,16 @@ class ChoiceParameter(_Hyperparameter):
     def _consistent(self) -> Self:
         if len({type(v) for v in self.values}) > 1:
             raise ValueError(
-                f"values {list(self.values)!r} mix types; give all strings or all numbers of one kind"
+                f"values {list(self.values)!r} mix types; give only strings, only integers or only floats"
             )
         if len(set(self.values)) < len(self.values):
-            raise ValueError(f"values {list(self.values)!r} repeat a value")
+            raise ValueError(f"values {list(self.values)!r} contain a value twice")
         if self.default is not None and not self.takes(self.default):
             raise ValueError(f"default {self.default!r} is not among {list(self.values)!r}")
         return self
 
     def grid(self) -> Sequence[Value]:
-        """List the values in the order given."""
+        """Return the values in the given order."""
         return list(self.values)
 
     def sample(self, rng: random.Random) -> Value:
@@ -229,10 +231,10 @@ class FixedParameter(_Hyperparameter):
     value: Value
 
     def grid(self) -> Sequence[Value]:
-        """List the one value."""
+        """Return the single value."""
         return [self.value]
 
-    def sample(self, rng: random.Random) -> Value:  # noqa: ARG002  one signature for all kinds
+    def sample(self, rng: random.Random) -> Value:  # noqa: ARG002  all kinds have the same signature
         """Return the value."""
         return self.value
 
@@ -243,14 +245,14 @@ Parameter = Annotated[
 ]
 
 
-def told(parameter: Parameter) -> str:
-    """Say in a few words which values a hyperparameter takes."""
+def describe_values(parameter: Parameter) -> str:
+    """Describe the values of a hyperparameter in a few words."""
     if isinstance(parameter, IntParameter | FloatParameter):
-        noun = "whole numbers" if parameter.kind == "int" else "numbers"
+        noun = "integers" if parameter.kind == "int" else "numbers"
         step = "" if parameter.step is None else f" in steps of {parameter.step}"
         if parameter.step is not None and parameter.sampling != "linear":
-            step = f", each {parameter.step} times as far on"
+            step = f" in factors of {parameter.step}"
         return f"{noun} from {parameter.min} to {parameter.max}{step}"
     values = list(parameter.grid())
-    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
-    return ", ".join(repr(value) for value in values[:SHOWN]) + more
+    more = f" and {len(values) - SHOWN_VALUES} more" if len(values) > SHOWN_VALUES else ""
+    return ", ".join(repr(value) for value in values[:SHOWN_VALUES]) + more

@@ -1,4 +1,4 @@
-"""Which model an experiment trains: one of our templates (later: own code, hypermodels, versions)."""
+"""The model of an experiment: a template with its arguments."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -12,19 +12,19 @@ from jobs.contracts.templates.info import TemplateInfo
 
 if TYPE_CHECKING:
     TemplateName = str
-else:  # the names of the table; a type checker cannot compute them
+else:  # computed from the registry, which a type checker cannot do
     TemplateName = Literal[tuple(TEMPLATES)]
 
 
 class TemplateModel(Frozen):
-    """One of our own templates with its arguments (defaults filled in by `resolved`)."""
+    """A model template with its arguments; `resolved` adds the defaults."""
 
     kind: Literal["template"] = "template"
     template: TemplateName
     args: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _args_fit_the_template(self) -> Self:
+    def _check_arguments(self) -> Self:
         try:
             self.resolved()
         except ValidationError as error:
@@ -38,19 +38,23 @@ class TemplateModel(Frozen):
 
     @property
     def info(self) -> TemplateInfo:
-        """Return the template's entry in the table."""
+        """Return the template's entry in the registry."""
         return TEMPLATES[self.template]
 
     def refusal(self, profile: Profile) -> str | None:
-        """Return why the template cannot be built on these data; None if it can."""
+        """Return why the template cannot be built for these data; None if it can."""
         if self.info.takes(profile):
             return None
         kinds = " or ".join(f"{kind}s" for kind in self.info.data_kinds)
         others = " or ".join(other.name for other in TEMPLATES.values() if other.takes(profile))
-        return f"{self.template} takes {kinds}; these data are {profile.kind}s: use {others}"
+        return f"{self.template} needs {kinds}, but the data are {profile.kind}s; use {others}"
 
     def resolved(self) -> Frozen:
-        """Return the typed arguments of the template with every default filled in."""
+        """Return the typed arguments of the template, including defaults.
+
+        Raises:
+            pydantic.ValidationError: an argument is unknown or invalid.
+        """
         return self.info.arguments.model_validate(self.args)
 
 

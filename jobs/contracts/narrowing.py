@@ -1,7 +1,6 @@
-"""Makes the space of a search narrower while it runs: every new value must be one that was searched before.
+"""Narrows the space of a running search: every value of the new space must be a value of the old one.
 
-What is sent need not be whole: hyperparameters that are not named stay as they are, and so does what is
-left out of one that is named. Pure functions of two spaces, so pages, the API and tests agree.
+A change names some hyperparameters and some of their fields. All others remain as they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.contracts.hyperparameters import told
+from jobs.contracts.hyperparameters import describe_values
 from jobs.contracts.problems import Problem, problems
 from jobs.contracts.search_space import (
     BooleanParameter,
@@ -25,14 +24,14 @@ from jobs.contracts.search_space import (
     When,
 )
 
-MOST_VALUES = 1000
-"""Steps are regular: where so many of them fall on the old ones, all do."""
+CHECKED_VALUES = 1000
+"""Steps are regular: if this many values lie on the old steps, all do."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Parameter)
 
 
-class Wider(ValueError):
-    """What was sent is no part of the old space; `problems` say where."""
+class NotNarrower(ValueError):
+    """A change that is invalid or would extend the space; `problems` contain JSON pointers."""
 
     def __init__(self, found: Sequence[Problem]) -> None:
         super().__init__(found[0].message)
@@ -40,18 +39,18 @@ class Wider(ValueError):
 
 
 def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
-    """Return the old space with the hyperparameters in `sent` made narrower.
+    """Return the old space with the changes in `sent`.
 
-    What hangs on a value that is gone, and on no other, goes with it.
+    Hyperparameters whose conditions can no longer be met are removed.
 
     Args:
-        old: the space as it is.
-        sent: by hyperparameter its `name` and what becomes of it: `min`, `max`, `step`, `values`, or
+        old: the current space.
+        sent: for each changed hyperparameter its `name` and its new `min`, `max`, `step` or `values`, or
             `{"kind": "fixed", "value": …}`.
-        pointer: where `sent` stands in the body.
+        pointer: a JSON pointer to `sent` in the request body.
 
     Raises:
-        Wider: a name is new or is used twice, or a value was not searched before; names every place.
+        NotNarrower: a name is unknown or used twice, or a value is not in the old space; lists all problems.
     """
     by_name = {parameter.name: parameter for parameter in old}
     new: dict[str, Parameter] = {}
@@ -61,83 +60,102 @@ def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/sea
         name, here = body.get("name"), f"{pointer}/{i}"
         if not isinstance(name, str) or name not in by_name:
             known = ", ".join(by_name)
-            found.append(Problem(f"{here}/name", f"{name!r} is not searched; this search has {known}"))
+            found.append(Problem(f"{here}/name", f"{name!r} is not searched; the search has {known}"))
         elif name in named:
             found.append(Problem(f"{here}/name", f"{name!r} is used twice"))
         else:
             named.add(name)
             try:
-                new[name] = _one(by_name[name], body, here)
-            except Wider as wider:
-                found += wider.problems
+                new[name] = _narrow_parameter(by_name[name], body, here)
+            except NotNarrower as error:
+                found += error.problems
     if found:
-        raise Wider(found)
-    return _without_dead_branches([new.get(parameter.name, parameter) for parameter in old])
+        raise NotNarrower(found)
+    return _without_inactive([new.get(parameter.name, parameter) for parameter in old])
 
 
-def _one(old: Parameter, sent: Mapping[str, Any], here: str) -> Parameter:
-    """Return one hyperparameter, checked."""
+def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Parameter:
+    """Return one hyperparameter with a change.
+
+    Raises:
+        NotNarrower: the change is invalid or would extend the hyperparameter.
+    """
     before = old.model_dump(mode="json", by_alias=True, exclude_none=True)
     kind = sent.get("kind", old.kind)
     if kind not in (old.kind, "fixed"):
-        raise Wider([Problem(f"{here}/kind", f"{old.name!r} stays {old.kind}, or becomes fixed")])
+        raise NotNarrower(
+            [
+                Problem(
+                    f"{here}/kind",
+                    f"{old.name!r} is {old.kind}; its kind can only change to fixed, got {kind!r}",
+                )
+            ]
+        )
     keeps = before if kind == old.kind else {name: before[name] for name in ("when",) if name in before}
     keeps = {name: value for name, value in keeps.items() if name != "default"}
     body = {**keeps, **sent, "kind": kind}
     try:
         new = _PARAMETER.validate_python(body)
     except ValidationError as error:
-        raise Wider(problems(error, body, here)) from error
+        raise NotNarrower(problems(error, body, here)) from error
     if new.conditions() != old.conditions():
-        raise Wider([Problem(f"{here}/when", f"{old.name!r} hangs on what it hung on: leave it out")])
-    if problem := _beyond(old, new):
-        place, message = problem
-        raise Wider([Problem(f"{here}/{place}", message)])
-    return _with_default(old, _in_order(old, new))
+        raise NotNarrower(
+            [Problem(f"{here}/when", f"the conditions of {old.name!r} cannot change; leave out when")]
+        )
+    if problem := _not_contained(old, new):
+        field, message = problem
+        raise NotNarrower([Problem(f"{here}/{field}", message)])
+    if isinstance(old, ChoiceParameter) and isinstance(new, ChoiceParameter):
+        # A grid search continues at its position only if the values keep their order.
+        ordered = tuple(value for value in old.values if new.takes(value))
+        new = new.model_copy(update={"values": ordered})
+    return _with_default(old, new)
 
 
-def _beyond(old: Parameter, new: Parameter) -> tuple[str, str] | None:
-    """Return what of the new one lies outside the old one: the field, and a sentence."""
+def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
+    """Return a field of `new` with values outside `old` and a message; None if there is none."""
     if isinstance(new, FixedParameter):
-        return None if old.takes(new.value) else ("value", f"{new.value!r} is no value of {old.name!r}")
+        return (
+            None
+            if old.takes(new.value)
+            else ("value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}")
+        )
     if isinstance(old, IntParameter | FloatParameter) and isinstance(new, IntParameter | FloatParameter):
-        return _range_beyond(old, new)
+        return _range_not_contained(old, new)
     if isinstance(new, ChoiceParameter):
         added = [value for value in new.values if not old.takes(value)]
-        return ("values", f"{added!r} were not searched before") if added else None
+        return (
+            ("values", f"{added!r} are not values of {old.name!r}: {describe_values(old)}") if added else None
+        )
     return None
 
 
-def _range_beyond(
+def _range_not_contained(
     old: IntParameter | FloatParameter, new: IntParameter | FloatParameter
 ) -> tuple[str, str] | None:
     if new.sampling != old.sampling:
-        return "sampling", f"the scale of {old.name!r} stays {old.sampling}"
+        return (
+            "sampling",
+            f"the sampling of {old.name!r} cannot change from {old.sampling!r} to {new.sampling!r}",
+        )
     if new.min < old.min:
-        return "min", f"{new.min} is below {old.min}, where {old.name!r} began"
+        return "min", f"{new.min} is below {old.min}, the minimum of {old.name!r}"
     if new.max > old.max:
-        return "max", f"{new.max} is above {old.max}, where {old.name!r} ended"
-    if old.step is None or new.min == new.max:
-        return None if old.takes(new.min) or old.step is None else ("min", f"{new.min} is no step of before")
-    if new.step is None:
-        return "step", f"{old.name!r} has steps of {old.step}: give a step that falls on them"
-    points = new.grid()
-    if not old.takes(points[0]):
-        return "min", f"{points[0]} is none of the steps of {old.step} from {old.min} to {old.max}"
-    if not all(old.takes(value) for value in islice(points, MOST_VALUES)):
-        return "step", f"steps of {new.step} do not fall on those of {old.step}"
+        return "max", f"{new.max} is above {old.max}, the maximum of {old.name!r}"
+    if old.step is None:
+        return None
+    first = new.min if new.min == new.max or new.step is None else new.grid()[0]
+    if new.min != new.max and new.step is None:
+        return "step", f"{old.name!r} has steps of {old.step}; give a multiple of it"
+    if not old.takes(first):
+        return "min", f"{first} is not one of {describe_values(old)}"
+    if not all(old.takes(value) for value in islice(new.grid(), CHECKED_VALUES)):
+        return "step", f"steps of {new.step} include values that are not on the steps of {old.step}"
     return None
 
 
-def _in_order(old: Parameter, new: Parameter) -> Parameter:
-    """Return choices in the order that they had: a grid goes on where it was."""
-    if isinstance(old, ChoiceParameter) and isinstance(new, ChoiceParameter):
-        return new.model_copy(update={"values": tuple(value for value in old.values if new.takes(value))})
-    return new
-
-
 def _with_default(old: Parameter, new: Parameter) -> Parameter:
-    """Keep the default where it is still a value."""
+    """Return `new` with the old default if it is still one of the values."""
     if isinstance(old, FixedParameter) or isinstance(new, FixedParameter):
         return new
     if new.default is None and old.default is not None and new.takes(old.default):
@@ -145,58 +163,60 @@ def _with_default(old: Parameter, new: Parameter) -> Parameter:
     return new
 
 
-def _without_dead_branches(space: Sequence[Parameter]) -> Space:
-    """Leave out of every condition the values that cannot come any more, and what then never is active."""
+def _without_inactive(space: Sequence[Parameter]) -> Space:
+    """Remove impossible values from conditions, and hyperparameters that can no longer be active."""
     kept: dict[str, Parameter] = {}
     for parameter in space:
-        alive = [_alive(condition, kept.get(condition.name)) for condition in parameter.conditions()]
-        if all(condition.in_ for condition in alive):
-            when = tuple(alive) if isinstance(parameter.when, tuple) else next(iter(alive), None)
+        possible = [_possible(condition, kept.get(condition.name)) for condition in parameter.conditions()]
+        if all(condition.in_ for condition in possible):
+            when = tuple(possible) if isinstance(parameter.when, tuple) else next(iter(possible), None)
             kept[parameter.name] = parameter.model_copy(update={"when": when})
     return tuple(kept.values())
 
 
-def _alive(condition: When, parent: Parameter | None) -> When:
+def _possible(condition: When, parent: Parameter | None) -> When:
     values = () if parent is None else tuple(value for value in condition.in_ if parent.takes(value))
     return condition.model_copy(update={"in_": values})
 
 
-def holds(space: Space, values: Values, *, on_grid: bool = False) -> bool:
-    """Say whether a configuration lies in a space; names that the space lacks do not count.
+def contains(space: Space, values: Values, *, on_grid: bool = False) -> bool:
+    """Return whether a space contains a configuration.
 
     Args:
-        space: the narrowed one.
-        values: of a trial that was made before.
-        on_grid: whether numbers must be points of the grid, not just lie in their ranges.
+        space: a narrowed space.
+        values: the configuration of an earlier trial; names that are no longer in the space are ignored.
+        on_grid: whether numbers must be grid points; otherwise they must lie in their ranges.
     """
     checked: dict[str, Value] = {}
     for parameter in space:
         if not parameter.is_active(checked):
             continue
         value = values.get(parameter.name)
-        if value is None or not _has(parameter, value, on_grid=on_grid):
+        if value is None or not _has_value(parameter, value, on_grid=on_grid):
             return False
         checked[parameter.name] = value
     return True
 
 
-def _has(parameter: Parameter, value: Value, *, on_grid: bool) -> bool:
+def _has_value(parameter: Parameter, value: Value, *, on_grid: bool) -> bool:
     if isinstance(parameter, ChoiceParameter | BooleanParameter | FixedParameter):
         return parameter.takes(value)
     if on_grid:
         return value in parameter.grid()
-    return not isinstance(value, bool | str) and parameter.min <= value <= parameter.max  # nan is in no range
+    return not isinstance(value, bool | str) and parameter.min <= value <= parameter.max  # False for NaN
 
 
 def changes(old: Space, new: Space) -> list[str]:
-    """Say in a sentence for each hyperparameter what narrowing did to it."""
+    """Describe each changed hyperparameter in a sentence."""
     by_name = {parameter.name: parameter for parameter in new}
-    said = []
+    sentences = []
     for parameter in old:
         now = by_name.get(parameter.name)
         if now is None:
-            said.append(f"{parameter.name} is not searched any more: what it hung on is gone")
-        elif told(now) != told(parameter) or type(now) is not type(parameter):
+            sentences.append(f"{parameter.name} is no longer searched: its condition can no longer be met")
+            continue
+        before, after = describe_values(parameter), describe_values(now)
+        if before != after or type(now) is not type(parameter):
             verb = "is fixed at" if isinstance(now, FixedParameter) else "takes"
-            said.append(f"{parameter.name} {verb} {told(now)}, before {told(parameter)}")
-    return said
+            sentences.append(f"{parameter.name} {verb} {after}, before {before}")
+    return sentences

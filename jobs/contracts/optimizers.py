@@ -1,7 +1,7 @@
-"""The arguments that each optimizer takes beside the learning rate: names, bounds and defaults as Keras'.
+"""The arguments of each optimizer except the learning rate, with Keras' names and defaults.
 
-Clipping and averaging of weights have fields of their own in `fit`; loss scaling belongs to precision.
-A test holds these tables against the optimizers themselves.
+Gradient clipping and weight averaging are fields of `fit`, and loss scaling is a field of `precision`. A test
+compares these classes with Keras' optimizers.
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ class _Common(Frozen):
 
 
 class NadamArgs(_Common):
-    """Dozat 2016."""
+    """Arguments of Nadam; Dozat 2016."""
 
     beta_1: float = Field(default=0.9, ge=0, lt=1)
     beta_2: float = Field(default=0.999, ge=0, lt=1)
@@ -27,19 +27,19 @@ class NadamArgs(_Common):
 
 
 class AdamArgs(NadamArgs):
-    """Kingma and Ba 2014; `amsgrad` after Reddi et al. 2018."""
+    """Arguments of Adam; Kingma and Ba 2014. `amsgrad`: Reddi et al. 2018."""
 
     amsgrad: bool = False
 
 
 class AdamwArgs(AdamArgs):
-    """Loshchilov and Hutter 2017."""
+    """Arguments of AdamW; Loshchilov and Hutter 2017."""
 
     weight_decay: float | None = Field(default=0.004, ge=0, le=1)
 
 
 class RmspropArgs(_Common):
-    """Hinton's lecture 6e, 2012."""
+    """Arguments of RMSprop; Hinton, lecture 6e, 2012."""
 
     rho: float = Field(default=0.9, ge=0, lt=1)
     momentum: float = Field(default=0.0, ge=0, lt=1)
@@ -48,21 +48,21 @@ class RmspropArgs(_Common):
 
 
 class SgdArgs(_Common):
-    """Gradient descent, with momentum if asked for."""
+    """Arguments of stochastic gradient descent, with optional momentum."""
 
     momentum: float = Field(default=0.0, ge=0, lt=1)
     nesterov: bool = False
 
 
 class AdagradArgs(_Common):
-    """Duchi, Hazan and Singer 2011."""
+    """Arguments of Adagrad; Duchi, Hazan and Singer 2011."""
 
     initial_accumulator_value: float = Field(default=0.1, ge=0, le=1000)
     epsilon: float = Field(default=1e-7, gt=0, le=1)
 
 
 class LionArgs(_Common):
-    """Chen et al. 2023."""
+    """Arguments of Lion; Chen et al. 2023."""
 
     beta_1: float = Field(default=0.9, gt=0, lt=1)
     beta_2: float = Field(default=0.99, ge=0, lt=1)

@@ -1,4 +1,4 @@
-"""What an experiment will do and take, before anything runs: a pure function of spec and profile."""
+"""Computes the plan of an experiment before it runs: trials, epochs, memory, estimated time, warnings."""
 
 import math
 from collections.abc import Iterator, Sequence, Set
@@ -34,15 +34,16 @@ from jobs.contracts.variables import (
 )
 
 TRIED = 256
+"""The most configurations whose memory is computed."""
 FIT_SIZES = frozenset(
     {"batch_size", "optimizer", "ema/momentum", "optimizer_args/gradient_accumulation_steps"}
     | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
 )
-"""Fit fields that change how much memory a device needs, beside the arguments that shape the model."""
+"""Fit fields that affect the memory of a device, in addition to the template's `shaping` arguments."""
 
 
 class Situation(NamedTuple):
-    """What the plan must know beside the spec; read from the rows by `jobs.queries.plan`."""
+    """The state of the installation that a plan depends on, read from the database by `jobs.queries.plan`."""
 
     free_slots: int
     total_slots: int
@@ -79,7 +80,7 @@ class PlanWarning(Frozen):
 
 
 class Plan(Frozen):
-    """What an experiment will run and need. Sizes are in bytes, times in hours."""
+    """The plan of an experiment. Sizes are in bytes, times in hours."""
 
     kind: str
     trials: int
@@ -114,13 +115,13 @@ class Plan(Frozen):
 
 
 def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, jobs: Sequence[str]) -> Plan:
-    """Return the plan of `spec`.
+    """Return the plan of an experiment.
 
     Args:
-        spec: what is to run.
-        profile: of its data; None while the data set is still being prepared.
-        now: free slots and what earlier runs took.
-        jobs: the kinds of the jobs that it leads to, in order.
+        spec: the experiment.
+        profile: the profile of its data; None until the data set is ready.
+        now: free slots and earlier trainings.
+        jobs: the kinds of its jobs, in order.
     """
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
@@ -167,7 +168,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
 
 
 def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Say whether the variables can be listed before anything is built."""
+    """Return whether the variables are known without building the model."""
     info = spec.model.info
     return info.layers is not None and info.takes(profile) and not roles_differ(spec, profile)
 
@@ -179,7 +180,7 @@ def _retrainings(spec: ExperimentSpec) -> int:
 
 
 def _epochs(spec: ExperimentSpec) -> int:
-    """Bound the epochs from above: nothing stops early, everything runs to its cap."""
+    """Return the total epochs without early stopping: an upper bound."""
     retrain, search = spec.after.retrain, spec.search
     of_search = spec.fit.epochs
     if search is not None:
@@ -192,7 +193,7 @@ def _epochs(spec: ExperimentSpec) -> int:
 
 
 def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
-    """Return how many trials could start at once on the slots that are free now (at least one)."""
+    """Return how many trials could run in parallel on the free slots, at least one."""
     fitting = max(now.free_slots // spec.resources.slots, 1)
     wanted = spec.search.parallel_trials if spec.search is not None else 1
     return min(trials, fitting, wanted or fitting)
@@ -211,10 +212,10 @@ def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
 
 
 def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], DeviceMemory | None]:
-    """Return the values of the space under which a device holds most, and how much that is.
+    """Return the searched values that need the most memory per device, and that memory.
 
-    Memory grows with each size on its own, so only the extremes of each are combined; None when no
-    configuration can be built.
+    Memory grows with each size, so only extreme values are combined. The memory is None if no combination is
+    valid.
     """
     best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
     sizing = FIT_SIZES | spec.model.info.shaping
@@ -224,16 +225,16 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         try:
             memory = memory_per_device(_with(spec, sizes), profile)
         except (ValidationError, ValueError):
-            continue  # `checks.problems` says what does not fit, at its place
+            continue  # reported by `checks.problems`
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
     return best
 
 
 def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
-    """Return the same hyperparameter with nothing between its extremes.
+    """Return the hyperparameter with only its extreme values.
 
-    What changes no size keeps its values all the same: children may hang on them.
+    A choice keeps all values even if it does not affect memory, because conditions may refer to them.
     """
     values = tuple(extremes(parameter))
     if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in sizing):
@@ -247,7 +248,7 @@ def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable
         try:
             held = device_shape(variable, spec.mesh)
         except ValueError:
-            held, rule = variable.shape, None  # the problem stands at the rule
+            held, rule = variable.shape, None  # reported by `checks.problems` at the rule
         yield PlannedVariable(
             path=variable.path,
             shape=variable.shape,
@@ -265,7 +266,7 @@ def _rule_of(variable: Variable, mesh: MeshSpec | None) -> int | None:
 
 
 def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
-    """Apply the rule of thumb to the first axis that does not carry the batch."""
+    """Yield the rules of `suggest_layout` for the first axis other than the batch axis."""
     mesh = spec.mesh
     axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
     if mesh is not None and axis is not None:
@@ -275,7 +276,7 @@ def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
 def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
     if search.info.enumerates_grid and search.max_trials < space.grid:
         size, first = space.formatted(space.grid), search.max_trials
-        sentence = f"the grid has {size} configurations; only the first {first} are tried"
+        sentence = f"the grid has {size} configurations; only the first {first} will run"
         yield Problem("/search/max_trials", sentence)
     elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
         sentence = f"the space has only {space_size.number(space.distinct)} distinct configurations"
@@ -286,12 +287,16 @@ def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
     pruner = search.pruner
     if isinstance(pruner, MedianPruner):
         if pruner.warmup_epochs + pruner.interval >= epochs:
-            yield Problem("/search/pruner/warmup_epochs", f"never prunes a training of {epochs} epochs")
+            yield Problem(
+                "/search/pruner/warmup_epochs", f"the pruner has no effect on trainings of {epochs} epochs"
+            )
         elif pruner.startup_trials >= search.max_trials:
-            sentence = f"never prunes one of {search.max_trials} trials"
+            sentence = f"the pruner has no effect with {search.max_trials} trials"
             yield Problem("/search/pruner/startup_trials", sentence)
     elif pruner is not None and pruner.min_epochs >= epochs:
-        yield Problem("/search/pruner/min_epochs", f"never prunes a training of {epochs} epochs")
+        yield Problem(
+            "/search/pruner/min_epochs", f"the pruner has no effect on trainings of {epochs} epochs"
+        )
 
 
 def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> Iterator[Problem]:
@@ -299,8 +304,8 @@ def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> I
         yield from _of_search(spec.search, space)
         yield from _of_pruner(spec.search, spec.fit.epochs)
     if now.total_slots == 0:
-        sentence = f"no worker runs in pool {spec.resources.pool!r}: the job will wait for one"
+        sentence = f"no worker is running in pool {spec.resources.pool!r}: the job will wait for one"
         yield Problem("/resources/pool", sentence)
     elif spec.resources.slots > now.largest_worker:
-        sentence = f"the largest worker has {now.largest_worker}: the job would wait for a larger one"
+        sentence = f"the largest worker has {now.largest_worker} slots: the job would wait for a larger one"
         yield Problem("/resources/slots", sentence)

@@ -1,4 +1,4 @@
-"""Precision policy, loss scaling, per-layer overrides."""
+"""Settings of numeric precision: dtype policy, loss scaling, overrides for single layers."""
 
 from typing import Literal, Self
 
@@ -7,16 +7,16 @@ from pydantic import Field, model_validator
 from jobs.contracts.base import Frozen
 
 Policy = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float64", "float8"]
-WILL_NOT_TRAIN: dict[str, str] = {
-    "float16": "pure float16 training overflows and is destroyed; use mixed_float16",
+UNSUPPORTED_POLICIES: dict[str, str] = {
+    "float16": "pure float16 overflows in training; use mixed_float16",
     "bfloat16": "pure bfloat16 loses small weight updates; use mixed_bfloat16",
-    "float64": "float64 is silently cut to float32 unless x64 is on; use float32",
-    "float8": "float8 training is not available yet; use mixed_bfloat16",
+    "float64": "JAX computes float64 in float32 unless x64 is enabled; use float32",
+    "float8": "float8 training is not supported; use mixed_bfloat16",
 }
 
 
 class PrecisionOverride(Frozen):
-    """Layers whose name matches `match` (searched as a regular expression) get `policy`."""
+    """Applies `policy` to layers in whose name the regular expression `match` is found."""
 
     match: str = Field(min_length=1, max_length=300)
     policy: Policy
@@ -31,7 +31,7 @@ class PrecisionSpec(Frozen):
     matmul: Literal["default", "high", "highest"] = "default"
 
     @model_validator(mode="after")
-    def _trains(self) -> Self:
-        if reason := WILL_NOT_TRAIN.get(self.policy):
+    def _check_policy(self) -> Self:
+        if reason := UNSUPPORTED_POLICIES.get(self.policy):
             raise ValueError(f"policy {self.policy}: {reason}")
         return self

@@ -1,7 +1,7 @@
-"""Which trainings are cut short because others were better at the same epoch.
+"""Decides which trainings to prune by comparing them with other trainings at the same epoch.
 
-The rules are pure functions of what others had reached, so the runner decides at once, with the database away
-too, and the same curves give the same decision.
+A decision depends only on the curves, so a runner decides without the database, and equal curves give equal
+decisions.
 """
 
 from bisect import bisect_right
@@ -14,14 +14,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.rungs import RungOptions, brackets, ladder
+from jobs.contracts.rungs import RungOptions, brackets, rung_epochs
 
 Epochs = Annotated[int, Field(ge=1, le=100_000)]
 Factor = Annotated[int, Field(ge=2, le=10)]
 
 
 class MedianPruner(Frozen):
-    """Stops what is worse than half of the others; looks every `interval` epochs after `warmup_epochs`."""
+    """Prunes trainings worse than the median, every `interval` epochs after `warmup_epochs`."""
 
     kind: Literal["median"] = "median"
     startup_trials: int = Field(default=5, ge=1, le=1000)
@@ -30,7 +30,7 @@ class MedianPruner(Frozen):
 
 
 class AshaPruner(Frozen):
-    """Stops at a rung what is not among the best of `factor`."""
+    """Prunes trainings at a rung that are not among the best 1 / `factor`."""
 
     kind: Literal["asha"] = "asha"
     factor: Factor = 3
@@ -38,7 +38,7 @@ class AshaPruner(Frozen):
 
 
 class HyperbandPruner(Frozen):
-    """ASHA in brackets that begin at different rungs; a trial is compared within its own."""
+    """ASHA with brackets that begin at different rungs; trials are compared within their bracket."""
 
     kind: Literal["hyperband"] = "hyperband"
     factor: Factor = 3
@@ -46,9 +46,9 @@ class HyperbandPruner(Frozen):
     max_epochs: Epochs | None = None
 
     @model_validator(mode="after")
-    def _last_is_not_before_first(self) -> Self:
+    def _check_order(self) -> Self:
         if self.max_epochs is not None and self.min_epochs > self.max_epochs:
-            raise ValueError(f"min_epochs {self.min_epochs} is above max {self.max_epochs}")
+            raise ValueError(f"min_epochs {self.min_epochs} is above max_epochs {self.max_epochs}")
         return self
 
 
@@ -64,14 +64,15 @@ _EPOCH = itemgetter(0)
 
 
 class Curve(Frozen):
-    """How far a training came.
+    """The intermediate results of a training.
 
     Attributes:
-        trial: its number.
-        execution: which training of the trial, from 1; only equal ones are compared, which hold out alike.
-        epochs: that it ran.
-        over: it had ended by itself, so its best stays what it is for all later epochs.
-        best: where its best objective changed: (epoch, value), ascending.
+        trial: the trial's number.
+        execution: the number of the training within the trial, from 1. Only trainings with the same number
+            are compared, because they have the same validation rows.
+        epochs: the epochs trained so far.
+        over: whether it trained to its end. Its best value then counts for all later epochs.
+        best: each epoch at which the best value changed, and that value; ascending.
     """
 
     trial: int
@@ -81,15 +82,15 @@ class Curve(Frozen):
     best: tuple[tuple[int, float], ...] = ()
 
     def at(self, epoch: int) -> float | None:
-        """Return its best value up to an epoch; None where it did not come so far, or had none."""
+        """Return the best value up to an epoch; None if it did not reach the epoch or has no value."""
         if epoch > self.epochs and not self.over:
             return None
-        place = bisect_right(self.best, epoch, key=_EPOCH)  # asked of every other training at each epoch
+        place = bisect_right(self.best, epoch, key=_EPOCH)  # called for every other training at each epoch
         return self.best[place - 1][1] if place else None
 
 
 class Verdict(Frozen):
-    """Why a training was stopped: its `value` at `epoch` is worse than `threshold`, of so many others."""
+    """Why a training was pruned: its `value` at `epoch` is worse than `threshold`, from `of` others."""
 
     rule: str
     execution: int
@@ -101,19 +102,22 @@ class Verdict(Frozen):
 
 
 def judge(
-    pruner: Pruner, curves: Sequence[Curve], mine: Curve, *, whole: int, maximize: bool
+    pruner: Pruner, curves: Sequence[Curve], mine: Curve, *, epochs: int, maximize: bool
 ) -> Verdict | None:
-    """Say why a training shall stop after the epochs that it ran, None if it shall not.
+    """Decide whether to prune a training after its last epoch.
 
     Args:
         pruner: the rule.
-        curves: of the others, in any order; those of other executions and of its own trial do not count.
-        mine: its own.
-        whole: epochs of a whole training.
-        maximize: whether larger is better.
+        curves: the curves of other trainings, in any order. Other executions and the same trial are ignored.
+        mine: the curve of the training.
+        epochs: the length of a full training.
+        maximize: whether larger values are better.
 
-    Source: Golovin et al., Google Vizier, KDD 2017, section 3.2 (the median, here of best values on both
-    sides, as scores are); Li et al., MLSys 2020, the stopping variant of ASHA.
+    Returns:
+        The reason to prune it; None to continue.
+
+    Source: Golovin et al., Google Vizier, KDD 2017, section 3.2 (median rule; here both sides are best
+    values, because a score is a best value); Li et al., MLSys 2020 (stopping variant of ASHA).
     """
     sign = -1.0 if maximize else 1.0
     others = [c for c in curves if c.execution == mine.execution and c.trial != mine.trial]
@@ -126,7 +130,7 @@ def judge(
             return None
         cutoff = median(found)
     else:
-        rungs, others = _rungs(pruner, others, mine.trial, whole)
+        rungs, others = _rungs_and_rivals(pruner, others, mine.trial, epochs)
         if mine.epochs not in rungs:
             return None
         rung = rungs.index(mine.epochs)
@@ -148,17 +152,21 @@ def _costs(curves: Sequence[Curve], epoch: int, sign: float) -> list[float]:
     return [sign * value for curve in curves if (value := curve.at(epoch)) is not None]
 
 
-def _rungs(
-    pruner: AshaPruner | HyperbandPruner, others: list[Curve], trial: int, whole: int
+def _rungs_and_rivals(
+    pruner: AshaPruner | HyperbandPruner, others: list[Curve], trial: int, epochs: int
 ) -> tuple[list[int], list[Curve]]:
-    """Return the epochs at which a trial is judged, and the curves of its bracket."""
+    """Return the epochs at which a trial is compared, and the curves of its bracket."""
     if isinstance(pruner, AshaPruner):
-        return list(ladder(pruner.min_epochs, whole, pruner.factor)[:-1]), others
+        return list(rung_epochs(pruner.min_epochs, epochs, pruner.factor)[:-1]), others
     options = RungOptions(
-        factor=pruner.factor, min_epochs=pruner.min_epochs, max_epochs=min(pruner.max_epochs or whole, whole)
+        factor=pruner.factor,
+        min_epochs=pruner.min_epochs,
+        max_epochs=min(pruner.max_epochs or epochs, epochs),
     )
-    every = brackets(options, whole, 1_000_000)
-    ends = list(accumulate(bracket.sizes[0] for bracket in every))  # trials fill brackets in turn, as large
+    every = brackets(options, epochs, 1_000_000)
+    ends = list(
+        accumulate(bracket.sizes[0] for bracket in every)
+    )  # trials fill the brackets in turn, as in Hyperband
 
     def bracket_of(number: int) -> int:
         place = (number - 1) % ends[-1]

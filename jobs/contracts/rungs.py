@@ -1,6 +1,7 @@
-"""Rungs and brackets: at which epochs trials are compared, and how many of them get how far.
+"""Computes the rungs and brackets of successive halving and Hyperband.
 
-Pure arithmetic, so that the plan on a page and the algorithms agree.
+A rung ends at an epoch at which trials are compared. A bracket is one run of successive halving. The plan
+and the search algorithms share these functions.
 """
 
 import math
@@ -14,10 +15,10 @@ from jobs.contracts.base import Frozen
 
 
 class RungOptions(Frozen):
-    """How trials are halved: one in `factor` goes on from a rung; `max_epochs` defaults to `fit.epochs`."""
+    """The options of successive halving: the best 1 / `factor` of the trials is promoted from each rung."""
 
     factor: int = Field(
-        default=3, ge=2, le=10, title="Factor", description="One trial in so many goes on from a rung."
+        default=3, ge=2, le=10, title="Factor", description="One of so many trials is promoted from a rung."
     )
     min_epochs: int = Field(default=1, ge=1, le=100_000, title="First rung after", description="Epochs.")
     max_epochs: int | None = Field(
@@ -25,27 +26,27 @@ class RungOptions(Frozen):
         ge=1,
         le=100_000,
         title="Last rung after",
-        description="Epochs; those of the training if left open.",
+        description="Epochs; all epochs of the training if empty.",
     )
     iterations: int = Field(
-        default=1, ge=1, le=1000, title="Rounds", description="How often Hyperband goes through its brackets."
+        default=1, ge=1, le=1000, title="Rounds", description="How often Hyperband repeats its brackets."
     )
 
-    def ladder(self, epochs: int) -> tuple[int, ...]:
-        """List the epochs at which rungs end, ascending; the last is the whole training of `epochs`."""
-        return ladder(self.min_epochs, self.max_epochs or epochs, self.factor)
+    def rung_epochs(self, epochs: int) -> tuple[int, ...]:
+        """Return the epochs at which rungs end, ascending. `epochs` is the length of a full training."""
+        return rung_epochs(self.min_epochs, self.max_epochs or epochs, self.factor)
 
 
 class Bracket(NamedTuple):
-    """One successive halving: `sizes[k]` trials reach rung k, which ends at `epochs[k]`."""
+    """One run of successive halving: `sizes[k]` trials reach rung k, which ends at `epochs[k]`."""
 
     number: int
     sizes: tuple[int, ...]
     epochs: tuple[int, ...]
 
 
-def ladder(low: int, high: int, factor: int) -> tuple[int, ...]:
-    """List `high` and what is left of it under division by `factor`, down to `low`, ascending and rounded."""
+def rung_epochs(low: int, high: int, factor: int) -> tuple[int, ...]:
+    """Return `high` divided by the powers of `factor`, while at least `low`, rounded and ascending."""
     found = [high]
     power = factor
     while high / power >= low:
@@ -55,14 +56,18 @@ def ladder(low: int, high: int, factor: int) -> tuple[int, ...]:
 
 
 def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket]:
-    """List Hyperband's brackets, the most thrifty first in each iteration.
+    """Return Hyperband's brackets; in each iteration, those with the shortest first rung come first.
 
-    Where `max_trials` ends, a bracket is cut short and no other follows. Of one that is cut, still one
-    trial reaches the end.
+    The last bracket is smaller if `max_trials` does not suffice, but one of its trials reaches the last rung.
+
+    Args:
+        options: of the algorithm.
+        epochs: the length of a full training.
+        max_trials: the most trials in all brackets.
 
     Source: Li et al., Hyperband, JMLR 18 (2018) 185, algorithm 1.
     """
-    rungs = options.ladder(epochs)
+    rungs = options.rung_epochs(epochs)
     found: list[Bracket] = []
     left = max_trials
     for number in range(options.iterations * len(rungs)):
@@ -76,13 +81,13 @@ def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket
     return found
 
 
-def halved(rungs: Sequence[int], trials: int, factor: int) -> Bracket:
-    """Return what successive halving of `trials` comes to; asynchronous halving promotes about as many."""
+def single_bracket(rungs: Sequence[int], trials: int, factor: int) -> Bracket:
+    """Return the bracket of synchronous halving of `trials`; ASHA promotes about as many."""
     sizes = tuple(trials // factor**k for k in range(len(rungs)))
     return Bracket(0, sizes, tuple(rungs))
 
 
-def epochs_of(bracket: Bracket) -> int:
-    """Return how many epochs a bracket trains; what goes on from a rung does not begin anew."""
+def total_epochs(bracket: Bracket) -> int:
+    """Return how many epochs the trials of a bracket train in total; promoted trials resume."""
     steps = [b - a for a, b in pairwise((0, *bracket.epochs))]
     return sum(size * step for size, step in zip(bracket.sizes, steps, strict=True))

@@ -1,8 +1,8 @@
-"""Learning-rate schedules: how the rate changes over a training, in epochs and as parts of the rate.
+"""Learning-rate schedules: the factor by which `fit.learning_rate` is multiplied over a training.
 
-Each starts from `fit.learning_rate`. Lengths are epochs, so one schedule means the same for any batch
-size; the engine turns them into steps. `fit.epochs` is what a schedule without a length spans: a
-training that stops earlier, or is retrained for fewer epochs, walks the same curve less far.
+Lengths are given in epochs, so that a schedule does not depend on the batch size; the engine converts them to
+steps. A schedule without a length spans `fit.epochs`, also if a training stops earlier or is retrained for
+fewer epochs.
 """
 
 from itertools import pairwise
@@ -18,13 +18,13 @@ Factor = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Constant(Frozen):
-    """The same rate all along."""
+    """The rate does not change."""
 
     kind: Literal["constant"]
 
 
 class Cosine(Frozen):
-    """Half a cosine down to `alpha` of the rate over `epochs`; Loshchilov and Hutter 2016."""
+    """Cosine decay to `alpha` × rate over `epochs`; Loshchilov and Hutter 2016."""
 
     kind: Literal["cosine"]
     epochs: Epochs | None = Field(default=None, description="fit.epochs if absent")
@@ -32,16 +32,16 @@ class Cosine(Frozen):
 
 
 class WarmupCosine(Frozen):
-    """A straight line up from 0 over `warmup_epochs`, then a cosine down to the end of `epochs`."""
+    """Linear warm-up from 0 over `warmup_epochs`, then cosine decay until `epochs`."""
 
     kind: Literal["warmup_cosine"]
     warmup_epochs: Epochs = 1.0
-    epochs: Epochs | None = Field(default=None, description="with the warm-up; fit.epochs if absent")
+    epochs: Epochs | None = Field(default=None, description="including the warm-up; fit.epochs if absent")
     alpha: Fraction = 0.0
 
 
 class CosineRestarts(Frozen):
-    """Cosines one after the other, each `t_mul` times as long and `m_mul` times as high as the last."""
+    """Cosine decay with warm restarts; each cycle is `t_mul` times as long and `m_mul` times as high."""
 
     kind: Literal["cosine_restarts"]
     first_epochs: Epochs = 10.0
@@ -51,7 +51,7 @@ class CosineRestarts(Frozen):
 
 
 class Exponential(Frozen):
-    """Times `factor` over each `every` epochs, smoothly."""
+    """Exponential decay: continuously multiplied by `factor` over each `every` epochs."""
 
     kind: Literal["exponential"]
     factor: Factor = 0.96
@@ -59,7 +59,7 @@ class Exponential(Frozen):
 
 
 class Polynomial(Frozen):
-    """Down to `alpha` of the rate over `epochs`, along (1 − t)^`power`; a straight line with power 1."""
+    """Polynomial decay to `alpha` × rate over `epochs`, along (1 − t)^`power`."""
 
     kind: Literal["polynomial"]
     power: float = Field(default=1.0, gt=0, le=10)
@@ -68,7 +68,7 @@ class Polynomial(Frozen):
 
 
 class Step(Frozen):
-    """Times `factor` after each `every` epochs, at once."""
+    """Multiplied by `factor` after every `every` epochs."""
 
     kind: Literal["step"]
     factor: Factor = 0.1
@@ -76,7 +76,7 @@ class Step(Frozen):
 
 
 class Piecewise(Frozen):
-    """Times `factor` after each of the epochs `at`."""
+    """Multiplied by `factor` after each of the epochs in `at`."""
 
     kind: Literal["piecewise"]
     at: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=100)
@@ -84,21 +84,26 @@ class Piecewise(Frozen):
 
     @field_validator("at")
     @classmethod
-    def _ascend(cls, at: tuple[int, ...]) -> tuple[int, ...]:
+    def _check_order(cls, at: tuple[int, ...]) -> tuple[int, ...]:
         if any(after <= before for before, after in pairwise(at)):
-            raise ValueError(f"{list(at)} must ascend")
+            raise ValueError(f"{list(at)} must be in ascending order without repetitions")
         return at
 
 
 class ReduceOnPlateau(Frozen):
-    """Times `factor` when `monitor` has not improved by `min_delta` for `patience` epochs."""
+    """Multiplied by `factor` when `monitor` has not improved by `min_delta` for `patience` epochs."""
 
     kind: Literal["reduce_on_plateau"]
     monitor: str = "val_loss"
     factor: Factor = 0.5
     patience: int = Field(default=3, ge=1, le=100_000)
     min_delta: float = Field(default=1e-4, ge=0)
-    cooldown: int = Field(default=0, ge=0, le=100_000, description="epochs after a cut that do not count")
+    cooldown: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="epochs to wait after a reduction before patience counts again",
+    )
     min_learning_rate: float = Field(default=0.0, ge=0)
 
 

@@ -1,4 +1,4 @@
-"""How a search chooses and runs its trials."""
+"""Settings of a search: algorithm, objectives, number of trials, pruning and search space."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -9,7 +9,7 @@ from jobs.contracts.algorithms.info import AlgorithmInfo
 from jobs.contracts.base import Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
 from jobs.contracts.pruning import Pruner
-from jobs.contracts.rungs import Bracket, RungOptions, epochs_of
+from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
 from jobs.contracts.search_space import Space, check_space
 from jobs.contracts.space_size import grid_size
 
@@ -17,7 +17,7 @@ Direction = Literal["min", "max"]
 Duplicates = Literal["replace", "answer", "train"]
 if TYPE_CHECKING:
     Algorithm = str
-else:  # the names of the table; a type checker cannot compute them
+else:  # computed from the registry, which a type checker cannot do
     Algorithm = Literal[tuple(ALGORITHMS)]
 
 
@@ -29,37 +29,38 @@ class Objective(Frozen):
 
     @field_validator("metric")
     @classmethod
-    def _never_chosen_by_test_data(cls, metric: str) -> str:
+    def _check_validation_metric(cls, metric: str) -> str:
         if not metric.startswith("val_"):
-            raise ValueError(
-                f"{metric!r} is not a validation metric; trials are chosen by a val_… metric only"
-            )
+            raise ValueError(f"{metric!r} is not a validation metric; give one that begins with val_")
         return metric
 
     def better(self, a: float, b: float) -> bool:
-        """Say whether `a` beats `b`."""
+        """Return whether score `a` is better than `b`."""
         return a > b if self.direction == "max" else a < b
 
     def cost(self, score: float) -> float:
-        """Return the score as something to be minimized."""
+        """Return the score as a value to minimize."""
         return -score if self.direction == "max" else score
 
 
 class SearchSpec(Frozen):
-    """A search over `space`: `max_trials` trials of `executions_per_trial` trainings (or rounds of folds).
+    """A search over `space`: `max_trials` trials of `executions_per_trial` trainings or cross-validations.
 
     Attributes:
-        objective: what trials are ranked by.
-        objectives: several: the trials that no other beats in all of them are best. `objective` is then the
-            first of them, which counts where one number is needed: for the best epoch of a training, say.
-        duplicates: what becomes of a configuration that the algorithm proposes again. `replace` takes one
-            that has no trial yet, and trains it again with other seeds once there is none; `answer` copies
-            the scores of its completed trial; `train` trains it again.
-        warm_start: a search of the same project and objective whose completed trials teach the model.
+        objective: the objective that ranks trials.
+        objectives: several objectives; the best trials are the Pareto front. `objective` is then the first
+            of them, which is used where a single number is needed, such as for the best epoch of a training.
+        duplicates: what happens when the algorithm suggests a configuration again. `replace` uses a
+            configuration without a trial, or trains again with other seeds if there is none; `answer` copies
+            the scores of the completed trial; `train` trains it again.
+        warm_start: the id of a search with the same project and objective, whose completed trials the
+            algorithm's model is fitted to as well.
     """
 
     algorithm: Algorithm = "random"
-    options: SerializeAsAny[Frozen] | None = Field(default=None, description="of the algorithm's own class")
+    options: SerializeAsAny[Frozen] | None = Field(
+        default=None, description="an instance of the algorithm's options class"
+    )
     objective: Objective = Objective()
     objectives: tuple[Objective, ...] | None = Field(default=None, min_length=2, max_length=4)
     max_trials: int = Field(default=20, ge=1, le=100_000)
@@ -70,77 +71,83 @@ class SearchSpec(Frozen):
     duplicates: Duplicates = "replace"
     warm_start: int | None = Field(default=None, ge=1, lt=2**63)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    pruner: Pruner | None = Field(default=None, description="stops trainings that others outdo; absent: none")
+    pruner: Pruner | None = Field(
+        default=None, description="stops trainings with bad intermediate results; none if absent"
+    )
     space: Space = Field(min_length=1, max_length=200)
 
     @field_validator("space")
     @classmethod
-    def _space_holds_together(cls, space: Space) -> Space:
+    def _check_space(cls, space: Space) -> Space:
         check_space(space)
         return space
 
     @field_validator("options", mode="before")
     @classmethod
-    def _options_are_of_the_algorithm(cls, options: Any, found: ValidationInfo) -> Frozen | None:
-        if options is None or "algorithm" not in found.data:
+    def _parse_options(cls, options: Any, context: ValidationInfo) -> Frozen | None:
+        if options is None or "algorithm" not in context.data:
             return None
-        info = ALGORITHMS[found.data["algorithm"]]
+        info = ALGORITHMS[context.data["algorithm"]]
         if info.options is None:
-            able = " and ".join(other.name for other in ALGORITHMS.values() if other.options is not None)
-            raise ValueError(f"options are for {able}; {info.name} takes none")
+            names = " and ".join(other.name for other in ALGORITHMS.values() if other.options is not None)
+            raise ValueError(f"{info.name} has no options; {names} have")
         return info.options.model_validate(options)
 
     @model_validator(mode="after")
-    def _grid_is_finite(self) -> Self:
+    def _check_grid_size(self) -> Self:
         if self.info.enumerates_grid and grid_size(self.space) >= 1_000_000:
-            raise ValueError("this grid has a million configurations or more; give steps or use random")
+            raise ValueError("the grid has a million configurations or more; give larger steps or use random")
         return self
 
     @model_validator(mode="after")
-    def _pruner_has_something_to_decide(self) -> Self:
+    def _check_pruner(self) -> Self:
         if self.pruner is None:
             return self
         if self.info.has_rungs:
-            raise ValueError(f"pruner must be absent: {self.algorithm} itself decides how long trials train")
+            raise ValueError(f"pruner must be absent: {self.algorithm} stops trials itself")
         if self.objectives is not None:
-            raise ValueError("pruner must be absent: it weighs one objective, and there are several")
+            raise ValueError("pruner must be absent: pruners support only a single objective")
         return self
 
     @model_validator(mode="after")
-    def _rungs_decide_alone(self) -> Self:
+    def _check_rungs(self) -> Self:
         if not self.info.has_rungs:
             return self
         options = self.rung_options()
         if options.max_epochs is not None and options.min_epochs > options.max_epochs:
-            raise ValueError(f"options.min_epochs {options.min_epochs} is above max {options.max_epochs}")
+            raise ValueError(
+                f"options.min_epochs {options.min_epochs} is above max_epochs {options.max_epochs}"
+            )
         if self.duplicates == "answer":
             raise ValueError(
-                f"duplicates cannot be answered under {self.algorithm}: scores are of other rungs"
+                f"duplicates must be replace or train with {self.algorithm}, whose scores depend on the rung"
             )
         for i, parameter in enumerate(self.space):
             if parameter.name == "epochs":
-                raise ValueError(f"space.{i}.name: {self.algorithm} decides on the epochs itself")
+                raise ValueError(
+                    f"space.{i}.name: epochs cannot be searched with {self.algorithm}, which sets them"
+                )
         return self
 
     @model_validator(mode="before")
     @classmethod
-    def _first_of_several_leads(cls, body: Any) -> Any:
+    def _default_objective(cls, body: Any) -> Any:
         if isinstance(body, dict) and body.get("objectives") and "objective" not in body:
             return body | {"objective": body["objectives"][0]}
         return body
 
     @model_validator(mode="after")
-    def _objectives_are_one_or_several(self) -> Self:
+    def _check_objectives(self) -> Self:
         if self.objectives is None:
             return self
         if self.objective != self.objectives[0]:
             raise ValueError("objective must be the first of objectives, or be left out")
         if len({objective.metric for objective in self.objectives}) < len(self.objectives):
-            raise ValueError("objectives name a metric twice")
+            raise ValueError("objectives contain a metric twice")
         if not self.info.several_objectives:
-            able = ", ".join(sorted(info.name for info in ALGORITHMS.values() if info.several_objectives))
+            names = ", ".join(sorted(info.name for info in ALGORITHMS.values() if info.several_objectives))
             raise ValueError(
-                f"objectives must be one under {self.algorithm}, which puts trials in one order; use {able}"
+                f"objectives must be absent: {self.algorithm} supports only one objective; use {names}"
             )
         return self
 
@@ -150,14 +157,14 @@ class SearchSpec(Frozen):
         return ALGORITHMS[self.algorithm]
 
     def ranked_by(self) -> tuple[Objective, ...]:
-        """Return every objective, the leading one first."""
+        """Return all objectives, the main one first."""
         return self.objectives or (self.objective,)
 
     def options_as[T: Frozen](self, kind: type[T]) -> T:
-        """Return the algorithm's options, given or by default.
+        """Return the algorithm's options, or their defaults.
 
         Raises:
-            TypeError: they are of another class than `kind`.
+            TypeError: they are not an instance of `kind`.
         """
         options = self.options or (self.info.options() if self.info.options is not None else None)
         if not isinstance(options, kind):
@@ -173,10 +180,10 @@ class SearchSpec(Frozen):
         return self.options_as(RungOptions)
 
     def trials_planned(self, epochs: int) -> int:
-        """Return how many trials will run: a grid or all brackets may be smaller than `max_trials`.
+        """Return how many trials will run; a grid or brackets may need fewer than `max_trials`.
 
         Args:
-            epochs: of a whole training, `fit.epochs`.
+            epochs: of a full training, `fit.epochs`.
         """
         if self.info.enumerates_grid:
             return min(self.max_trials, grid_size(self.space))
@@ -185,21 +192,21 @@ class SearchSpec(Frozen):
         return self.max_trials
 
     def trainings(self) -> int:
-        """Return how many trainings each trial takes."""
+        """Return the number of trainings (executions) of each trial."""
         return self.executions_per_trial * self.evaluation.trainings()
 
     def turns(self) -> list[Turn]:
-        """Return what each training of a trial does: the repeat, and the fold that it holds out."""
+        """Return the repeat and the held-out fold of each training of a trial."""
         return [self.evaluation.turn(execution) for execution in range(1, self.trainings() + 1)]
 
     def brackets(self, epochs: int) -> list[Bracket]:
-        """Return the brackets that the search will fill; none where the algorithm has no rungs."""
+        """Return the brackets of the search; an empty list if the algorithm has no rungs."""
         if self.info.brackets is None:
             return []
         return self.info.brackets(self.rung_options(), epochs, self.max_trials)
 
     def epochs_planned(self, epochs: int) -> int:
-        """Return how many epochs one execution of every trial comes to, if nothing stops early."""
+        """Return the total epochs of one execution of every trial, without early stopping."""
         if self.info.has_rungs:
-            return sum(epochs_of(bracket) for bracket in self.brackets(epochs))
+            return sum(total_epochs(bracket) for bracket in self.brackets(epochs))
         return self.trials_planned(epochs) * epochs

@@ -16,7 +16,7 @@ from jobs.contracts.hyperparameters import (
     Value,
     Values,
     When,
-    told,
+    describe_values,
 )
 from jobs.contracts.ranges import Sampling
 
@@ -34,10 +34,10 @@ __all__ = [
     "When",
     "check_space",
     "check_values",
-    "faults",
     "grid",
     "sample",
-    "value_faults",
+    "space_errors",
+    "value_errors",
 ]
 
 Space = tuple[Parameter, ...]
@@ -47,14 +47,14 @@ def check_space(space: Space) -> None:
     """Check names and conditions over the whole space.
 
     Raises:
-        ValueError: a name is used twice, or a condition can never hold; the message begins with the place.
+        ValueError: a name is used twice or a condition can never be met; the message begins with the place.
     """
-    for place, message in faults(space):
+    for place, message in space_errors(space):
         raise ValueError(f"{place}: {message}")
 
 
-def faults(space: Space) -> Iterator[tuple[str, str]]:
-    """List the errors of a space: dotted place and message."""
+def space_errors(space: Space) -> Iterator[tuple[str, str]]:
+    """Yield the errors of a space: a dotted path into it, such as `1.when.in`, and a message."""
     seen: dict[str, Parameter] = {}
     for i, parameter in enumerate(space):
         if parameter.name in seen:
@@ -65,16 +65,16 @@ def faults(space: Space) -> Iterator[tuple[str, str]]:
             if condition.name not in seen:
                 sentence = f"{parameter.name!r} depends on {condition.name!r}, which must be listed before it"
                 yield where, sentence
-            elif never := _never(seen[condition.name], condition):
-                yield f"{where}.in", never
+            elif message := _impossible_condition(seen[condition.name], condition):
+                yield f"{where}.in", message
         seen.setdefault(parameter.name, parameter)
 
 
-def _never(parent: Parameter, condition: When) -> str:
-    """Return why a condition can never hold for one of its values; empty if it can for each."""
+def _impossible_condition(parent: Parameter, condition: When) -> str:
+    """Return why one of a condition's values is impossible; an empty string if all are possible."""
     for value in condition.in_:
         if not parent.takes(value):
-            return f"{parent.name!r} never has the value {value!r}; it takes {told(parent)}"
+            return f"{parent.name!r} never has the value {value!r}; its values are {describe_values(parent)}"
     return ""
 
 
@@ -109,18 +109,18 @@ def sample(space: Space, rng: random.Random) -> dict[str, Value]:
 
 
 def check_values(space: Space, values: Values) -> dict[str, Value]:
-    """Check a configuration given by hand and put it in the space's order.
+    """Check a configuration from a user and return it in the order of the space.
 
     Raises:
-        ValueError: a value is missing, unknown, inactive or outside its range; names it.
+        ValueError: a value is missing, unknown, inactive or outside its range; the message names it.
     """
-    for _, message in value_faults(space, values):
+    for _, message in value_errors(space, values):
         raise ValueError(message)
     return {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
 
 
-def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
-    """List the errors of a configuration given by hand: hyperparameter and message.
+def value_errors(space: Space, values: Values) -> Iterator[tuple[str, str]]:
+    """Yield the errors of a configuration from a user: the hyperparameter's name and a message.
 
     A number must lie in its range, but need not lie on a step.
     """
@@ -133,7 +133,7 @@ def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
             doubtful.add(name)
         elif not parameter.is_active(checked):
             message = f"{name!r} is not active under these values; leave it out" if given else ""
-        elif message := _fault(parameter, values[name]) if given else f"{name!r} is missing":
+        elif message := _value_error(parameter, values[name]) if given else f"{name!r} is missing":
             doubtful.add(name)
         else:
             checked[name] = values[name]
@@ -143,15 +143,15 @@ def value_faults(space: Space, values: Values) -> Iterator[tuple[str, str]]:
         yield name, f"{name!r} is not searched; leave it out"
 
 
-def _fault(parameter: Parameter, value: Value) -> str:
+def _value_error(parameter: Parameter, value: Value) -> str:
     """Return why a value is invalid for a hyperparameter; empty if it is valid."""
     if isinstance(parameter, IntParameter | FloatParameter):
         whole = not isinstance(parameter, IntParameter) or isinstance(value, int)
         # Compared without conversion: an integer of hundreds of digits has no float.
         inside = isinstance(value, int | float) and parameter.min <= value <= parameter.max
         if isinstance(value, bool) or not (whole and inside):
-            span = f"{parameter.kind} from {parameter.min} to {parameter.max}"
-            return f"{parameter.name!r} takes {span}, not {value!r}"
+            expected = f"{parameter.kind} from {parameter.min} to {parameter.max}"
+            return f"{parameter.name!r} must be {expected}, got {value!r}"
     elif value not in parameter.grid():
-        return f"{parameter.name!r} takes one of {list(parameter.grid())!r}, not {value!r}"
+        return f"{parameter.name!r} must be one of {list(parameter.grid())!r}, got {value!r}"
     return ""

@@ -1,6 +1,6 @@
-"""The names of hyperparameters that a model and its fit know.
+"""Lists the names that a hyperparameter may have.
 
-A hyperparameter is named after a template argument or a fit field; one inside a field by its path:
+A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`.
 """
 
@@ -14,20 +14,23 @@ from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 
 NOT_SEARCHED = frozenset({"early_stopping", "metrics", "loss", "schedule/monitor", "schedule/at"})
-"""What changes how trainings are judged, and lists, which no hyperparameter holds."""
-INSIDE: dict[str, Iterable[type[Frozen]]] = {
+"""Fields that affect how trainings are compared, and lists, which a hyperparameter cannot have as a value."""
+NESTED_FIELDS: dict[str, Iterable[type[Frozen]]] = {
     "optimizer_args": ARGUMENTS.values(),
     "schedule": KINDS.values(),
     "ema": (Ema,),
     "augmentation": (Augmentation,),
 }
-"""The fields that are searched by paths into them, and what may stand there."""
+"""Fields of which the parts are searched, with the classes that they may contain."""
 
 
 def _searchable() -> frozenset[str]:
-    whole = set(FitSpec.model_fields) - set(INSIDE)
+    whole = set(FitSpec.model_fields) - set(NESTED_FIELDS)
     inside = {
-        f"{field}/{name}" for field, kinds in INSIDE.items() for kind in kinds for name in kind.model_fields
+        f"{field}/{name}"
+        for field, kinds in NESTED_FIELDS.items()
+        for kind in kinds
+        for name in kind.model_fields
     }
     return frozenset((whole | inside) - NOT_SEARCHED)
 
@@ -36,14 +39,10 @@ SEARCHABLE_FIT_FIELDS = _searchable()
 
 
 def known_names(model: TemplateModel) -> frozenset[str]:
-    """Return the hyperparameter names that mean something for this model and its fit."""
+    """Return the hyperparameter names for a model, except those of class weights."""
     return frozenset(model.info.arguments.model_fields) | SEARCHABLE_FIT_FIELDS
 
 
 def is_known(name: str, model: TemplateModel) -> bool:
-    """Say whether a hyperparameter of this name means something; the labels of classes are free."""
-    return name in known_names(model) or _is_of_a_class(name)
-
-
-def _is_of_a_class(name: str) -> bool:
-    return name.startswith("class_weights/") and not name.endswith("/")
+    """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
+    return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))

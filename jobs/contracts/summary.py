@@ -1,7 +1,7 @@
 """Describes a search space in words, one line per hyperparameter, for pages and previews."""
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, told
+from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, describe_values
 from jobs.contracts.search_space import Space
 
 
@@ -19,7 +19,7 @@ def summary(space: Space) -> tuple[Line, ...]:
 
 
 def _takes(parameter: Parameter) -> str:
-    words = told(parameter)
+    words = describe_values(parameter)
     if isinstance(parameter, IntParameter | FloatParameter) and parameter.sampling != "linear":
         words += f", {parameter.sampling.replace('_', ' ')} scale"
     if parameter.kind == "fixed":

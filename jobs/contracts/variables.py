@@ -1,6 +1,6 @@
-"""Lists the variables of a model, how a mesh shards them and how much memory they take, without Keras.
+"""Computes the variables of a model, their shards on a mesh and the memory they need, without Keras.
 
-The plan and the engine read the same list; a test compares it with models that were built.
+The plan and the engine use this list. A test compares it with built models.
 """
 
 import math
@@ -17,11 +17,11 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.templates.layers import FLOAT32, Layer, Shape, Variable, dense, without_variables
 
 SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
-"""Optimizer variables a weight, at their default arguments."""
+"""The number of optimizer variables per weight, with default arguments."""
 
 
 class DeviceMemory(NamedTuple):
-    """An estimate of what one device holds while training, in bytes."""
+    """The estimated memory of one device during training, in bytes."""
 
     weights: int
     gradients: int
@@ -30,23 +30,23 @@ class DeviceMemory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the sum."""
+        """Return the total."""
         return sum(self)
 
 
 def head_units(profile: Profile) -> int:
-    """Return the width of the output layer: one probability is enough for two classes."""
+    """Return the width of the output layer; two classes need only one probability."""
     return 1 if profile.task == "binary" else profile.outputs
 
 
 def variables(model: TemplateModel, profile: Profile) -> list[Variable]:
-    """List the variables of `model` on this data in Keras' order of layers.
+    """Return the variables of a model for given data, in Keras' order of layers.
 
-    Normalization keeps its mean and variance in the layer's configuration, so it has no variables.
-    The states of dropout's seed generators (8 bytes each, under paths that Keras counts up) are left out.
+    The normalization layer has no variables, because mean and variance are part of its configuration. The
+    seed generators of dropout (8 bytes each, with numbered paths) are omitted.
 
     Raises:
-        ValueError: the template does not list its layers.
+        ValueError: the template has no `layers` function.
     """
     return [variable for layer in _layers(model, profile) for variable in layer.variables]
 
@@ -58,7 +58,7 @@ def parameters(model: TemplateModel, profile: Profile) -> int:
 
 def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
     if model.info.layers is None:
-        raise ValueError(f"the variables of {model.template} are known only once a model was built")
+        raise ValueError(f"the variables of {model.template} are unknown before the model is built")
     output = profile.input_shape
     yield without_variables(output)
     for layer in model.info.layers(model.resolved(), profile):
@@ -68,10 +68,10 @@ def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
 
 
 def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> Shape:
-    """Return the shape of one device's part; dimensions past `axes` are whole.
+    """Return the shape of one device's shard; dimensions without an axis are not divided.
 
     Raises:
-        ValueError: more axes than dimensions, or a dimension does not divide.
+        ValueError: there are more axes than dimensions, or a dimension is not divisible.
     """
     if len(axes) > len(shape):
         raise ValueError(f"{len(axes)} axes for a variable of shape {list(shape)}")
@@ -80,25 +80,25 @@ def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> S
     for i, (dimension, size) in enumerate(zip(shape, sizes, strict=True)):
         if dimension % size:
             raise ValueError(
-                f"dimension {i} of shape {list(shape)} does not divide by axis {axes[i]!r} of {size} devices"
+                f"dimension {i} of shape {list(shape)} is not divisible by axis {axes[i]!r} of {size} devices"
             )
     return tuple(dimension // size for dimension, size in zip(shape, sizes, strict=True))
 
 
 def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]]:
-    """Return the rules, with their positions, whose pattern matches the whole path."""
+    """Return the rules whose pattern matches the variable's entire path, with their indices."""
     return [(i, rule) for i, rule in enumerate(mesh.layout) if re.fullmatch(rule.match, variable.path)]
 
 
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
-    """List what is wrong with a layout, pointers relative to the spec (`/mesh/layout/0/match`).
+    """Return the problems of a layout, with pointers into the spec such as `/mesh/layout/0/match`.
 
-    Keras takes most of these silently: a rule that matches nothing replicates, one of lower rank
-    shards the first dimensions; the rest fails only when a device is already taken.
+    Keras reports none of these early. It ignores a rule that matches nothing, applies a rule with too few
+    axes to the first dimensions, and fails for the others after the devices are allocated.
     """
     problems = []
     if batch_size % mesh.batch_shards():
-        message = f"batch size {batch_size} does not divide over {mesh.batch_shards()} devices"
+        message = f"batch size {batch_size} is not divisible by the {mesh.batch_shards()} devices"
         problems.append(Problem("/fit/batch_size", f"{message} of axis {mesh.batch_axis!r}"))
     matched: set[int] = set()
     for variable in variables:
@@ -107,13 +107,14 @@ def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> 
         problems.extend(_variable_problems(variable, rules, mesh))
     for i, rule in enumerate(mesh.layout):
         if i not in matched:
-            message = f"rule {rule.match!r} matches no variable; it must match a whole path such as "
-            problems.append(Problem(f"/mesh/layout/{i}/match", message + repr(_example(variables))))
+            message = f"rule {rule.match!r} matches no variable; it must match an entire path, such as "
+            problems.append(
+                Problem(
+                    f"/mesh/layout/{i}/match",
+                    message + repr(variables[0].path if variables else "dense_1/kernel"),
+                )
+            )
     return problems
-
-
-def _example(variables: list[Variable]) -> str:
-    return variables[0].path if variables else "dense_1/kernel"
 
 
 def _variable_problems(
@@ -125,7 +126,9 @@ def _variable_problems(
     for i, rule in rules[:1]:
         if len(rule.axes) != len(variable.shape):
             message = f"rule {rule.match!r} has {len(rule.axes)} axes, {variable.path!r} of shape "
-            yield Problem(f"/mesh/layout/{i}/axes", f"{message}{list(variable.shape)} takes one a dimension")
+            yield Problem(
+                f"/mesh/layout/{i}/axes", f"{message}{list(variable.shape)} needs one axis per dimension"
+            )
             continue
         try:
             shard_shape(variable.shape, rule.axes, mesh)
@@ -134,7 +137,11 @@ def _variable_problems(
 
 
 def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
-    """Return the shape of what one device holds of `variable` under a layout without problems."""
+    """Return the shape of one device's shard under a valid layout.
+
+    Raises:
+        ValueError: the layout does not divide the variable.
+    """
     rules = rules_for(variable, mesh) if mesh is not None else []
     if mesh is None or not rules:
         return variable.shape
@@ -142,9 +149,9 @@ def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
 
 
 def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model") -> tuple[LayoutRule, ...]:
-    """Return rules by the rule of thumb: the last dimension of kernels and biases on `axis`.
+    """Return rules that shard the last dimension of kernels and biases over `axis`.
 
-    Layers whose last dimension does not divide stay whole on every device.
+    Variables whose last dimension is not divisible are replicated.
     """
     size = mesh.axis(axis)
     rules = []
@@ -157,10 +164,10 @@ def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model
 
 
 def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
-    """Estimate what training takes on each device.
+    """Estimate the memory of each device during training.
 
-    Weights, gradients and optimizer slots are exact for the templates. Activations count each
-    layer's output twice (kept forward, gradient backward) for the rows that one device sees.
+    Weights, gradients and optimizer variables are exact. Activations are estimated as twice the output of
+    each layer, for the forward and the backward pass, for one device's part of the batch.
     """
     listed = variables(spec.model, profile)
     held = {v: math.prod(device_shape(v, spec.mesh)) * FLOAT32 for v in listed}
@@ -173,7 +180,7 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
 
 
 def slots(fit: FitSpec) -> int:
-    """Return how many optimizer variables each weight gets."""
+    """Return the number of optimizer variables per weight."""
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
     asked = ("amsgrad", "centered", "gradient_accumulation_steps")
     extra = sum(bool(fit.optimizer_args.get(name)) for name in asked) + (fit.ema is not None)

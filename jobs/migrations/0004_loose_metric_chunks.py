@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='metricseries',
             name='loose',
-            field=models.PositiveIntegerField(default=0, help_text='its newest chunks, still to be packed together'),
+            field=models.PositiveIntegerField(default=0, help_text='number of newest chunks that are not merged yet'),
         ),
     ]

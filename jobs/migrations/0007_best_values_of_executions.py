@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             name="best",
             field=models.JSONField(
                 default=list,
-                help_text="under a pruner: each epoch at which the objective was best, and its value",
+                help_text="with a pruner: each epoch at which the best value changed, and that value",
             ),
         ),
     ]

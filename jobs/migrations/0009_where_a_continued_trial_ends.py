@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
             model_name="trial",
             name="until",
             field=models.PositiveIntegerField(
-                help_text="where it ends that went on once completed", null=True
+                help_text="last epoch of a completed trial that is continued", null=True
             ),
         ),
     ]

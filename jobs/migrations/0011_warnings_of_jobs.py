@@ -10,6 +10,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "job",
             "warnings",
-            models.JSONField(default=list, help_text="[{code, message}], as runners told, each once"),
+            models.JSONField(default=list, help_text="[{code, message}], reported by runners, without duplicates"),
         ),
     ]

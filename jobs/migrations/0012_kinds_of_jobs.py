@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                     "job",
                     "payload_json",
                     models.JSONField(
-                        db_column="payload", default=dict, help_text="what to do, beside the revision's spec"
+                        db_column="payload", default=dict, help_text="input of the job in addition to the revision's spec"
                     ),
                 ),
                 migrations.AlterField(

@@ -1,4 +1,4 @@
-"""The rows. Every write to them lives in `jobs.actions`."""
+"""The database models. All writes to them are in `jobs.actions`."""
 
 from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact

@@ -4,18 +4,18 @@ from jobs.models.job import Job
 
 
 class Analysis(models.Model):
-    """Something computed from a search's trials, kept with how many of them it was computed from."""
+    """A cached analysis of a search's trials, with the number of trials that it is based on."""
 
     class Kind(models.TextChoices):
         IMPORTANCE = "importance", "importance"
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="analyses")
     kind = models.CharField(max_length=20, choices=Kind.choices)
-    trials = models.PositiveIntegerField(default=0, help_text="completed trials behind the result")
+    trials = models.PositiveIntegerField(default=0, help_text="number of completed trials that were analysed")
     result = models.JSONField(null=True)
     error = models.CharField(max_length=500, blank=True)
-    failed_at = models.PositiveIntegerField(default=0, help_text="how many trials there were at the error")
-    until = models.DateTimeField(null=True, help_text="lease of whoever computes it anew")
+    failed_at = models.PositiveIntegerField(default=0, help_text="number of completed trials at the error")
+    until = models.DateTimeField(null=True, help_text="end of the lease of the process that computes it")
     fence = models.PositiveIntegerField(default=0)
 
     class Meta:

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Artifact(models.Model):
-    """Bytes in the artifact store under their sha256. Immutable; shared by all who made the same bytes."""
+    """A file in the artifact store, identified by its sha256 digest. Equal files are stored once."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     bytes = models.PositiveBigIntegerField()
@@ -15,7 +15,7 @@ class Artifact(models.Model):
 
 
 class JobArtifact(models.Model):
-    """What a job made: an artifact in a role, under a name."""
+    """An output of a job: an artifact with a role and a name."""
 
     job = models.ForeignKey("jobs.Job", on_delete=models.CASCADE, related_name="artifacts")
     trial = models.ForeignKey("jobs.Trial", on_delete=models.CASCADE, null=True, related_name="artifacts")
@@ -38,15 +38,15 @@ class JobArtifact(models.Model):
 
 
 class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
-    """Checkpoints by whether their folder stands."""
+    """Queries for checkpoints."""
 
     def kept(self) -> Self:
-        """Return the checkpoints that retention has not removed."""
+        """Return the checkpoints that retention has not deleted."""
         return self.filter(removed=None)
 
 
 class Checkpoint(models.Model):
-    """A committed checkpoint folder; restore takes the newest whose manifest verifies."""
+    """A committed checkpoint folder. A restore uses the newest whose manifest is valid."""
 
     job = models.ForeignKey("jobs.Job", on_delete=models.CASCADE, related_name="checkpoints")
     trial = models.ForeignKey("jobs.Trial", on_delete=models.CASCADE, null=True, related_name="checkpoints")
@@ -57,7 +57,7 @@ class Checkpoint(models.Model):
     folder = models.CharField(max_length=500, help_text="relative to the store's checkpoint root")
     manifest = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
-    removed = models.DateTimeField(null=True, help_text="when retention removed the folder")
+    removed = models.DateTimeField(null=True, help_text="when retention deleted the folder")
     created = models.DateTimeField(auto_now_add=True)
 
     objects = CheckpointQuerySet.as_manager()

@@ -9,15 +9,15 @@ from jobs.states import AttemptState
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):
-    """Attempts by state."""
+    """Queries for attempts."""
 
     def open(self) -> Self:
-        """Return the attempts that have not ended: they hold their worker's slots."""
+        """Return the attempts that have not ended and occupy slots of their worker."""
         return self.exclude(state=AttemptState.ENDED)
 
 
 class Attempt(models.Model):
-    """One try at a job, or at some trials of a search. Holds the lease; its number is the fence."""
+    """One attempt to run a job, or some trials of a search. Its number is the fencing token."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
     trials = models.ManyToManyField("jobs.Trial", related_name="attempts")
@@ -30,12 +30,12 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=10, blank=True)
     lease_until = models.DateTimeField()
     resumed_from = models.PositiveBigIntegerField(
-        null=True, help_text="step of the checkpoint it went on from"
+        null=True, help_text="step of the checkpoint that it resumed from"
     )
     record = models.JSONField(default=dict, help_text="reproducibility record")
     error = models.JSONField(null=True)
     spool_acked = models.PositiveBigIntegerField(
-        default=0, help_text="bytes of the spool already in the database"
+        default=0, help_text="bytes of the spool that are recorded in the database"
     )
     assigned = models.DateTimeField()
     claimed = models.DateTimeField(null=True)
@@ -52,7 +52,7 @@ class Attempt(models.Model):
 
 
 class Lease(models.Model):
-    """A named right held by one process at a time, such as being the scheduler."""
+    """A named lease that one process holds at a time, such as that of the scheduler."""
 
     name = models.CharField(max_length=50, primary_key=True)
     holder = models.CharField(max_length=200)

@@ -4,7 +4,7 @@ from jobs.models.people import Project, User
 
 
 class AuditEvent(models.Model):
-    """Who did what to which thing; each row's hash covers the row before it."""
+    """An entry of the audit log; each hash covers the previous entry."""
 
     time = models.DateTimeField()
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
@@ -20,7 +20,7 @@ class AuditEvent(models.Model):
 
 
 class AuditHead(models.Model):
-    """The end of the audit chain: one row, locked by whoever appends."""
+    """The head of the audit chain: a single row, which is locked to append an entry."""
 
     hash = models.CharField(max_length=64)
     count = models.PositiveBigIntegerField(default=0)
@@ -30,10 +30,10 @@ class AuditHead(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """The answer once given to a POST, to be given again to the same key and body."""
+    """The response to a POST, which is repeated for requests with the same key and body."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    key = models.CharField(max_length=240, help_text="as sent, after the token that sent it")
+    key = models.CharField(max_length=240, help_text="token id and the key that the client sent")
     route = models.CharField(max_length=200)
     body_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)

@@ -6,7 +6,7 @@ from jobs.models.people import Project, User
 
 
 class Dataset(models.Model):
-    """A named data set. Bundled ones have no project and are visible to everyone."""
+    """A named data set. Bundled data sets have no project and are visible to everyone."""
 
     class Source(models.TextChoices):
         BUNDLED = "bundled", "bundled"
@@ -33,7 +33,7 @@ class Dataset(models.Model):
 
 
 class DatasetVersion(models.Model):
-    """An immutable state of a dataset, pinned by the digest of its content."""
+    """An immutable version of a data set, identified by the digest of its content."""
 
     class State(models.TextChoices):
         PREPARING = "preparing", "preparing"
@@ -43,7 +43,7 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.PREPARING)
-    request = models.JSONField(default=dict, help_text="source, file name, roles as asked for")
+    request = models.JSONField(default=dict, help_text="source, file name and requested roles of columns")
     upload = models.ForeignKey(Artifact, on_delete=models.PROTECT, null=True, related_name="+")
     table = models.ForeignKey(Artifact, on_delete=models.PROTECT, null=True, related_name="+")
     digest = models.CharField(max_length=64, blank=True)
@@ -61,5 +61,5 @@ class DatasetVersion(models.Model):
 
     @property
     def profile(self) -> Profile | None:
-        """Return the typed profile, None until the version is ready."""
+        """Return the profile; None until the version is ready."""
         return None if self.profile_json is None else Profile.model_validate(self.profile_json)

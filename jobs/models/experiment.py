@@ -7,15 +7,15 @@ from jobs.models.people import Project, User
 
 
 class Experiment(models.Model):
-    """A named line of revisions in a project. `draft` keeps what was saved before it was valid."""
+    """A named series of revisions in a project. `draft` contains a spec that is not valid yet."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
     name = models.CharField(max_length=200)
     tags = models.JSONField(default=list)
     notes = models.TextField(blank=True)
-    draft = models.JSONField(null=True, help_text="an unfinished spec as saved from the form")
+    draft = models.JSONField(null=True, help_text="an unfinished spec saved from the form")
     archived = models.BooleanField(default=False)
-    version = models.PositiveIntegerField(default=1, help_text="grows with each change: the ETag")
+    version = models.PositiveIntegerField(default=1, help_text="incremented by each change; the ETag")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     updated = models.DateTimeField(auto_now=True)
@@ -25,7 +25,7 @@ class Experiment(models.Model):
 
 
 class Revision(models.Model):
-    """A frozen spec of an experiment."""
+    """An immutable spec of an experiment."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -43,5 +43,5 @@ class Revision(models.Model):
 
     @cached_property
     def spec(self) -> ExperimentSpec:
-        """Return the typed spec; frozen, as the row is."""
+        """Return the spec."""
         return ExperimentSpec.model_validate(self.spec_json)

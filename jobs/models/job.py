@@ -16,7 +16,7 @@ from jobs.states import FINAL, Desired, JobState
 
 
 class JobQuerySet(models.QuerySet["Job"]):
-    """Jobs by place in their tree, by state, and by what holds for their kind."""
+    """Queries for jobs."""
 
     def roots(self) -> Self:
         """Return the jobs without a parent."""
@@ -72,7 +72,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One unit of queued work. What follows a search are its children; the root numbers all events."""
+    """A unit of queued work. The steps after a search are its children; a root job numbers all events."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, null=True, related_name="jobs")
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, null=True, related_name="jobs")
@@ -80,26 +80,36 @@ class Job(models.Model):
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
     root = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="family")
     kind = models.CharField(max_length=20, help_text="a name in jobs.kinds.KINDS")
-    ordinal = models.PositiveIntegerField(default=1, help_text="which of its kind under its parent")
+    ordinal = models.PositiveIntegerField(
+        default=1, help_text="number among the jobs of this kind with the same parent"
+    )
     title = models.CharField(max_length=300, blank=True)
     state = models.CharField(max_length=10, choices=choices(JobState), default=JobState.QUEUED.value)
     desired = models.CharField(max_length=10, choices=choices(Desired), default=Desired.RUNNING.value)
     payload_json = models.JSONField(
-        db_column="payload", default=dict, help_text="what to do, beside the revision's spec"
+        db_column="payload", default=dict, help_text="input of the job in addition to the revision's spec"
     )
     pool = models.CharField(max_length=63, default="default")
     priority = models.PositiveSmallIntegerField(default=50)
     slots = models.PositiveIntegerField(default=1)
     max_restarts = models.PositiveIntegerField(default=5)
     restarts = models.PositiveIntegerField(default=0)
-    fence = models.PositiveIntegerField(default=0, help_text="the newest attempt's number")
+    fence = models.PositiveIntegerField(default=0, help_text="number of the newest attempt")
     why_waiting = models.CharField(max_length=500, blank=True)
-    progress = models.JSONField(default=dict, help_text="done, total, unit, rate as the newest attempt said")
+    progress = models.JSONField(
+        default=dict, help_text="done, total, unit and rate reported by the newest attempt"
+    )
     results_json = models.JSONField(db_column="results", default=dict)
-    warnings = models.JSONField(default=list, help_text="[{code, message}], as runners told, each once")
+    warnings = models.JSONField(
+        default=list, help_text="[{code, message}], reported by runners, without duplicates"
+    )
     error = models.JSONField(null=True)
-    event_seq = models.PositiveBigIntegerField(default=0, help_text="the last cursor given out (roots only)")
-    suggest_until = models.DateTimeField(null=True, help_text="lease of whoever makes suggestions")
+    event_seq = models.PositiveBigIntegerField(
+        default=0, help_text="the last assigned cursor (root jobs only)"
+    )
+    suggest_until = models.DateTimeField(
+        null=True, help_text="end of the lease of the process that suggests trials"
+    )
     suggest_fence = models.PositiveIntegerField(default=0)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
@@ -166,5 +176,5 @@ class Job(models.Model):
 
     @property
     def root_id_or_self(self) -> int:
-        """Return the id of the job whose counter numbers this job's events."""
+        """Return the id of the job that numbers this job's events."""
         return self.root_id or self.pk

@@ -5,7 +5,7 @@ from jobs.models.trial import Trial
 
 
 class EventChunk(models.Model):
-    """All events of one commit: cursors `first` to `last` of their root job, as compressed JSON."""
+    """The events of one transaction as compressed JSON, with cursors `first` to `last` of the root job."""
 
     root = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="event_chunks")
     first = models.PositiveBigIntegerField()
@@ -21,18 +21,20 @@ class EventChunk(models.Model):
 
 
 class MetricSeries(models.Model):
-    """One metric of one execution (or of a job without trials) under one attempt."""
+    """One metric of one execution, or of a job without trials, in one attempt."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="series")
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, null=True, related_name="series")
-    execution = models.PositiveIntegerField(default=0, help_text="0: not an execution's")
+    execution = models.PositiveIntegerField(default=0, help_text="0: not part of an execution")
     attempt = models.PositiveIntegerField()
     name = models.CharField(max_length=200)
     x = models.CharField(max_length=10, default="epoch")
     count = models.PositiveBigIntegerField(default=0)
     last_x = models.FloatField(null=True)
     last_value = models.FloatField(null=True)
-    loose = models.PositiveIntegerField(default=0, help_text="its newest chunks, still to be packed together")
+    loose = models.PositiveIntegerField(
+        default=0, help_text="number of newest chunks that are not merged yet"
+    )
 
     class Meta:
         constraints = [
@@ -51,7 +53,7 @@ class MetricSeries(models.Model):
 
 
 class MetricChunk(models.Model):
-    """Up to some thousand points of a series: x, value, time as compressed float64 columns."""
+    """Some thousand points of a series as compressed float64 columns: x, value, time."""
 
     series = models.ForeignKey(MetricSeries, on_delete=models.CASCADE, related_name="chunks")
     first_x = models.FloatField()

@@ -3,18 +3,16 @@ from django.db import models
 
 
 class User(AbstractUser):
-    """A person. `is_superuser` is the installation's admin right; passwords are optional."""
+    """A person. `is_superuser` marks an administrator of the installation; passwords are optional."""
 
-    is_service = models.BooleanField(
-        default=False, help_text="the installation's own account, never a person"
-    )
+    is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
     def __str__(self) -> str:
         return self.username
 
 
 class Role(models.TextChoices):
-    """What a person may do in a project, each role including what a viewer may."""
+    """The roles in a project. Every role includes the permissions of a viewer."""
 
     VIEWER = "viewer", "viewer"
     MEMBER = "member", "member"
@@ -24,12 +22,14 @@ class Role(models.TextChoices):
 
 
 class Project(models.Model):
-    """A team's space. Its slug is unique in the installation."""
+    """A project of a team. Its slug is unique in the installation."""
 
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200)
-    single_person = models.BooleanField(default=False, help_text="the approver may be the requester")
-    max_slots = models.PositiveIntegerField(null=True, blank=True, help_text="quota: slots in use at once")
+    single_person = models.BooleanField(default=False, help_text="requesters may approve their own requests")
+    max_slots = models.PositiveIntegerField(
+        null=True, blank=True, help_text="quota of slots in use at the same time"
+    )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
 
@@ -38,7 +38,7 @@ class Project(models.Model):
 
 
 class Membership(models.Model):
-    """A person's role in a project."""
+    """The role of a user in a project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
@@ -52,7 +52,7 @@ class Membership(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token of a person. Only its sha256 is kept; `prefix` is what lists show."""
+    """An API token of a user. Only its sha256 digest is stored; lists show `prefix`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100, blank=True)
@@ -68,7 +68,7 @@ class ApiToken(models.Model):
 
 
 class LoginLink(models.Model):
-    """A link that logs a person in once. Only the sha256 of its secret is kept."""
+    """A link that logs a user in once. Only the sha256 digest of its secret is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_links")
     digest = models.CharField(max_length=64, unique=True)

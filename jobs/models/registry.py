@@ -6,7 +6,7 @@ from jobs.models.people import Project, User
 
 
 class RegisteredModel(models.Model):
-    """A named model of the installation; one endpoint belongs to it."""
+    """A named model, unique in the installation, with one endpoint."""
 
     name = models.SlugField(max_length=63, unique=True)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="models")
@@ -19,7 +19,7 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """A numbered, immutable, digest-pinned version."""
+    """A numbered, immutable version of a model, identified by the digest of its artifact."""
 
     class State(models.TextChoices):
         VALIDATING = "validating", "validating"
@@ -34,7 +34,9 @@ class ModelVersion(models.Model):
     metrics = models.JSONField(default=dict)
     signature = models.JSONField(default=dict)
     class_labels = models.JSONField(default=list)
-    lineage = models.JSONField(default=dict, help_text="dataset → experiment → job → this")
+    lineage = models.JSONField(
+        default=dict, help_text="data set, experiment and job that produced the version"
+    )
     card = models.TextField(blank=True)
     error = models.JSONField(null=True)
     source_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="versions")
@@ -49,7 +51,7 @@ class ModelVersion(models.Model):
 
 
 class Alias(models.Model):
-    """A movable name for a version."""
+    """A name for a version, which can be moved to another version."""
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="aliases")
     name = models.SlugField(max_length=63)
@@ -63,7 +65,7 @@ class Alias(models.Model):
 
 
 class Endpoint(models.Model):
-    """What is live of a model. `generation` grows with every change, by compare-and-set."""
+    """The versions of a model that are served. Each change increments `generation` by compare-and-set."""
 
     model = models.OneToOneField(RegisteredModel, on_delete=models.CASCADE, related_name="endpoint")
     production = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
@@ -76,7 +78,7 @@ class Endpoint(models.Model):
 
 
 class PromotionRequest(models.Model):
-    """A wish to put a version on a stage: gates judge it, another person decides."""
+    """A request to promote a version to a stage. Gates are evaluated, then another user decides."""
 
     class State(models.TextChoices):
         GATING = "gating", "gating"
@@ -98,7 +100,7 @@ class PromotionRequest(models.Model):
     baseline_generation = models.PositiveIntegerField(default=0)
     gates = models.JSONField(default=list)
     gate_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
-    generation = models.PositiveIntegerField(null=True, help_text="of the release it led to")
+    generation = models.PositiveIntegerField(null=True, help_text="generation of the resulting release")
     expires = models.DateTimeField()
     created = models.DateTimeField(auto_now_add=True)
     decided = models.DateTimeField(null=True)
@@ -108,14 +110,14 @@ class PromotionRequest(models.Model):
 
 
 class Decision(models.Model):
-    """What a person said about a request: approve, reject, withdraw or just a comment."""
+    """A user's decision about a promotion request (approve, reject, withdraw) or a comment on it."""
 
     promotion = models.ForeignKey(PromotionRequest, on_delete=models.CASCADE, related_name="decisions")
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     verdict = models.CharField(max_length=10)
     comment = models.TextField(blank=True)
     accept = models.JSONField(default=list)
-    digest = models.CharField(max_length=64, help_text="of the version decided on")
+    digest = models.CharField(max_length=64, help_text="digest of the version that was decided on")
     created = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -123,7 +125,7 @@ class Decision(models.Model):
 
 
 class ReleaseRecord(models.Model):
-    """A signed release, kept for ever: the history of what was live when, by whom and why."""
+    """A signed release. Releases are never deleted; they are the history of an endpoint."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="releases")
     generation = models.PositiveIntegerField()
@@ -146,7 +148,7 @@ class ReleaseRecord(models.Model):
 
 
 class Replica(models.Model):
-    """What a prediction server last said of an endpoint."""
+    """The last report of a prediction server about an endpoint."""
 
     name = models.CharField(max_length=200)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")

@@ -11,14 +11,14 @@ from jobs.states import TRIAL_FINAL, TrialState
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
-    """Trials by state, and by whether an attempt holds them."""
+    """Queries for trials."""
 
     def unfinished(self) -> Self:
         """Return the trials that are not in a final state."""
         return self.exclude(state__in=TRIAL_FINAL)
 
     def running(self) -> Self:
-        """Return the trials that a runner trains now."""
+        """Return the trials that are in training."""
         return self.filter(state=TrialState.RUNNING)
 
     def scored(self) -> Self:
@@ -26,29 +26,29 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         return self.filter(state=TrialState.COMPLETED, score__isnull=False)
 
     def not_held(self) -> Self:
-        """Leave out the trials of an attempt that has not ended: its runner will turn to them."""
+        """Return the trials that do not belong to an open attempt, whose runner will train them."""
         holding = Attempt.objects.open().filter(job=OuterRef("job"), number=OuterRef("attempt"))
         return self.filter(~Exists(holding))
 
     def waiting(self) -> Self:
-        """Return the queued trials that no attempt holds."""
+        """Return the queued trials that do not belong to an open attempt."""
         return self.filter(state=TrialState.QUEUED).not_held()
 
 
 class ExecutionQuerySet(models.QuerySet["Execution"]):
-    """Executions by state."""
+    """Queries for executions."""
 
     def running(self) -> Self:
-        """Return the executions that train now."""
+        """Return the executions that are in training."""
         return self.filter(state=TrialState.RUNNING)
 
     def incomplete(self) -> Self:
-        """Return the executions that did not train to their end."""
+        """Return the executions that are not completed."""
         return self.exclude(state=TrialState.COMPLETED)
 
 
 class Trial(models.Model):
-    """One configuration of a search. It keeps its number and values whatever dies."""
+    """One configuration of a search. Its number and values never change, also if its attempt fails."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="trials")
     number = models.PositiveIntegerField()
@@ -56,21 +56,23 @@ class Trial(models.Model):
     values = models.JSONField()
     values_digest = models.CharField(max_length=64)
     source = models.CharField(max_length=10, default="algorithm", help_text="algorithm, hand, or withdrawn")
-    attempt = models.PositiveIntegerField(default=0, help_text="the fence of its newest attempt; 0 before")
+    attempt = models.PositiveIntegerField(default=0, help_text="number of its newest attempt; 0: none")
     restarts = models.PositiveIntegerField(default=0)
     score = models.FloatField(null=True)
     std = models.FloatField(null=True)
-    bracket = models.PositiveIntegerField(default=0, help_text="which bracket of Hyperband it belongs to")
-    rung = models.PositiveIntegerField(default=0, help_text="how often it was promoted")
-    epochs = models.PositiveIntegerField(null=True, help_text="where its rung ends; null: trains to the end")
-    until = models.PositiveIntegerField(null=True, help_text="where it ends that went on once completed")
-    rungs = models.JSONField(default=list, help_text="its score at the end of each rung, oldest first")
+    bracket = models.PositiveIntegerField(default=0, help_text="index of its Hyperband bracket")
+    rung = models.PositiveIntegerField(default=0, help_text="number of promotions")
+    epochs = models.PositiveIntegerField(null=True, help_text="last epoch of its rung; null: all epochs")
+    until = models.PositiveIntegerField(
+        null=True, help_text="last epoch of a completed trial that is continued"
+    )
+    rungs = models.JSONField(default=list, help_text="score at the end of each rung, oldest first")
     answered_by = models.ForeignKey(
         "self",
-        on_delete=models.RESTRICT,  # PROTECT would keep a whole search from being deleted
+        on_delete=models.RESTRICT,  # PROTECT would prevent the deletion of the search
         null=True,
         related_name="answers",
-        help_text="the trial of the same values whose scores it has; it was not trained",
+        help_text="the trial with equal values whose scores were copied; it was not trained",
     )
     error = models.JSONField(null=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
@@ -93,19 +95,19 @@ class Trial(models.Model):
 
     @property
     def waits_at_rung(self) -> bool:
-        """Say whether it stands at the end of its rung; else, if it is paused, somebody paused the job."""
+        """Return whether it is paused at the end of its rung. Otherwise, a user paused the job."""
         return self.state == TrialState.PAUSED and len(self.rungs) > self.rung and self.until is None
 
 
 class TrialDecision(models.Model):
-    """Why a trial went on from a rung or did not, in the numbers that were seen. Written once."""
+    """Why a trial was promoted from a rung or was not, with the numbers behind the decision."""
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="decisions")
-    rule = models.CharField(max_length=30, help_text="what decided: the search's algorithm, say")
+    rule = models.CharField(max_length=30, help_text="what decided, for example the search's algorithm")
     rung = models.PositiveIntegerField()
     epoch = models.PositiveIntegerField(null=True)
     value = models.FloatField(null=True)
-    saw = models.JSONField(default=dict, help_text="promoted, cutoff, of (how many trials)")
+    saw = models.JSONField(default=dict, help_text="promoted, cutoff, of (number of trials)")
     time = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -118,12 +120,12 @@ class TrialDecision(models.Model):
 
 
 class Execution(models.Model):
-    """One training of a trial. Finished ones are never run again."""
+    """One training of a trial. A completed execution is never run again."""
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="executions")
     number = models.PositiveIntegerField()
     repeat = models.PositiveIntegerField(default=1)
-    fold = models.PositiveIntegerField(null=True)  # what a cross-validation holds out here
+    fold = models.PositiveIntegerField(null=True)  # the held-out fold of a cross-validation
     state = models.CharField(max_length=10, choices=choices(TrialState), default=TrialState.QUEUED.value)
     seed = models.PositiveBigIntegerField()
     score = models.FloatField(null=True)
@@ -131,7 +133,7 @@ class Execution(models.Model):
     epochs = models.PositiveIntegerField(default=0)
     metrics = models.JSONField(default=dict)
     best = models.JSONField(
-        default=list, help_text="under a pruner: each epoch at which the objective was best, and its value"
+        default=list, help_text="with a pruner: each epoch at which the best value changed, and that value"
     )
 
     objects = ExecutionQuerySet.as_manager()

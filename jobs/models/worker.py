@@ -6,16 +6,16 @@ from jobs import clock
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
-    """Workers by state and lease."""
+    """Queries for workers."""
 
     def live(self, pool: str | None = None) -> Self:
-        """Return the workers that take new work, of one pool or of all."""
+        """Return the workers that accept work, of one pool or of all pools."""
         rows = self.filter(state=Worker.State.UP, lease_until__gt=clock.estimate())
         return rows if pool is None else rows.filter(pool=pool)
 
 
 class Worker(models.Model):
-    """A node that supervises runners. `lease_until` is renewed by its heartbeat."""
+    """A worker machine, which supervises runners. Its heartbeat renews `lease_until`."""
 
     class State(models.TextChoices):
         UP = "up", "up"

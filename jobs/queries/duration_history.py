@@ -4,7 +4,7 @@ from statistics import median
 
 from django.db.models import QuerySet, Sum
 
-from jobs.contracts.estimate import History, Past
+from jobs.contracts.estimate import History, PastTraining
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import Execution, Experiment, Project, Trial
 from jobs.states import TrialState
@@ -41,13 +41,13 @@ def _paces(trials: QuerySet[Trial]) -> list[float]:
     ]
 
 
-def _trainings(trials: QuerySet[Trial]) -> list[Past]:
+def _trainings(trials: QuerySet[Trial]) -> list[PastTraining]:
     rows = (
         Execution.objects.filter(trial__in=trials, state=TrialState.COMPLETED, epochs__gt=0)
         .order_by("-pk")
         .values_list("epochs", "best_epoch", "trial__job__revision__spec_json__fit__early_stopping")[:NEWEST]
     )
     return [
-        Past(epochs, best_epoch or epochs, stopping.get("patience") if stopping else None)
+        PastTraining(epochs, best_epoch or epochs, stopping.get("patience") if stopping else None)
         for epochs, best_epoch, stopping in rows
     ]

@@ -75,7 +75,7 @@ def top_rung(root: Job) -> int | None:
     search = search_of(root)
     if root.revision is None or not search.info.has_rungs:
         return None
-    return search.rung_options().ladder(root.revision.spec.fit.epochs)[-1]
+    return search.rung_options().rung_epochs(root.revision.spec.fit.epochs)[-1]
 
 
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:

@@ -25,7 +25,7 @@ def test_a_search_is_changed_by_keyboard_and_told_what_that_comes_to(people: Peo
     dialog.get_by_label("To", exact=True).fill("32")
     plan = dialog.locator("#revise-plan")
     expect(plan).to_contain_text("Trials, at most: 9, before 4")
-    expect(plan).to_contain_text("units takes whole numbers from 16 to 32")
+    expect(plan).to_contain_text("units takes integers from 16 to 32")
     dialog.get_by_label("To", exact=True).fill("640")
     expect(plan).to_contain_text("640 is above 64")
     dialog.get_by_label("To", exact=True).fill("32")

@@ -1,11 +1,11 @@
-"""A space that is made narrower while it is searched: what is a part of it, and what is refused where."""
+"""Narrowing the space of a running search: valid changes, and errors with pointers."""
 
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.contracts.narrowing import Wider, changes, holds, narrowed
+from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
 from jobs.contracts.search_space import Space, grid
 
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 64}
@@ -28,18 +28,19 @@ def space(*parameters: dict[str, Any]) -> Space:
 OLD = space(UNITS, RATE, OPTIMIZER, MOMENTUM, NORM)
 
 
-def test_what_is_not_named_stays_and_what_is_left_out_of_one_that_is() -> None:
+def test_hyperparameters_and_fields_that_are_not_named_remain() -> None:
     new = narrowed(OLD, [{"name": "units", "max": 32}])
     assert [parameter.name for parameter in new] == [parameter.name for parameter in OLD]
-    assert list(new[0].grid()) == [16, 32] and new[0].default is None, "a default outside goes"
+    assert list(new[0].grid()) == [16, 32] and new[0].default is None, (
+        "a default outside the range is dropped"
+    )
     assert new[1:] == OLD[1:]
     assert changes(OLD, new) == [
-        "units takes whole numbers from 16 to 32 in steps of 16, "
-        "before whole numbers from 16 to 64 in steps of 16"
+        "units takes integers from 16 to 32 in steps of 16, before integers from 16 to 64 in steps of 16"
     ]
 
 
-def test_a_hyperparameter_can_be_fixed_at_a_value_that_it_had() -> None:
+def test_a_hyperparameter_can_be_fixed_at_one_of_its_values() -> None:
     sent = [
         {"name": "units", "kind": "fixed", "value": 48},
         {"name": "batch_norm", "kind": "fixed", "value": True},
@@ -50,11 +51,13 @@ def test_a_hyperparameter_can_be_fixed_at_a_value_that_it_had() -> None:
     assert new["optimizer_args/momentum"].conditions() == OLD[3].conditions()
 
 
-def test_what_hung_on_a_value_that_is_gone_goes_with_it() -> None:
+def test_a_hyperparameter_that_can_no_longer_be_active_is_removed() -> None:
     new = narrowed(OLD, [{"name": "optimizer", "values": ["rmsprop", "adam"]}])
     assert [parameter.name for parameter in new] == ["units", "learning_rate", "optimizer", "batch_norm"]
-    assert new[2].grid() == ["adam", "rmsprop"], "in the old order: a grid goes on where it was"
-    assert "what it hung on is gone" in " ".join(changes(OLD, new))
+    assert new[2].grid() == ["adam", "rmsprop"], (
+        "in the old order, so that a grid search continues at its position"
+    )
+    assert "its condition can no longer be met" in " ".join(changes(OLD, new))
 
 
 @pytest.mark.parametrize(
@@ -78,20 +81,20 @@ def test_what_hung_on_a_value_that_is_gone_goes_with_it() -> None:
         ({"min": 1}, "name"),
     ],
 )
-def test_what_was_not_searched_before_is_refused_at_its_place(sent: dict[str, Any], place: str) -> None:
-    with pytest.raises(Wider) as refused:
+def test_a_change_that_extends_the_space_is_an_error_with_a_pointer(sent: dict[str, Any], place: str) -> None:
+    with pytest.raises(NotNarrower) as refused:
         narrowed(OLD, [sent])
     assert refused.value.problems[0].pointer == f"/search/space/0/{place}"
 
 
-def test_every_fault_is_told_at_once() -> None:
-    with pytest.raises(Wider) as refused:
+def test_all_errors_are_reported_together() -> None:
+    with pytest.raises(NotNarrower) as refused:
         narrowed(OLD, [{"name": "units", "max": 80}, {"name": "units"}, {"name": "learning_rate", "min": 0}])
     places = [problem.pointer for problem in refused.value.problems]
     assert places == ["/search/space/0/max", "/search/space/1/name", "/search/space/2/min"]
 
 
-def test_a_whole_number_on_a_log_scale_without_a_step_can_become_narrower() -> None:
+def test_a_logarithmic_integer_without_a_step_can_be_narrowed() -> None:
     old = space({"name": "units", "kind": "int", "min": 8, "max": 512, "sampling": "log"})
     (new,) = narrowed(old, [{"name": "units", "kind": "fixed", "value": 100}])
     assert list(new.grid()) == [100]
@@ -107,12 +110,12 @@ def test_a_whole_number_on_a_log_scale_without_a_step_can_become_narrower() -> N
         ({"units": 16, "learning_rate": 0.01, "optimizer": "adam"}, False),
     ],
 )
-def test_trials_lie_inside_or_outside(values: dict[str, Any], inside: bool) -> None:
+def test_a_space_contains_a_configuration_or_not(values: dict[str, Any], inside: bool) -> None:
     new = narrowed(OLD, [{"name": "units", "max": 32}, {"name": "optimizer", "values": ["adam"]}])
-    assert holds(new, values) is inside
+    assert contains(new, values) is inside
 
 
-def test_on_a_grid_only_its_points_lie_inside() -> None:
+def test_on_a_grid_only_its_points_are_contained() -> None:
     new = narrowed(space(UNITS), [{"name": "units", "max": 32}])
-    assert holds(new, {"units": 24}) and not holds(new, {"units": 24}, on_grid=True)
-    assert all(holds(new, values, on_grid=True) for values in grid(new))
+    assert contains(new, {"units": 24}) and not contains(new, {"units": 24}, on_grid=True)
+    assert all(contains(new, values, on_grid=True) for values in grid(new))

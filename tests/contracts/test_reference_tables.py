@@ -1,4 +1,4 @@
-"""docs/experiment-spec.md: its tables of templates and algorithms say what the registries say."""
+"""The tables of templates and algorithms in docs/experiment-spec.md match the registries."""
 
 import os
 import re
@@ -39,7 +39,7 @@ ROWS: dict[str, Callable[[], Iterator[str]]] = {"template": templates, "algorith
 
 
 @pytest.mark.parametrize("column", ROWS)
-def test_the_table_of_the_document_has_a_row_for_each_entry(column: str) -> None:
+def test_the_documented_table_matches_the_registry(column: str) -> None:
     text = DOCUMENT.read_text()
     wanted = "".join(f"{row}\n" for row in ROWS[column]())
     table = re.search(rf"(^\| `{column}` \|.*\n\|[-|]+\n)((?:\|.*\n)*)", text, re.MULTILINE)

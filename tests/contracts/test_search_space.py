@@ -1,4 +1,4 @@
-"""Search spaces on their own: what hyperparameters take, what is refused, how many configurations."""
+"""Search spaces: values, grids, validation and the number of configurations."""
 
 import random
 import re
@@ -19,7 +19,7 @@ from jobs.contracts.search_space import (
     check_values,
     grid,
     sample,
-    value_faults,
+    value_errors,
 )
 from jobs.contracts.space_size import grid_size
 
@@ -60,7 +60,9 @@ def when(name: str, *values: Any) -> Json:
         ("fixed", {"value": 3}, [3]),
     ],
 )
-def test_a_grid_holds_these_values_and_nothing_else_is_drawn(kind: str, row: Json, values: list[Any]) -> None:
+def test_the_grid_has_these_values_and_samples_are_among_them(
+    kind: str, row: Json, values: list[Any]
+) -> None:
     parameter = one(kind, **row)
     assert list(parameter.grid()) == values
     rng = random.Random(0)
@@ -69,30 +71,34 @@ def test_a_grid_holds_these_values_and_nothing_else_is_drawn(kind: str, row: Jso
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "told"),
+    ("kind", "row", "message"),
     [
         ("int", {"min": 3, "max": 1}, "min 3 is above max 1"),
         ("int", {"min": 0, "max": 8, "sampling": "log"}, "min 0 must be above 0 for log sampling"),
-        ("int", {"min": 1, "max": 8, "step": 1, "sampling": "log"}, "step 1 multiplies under log sampling"),
-        ("int", {"min": 16, "max": 64, "default": 65}, "default 65 lies outside 16 to 64"),
+        (
+            "int",
+            {"min": 1, "max": 8, "step": 1, "sampling": "log"},
+            "step 1 must be above 1: it is a factor under log sampling",
+        ),
+        ("int", {"min": 16, "max": 64, "default": 65}, "default 65 is outside 16 to 64"),
         ("int", {"min": 16, "max": 64, "step": 16, "default": 40}, "not on a step; the nearest value is 32"),
         ("int", {"min": 2, "max": 32, "step": 2, "sampling": "log", "default": 15}, "nearest value is 16"),
         ("int", {"min": 0, "max": 10**30}, "less than or equal to 9007199254740991"),
         ("float", {"min": 0.0, "max": 0.5, "step": 0.1, "default": 0.29}, "the nearest value is 0.3"),
         ("float", {"min": float("nan"), "max": 1.0}, "finite"),
         ("float", {"min": 0.0, "max": float("inf")}, "finite"),
-        ("float", {"min": 0.0, "max": 1e300, "step": 1e-300}, "too fine"),
+        ("float", {"min": 0.0, "max": 1e300, "step": 1e-300}, "too small"),
         ("choice", {"values": [1, "a"]}, "mix types"),
         ("choice", {"values": [1, True]}, "mix types"),
-        ("choice", {"values": [1, 1]}, "repeat a value"),
+        ("choice", {"values": [1, 1]}, "contain a value twice"),
         ("choice", {"values": [1, 0], "default": True}, "default True is not among [1, 0]"),
         ("choice", {"values": [float("inf"), 1.0]}, "finite"),
     ],
 )
-def test_what_does_not_hold_is_refused_with_the_value_that_would_do(kind: str, row: Json, told: str) -> None:
+def test_an_invalid_hyperparameter_is_rejected_with_a_hint(kind: str, row: Json, message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         one(kind, **row)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
@@ -100,18 +106,22 @@ RATE = {"name": "rate", "kind": "float", "min": 0.1, "max": 0.5, "step": 0.1}
 
 
 @pytest.mark.parametrize(
-    ("parent", "condition", "told"),
+    ("parent", "condition", "message"),
     [
-        (UNITS, when("units", 16, 17), "1.when.in: 'units' never has the value 17; it takes whole numbers"),
+        (UNITS, when("units", 16, 17), "1.when.in: 'units' never has the value 17; its values are integers"),
         (UNITS, when("units", 16.0), "never has the value 16.0"),
-        (RATE, when("rate", 0.25), "1.when.in: 'rate' never has the value 0.25; it takes numbers from 0.1"),
-        (flag("norm"), when("norm", 1), "'norm' never has the value 1; it takes False, True"),
+        (
+            RATE,
+            when("rate", 0.25),
+            "1.when.in: 'rate' never has the value 0.25; its values are numbers from 0.1",
+        ),
+        (flag("norm"), when("norm", 1), "'norm' never has the value 1; its values are False, True"),
         (flag("norm"), when("other", True), "1.when: 'x' depends on 'other', which must be listed before it"),
         (flag("norm"), [when("norm", True), when("norm", "yes")], "1.when.1.in: 'norm' never has the value"),
     ],
 )
-def test_a_condition_that_can_never_hold_is_refused(parent: Json, condition: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_a_condition_that_can_never_be_met_is_rejected(parent: Json, condition: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         space(parent, {"name": "x", "kind": "boolean", "when": condition})
 
 
@@ -155,11 +165,11 @@ def small_spaces(draw: st.DrawFn) -> Space:
 
 @given(small_spaces())
 @settings(max_examples=60, deadline=None)
-def test_counting_agrees_with_walking(made: Space) -> None:
+def test_the_count_equals_the_length_of_the_grid(made: Space) -> None:
     assert space_size.count(made) == (sum(1 for _ in grid(made)), True)
 
 
-def test_a_huge_space_with_conditions_is_counted_at_once() -> None:
+def test_a_huge_space_with_conditions_is_counted_quickly() -> None:
     flags = [flag(f"f{i}") for i in range(100)]
     ring = [
         {
@@ -179,7 +189,7 @@ def test_a_huge_space_with_conditions_is_counted_at_once() -> None:
     assert str(space_size.of(space(*flags, *ring))).startswith("at least 1\u202f000")
 
 
-def test_conditions_too_entangled_to_count_give_a_lower_bound() -> None:
+def test_too_many_overlapping_conditions_give_a_lower_bound() -> None:
     rng = random.Random(0)
     flags = [flag(f"f{i}") for i in range(40)]
     knots = [flag(f"c{i}", *(when(f"f{j}", True) for j in rng.sample(range(40), 6))) for i in range(160)]
@@ -191,13 +201,13 @@ def test_conditions_too_entangled_to_count_give_a_lower_bound() -> None:
     assert grid_size(space(*flags, *knots), 500) == 500
 
 
-def test_a_billion_steps_are_not_listed() -> None:
+def test_a_billion_steps_are_not_stored() -> None:
     steps = one("float", min=0.0, max=1.0, step=1e-9).grid()
     assert (len(steps), steps[-1], steps[500_000_000], 0.25 in steps) == (1_000_000_001, 1.0, 0.5, True)
     assert steps.index(0.125) == 125_000_000
 
 
-def test_a_grid_search_over_a_million_is_refused_at_its_size() -> None:
+def test_a_grid_search_over_a_million_configurations_is_rejected() -> None:
     wide = {"name": "a", "kind": "int", "min": 1, "max": HUGE}
     with pytest.raises(ValidationError, match="million configurations or more"):
         SearchSpec.model_validate({"algorithm": "grid", "space": [wide]})
@@ -222,17 +232,15 @@ GIVEN = [
         ({"optimizer": "adam", "depth": 3}, ["units", "depth"]),
     ],
 )
-def test_each_value_given_by_hand_that_does_not_hold_is_named(
-    values: dict[str, Any], faulty: list[str]
-) -> None:
+def test_every_invalid_value_of_a_configuration_is_named(values: dict[str, Any], faulty: list[str]) -> None:
     space = TypeAdapter(Space).validate_python(GIVEN)
-    assert [name for name, _ in value_faults(space, values)] == faulty
+    assert [name for name, _ in value_errors(space, values)] == faulty
     if not faulty:
         assert check_values(space, values) == values
 
 
 @pytest.mark.parametrize("value", [None, [1], {}, "3", True, float("nan"), 10**400])
-def test_what_is_no_number_in_the_range_is_refused_with_a_sentence(value):
+def test_a_value_outside_the_range_is_rejected_with_a_message(value):
     space = SearchSpec.model_validate(
         {
             "algorithm": "random",
@@ -241,5 +249,5 @@ def test_what_is_no_number_in_the_range_is_refused_with_a_sentence(value):
             "max_trials": 3,
         }
     ).space
-    with pytest.raises(ValueError, match="'units' takes int from 1 to 9, not"):
+    with pytest.raises(ValueError, match="'units' must be int from 1 to 9, got"):
         check_values(space, {"units": value})

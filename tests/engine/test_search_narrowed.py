@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.narrowing import holds, narrowed
+from jobs.contracts.narrowing import contains, narrowed
 from jobs.contracts.search_space import check_values, grid
 from jobs.contracts.suggest import TrialRow
 from tests.engine.searching import ask, items, search, values_of
@@ -49,7 +49,7 @@ def rows_of_before(algorithm):
                 score=number / 12 if state == "completed" else None,
                 bracket=made.bracket,
                 epochs=made.epochs,
-                inside=holds(NARROW, made.values, on_grid=algorithm == "grid"),
+                inside=contains(NARROW, made.values, on_grid=algorithm == "grid"),
             )
         )
     assert any(not row.inside for row in rows)
@@ -74,7 +74,11 @@ def walked(space, narrow):
     before = values_of(ask(search("grid", space, max_trials=1000), count=5))
     rows = [
         TrialRow(
-            number=i, state="completed", values=values, score=0.5, inside=holds(narrow, values, on_grid=True)
+            number=i,
+            state="completed",
+            values=values,
+            score=0.5,
+            inside=contains(narrow, values, on_grid=True),
         )
         for i, values in enumerate(before, 1)
     ]

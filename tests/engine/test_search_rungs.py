@@ -7,7 +7,7 @@ from collections import Counter
 import optuna
 import pytest
 
-from jobs.contracts.rungs import RungOptions, brackets, epochs_of, ladder
+from jobs.contracts.rungs import RungOptions, brackets, rung_epochs, total_epochs
 from jobs.contracts.suggest import SuggestRequest
 from tests.engine.searching import finished, play, row, search
 from workers.engine.search.suggest import suggest
@@ -35,7 +35,7 @@ def test_hyperband_has_the_brackets_of_the_papers_example():
     ]
     # the paper counts each rung from epoch 0: no bracket takes more than B = 5 · 81, but for rounding up
     assert all(sum(n * r for n, r in zip(b.sizes, b.epochs, strict=True)) <= 1.15 * 405 for b in found)
-    assert epochs_of(found[0]) == 81 + 27 * 2 + 9 * 6 + 3 * 18 + 54
+    assert total_epochs(found[0]) == 81 + 27 * 2 + 9 * 6 + 3 * 18 + 54
 
 
 def test_brackets_end_at_max_trials_and_are_repeated_for_each_iteration():
@@ -53,7 +53,7 @@ def test_brackets_end_at_max_trials_and_are_repeated_for_each_iteration():
      (1, 1, 3, (1,))],
 )  # fmt: skip
 def test_the_last_rung_is_the_complete_training(low, high, factor, rungs):
-    assert ladder(low, high, factor) == rungs
+    assert rung_epochs(low, high, factor) == rungs
 
 
 def test_asha_promotes_the_best_third_of_a_rung_with_the_reason():

@@ -40,7 +40,7 @@ def test_the_documented_example_validates_without_creating_anything(api: Client)
     assert not Experiment.objects.exists()
 
 
-def test_errors_of_a_spec_are_answers_not_failures(api: Client) -> None:
+def test_validating_an_invalid_spec_responds_with_its_errors(api: Client) -> None:
     answer = post(api, "/experiments/validate", {"project": "yard", "name": "", "spec": {"version": 1}})
     assert answer.status_code == 200
     assert {error["pointer"] for error in answer.json()["errors"]} == {
@@ -56,7 +56,7 @@ def test_a_created_experiment_has_a_first_revision(api: Client, spec: dict[str, 
     assert made["spec"]["fit"]["epochs"] == 5
 
 
-def test_a_bad_spec_is_refused_with_pointers(api: Client, spec: dict[str, Any]) -> None:
+def test_an_invalid_spec_is_rejected_with_pointers(api: Client, spec: dict[str, Any]) -> None:
     answer = post(
         api, "/experiments", {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epochs": 0}}}
     )
@@ -64,10 +64,12 @@ def test_a_bad_spec_is_refused_with_pointers(api: Client, spec: dict[str, Any]) 
     assert answer.json()["errors"][0]["pointer"] == "/spec/fit/epochs"
 
 
-def test_a_misspelt_field_is_named_with_its_place(api: Client, spec: dict[str, Any]) -> None:
+def test_a_misspelt_field_is_named_with_its_pointer(api: Client, spec: dict[str, Any]) -> None:
     body = {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epoch": 5, "epochs": 5}}, "tag": "a"}
-    told = {error["pointer"]: error["message"] for error in post(api, "/experiments", body).json()["errors"]}
-    assert told["/tag"] == "'tag' is not a known field"
+    message = {
+        error["pointer"]: error["message"] for error in post(api, "/experiments", body).json()["errors"]
+    }
+    assert message["/tag"] == "'tag' is not a known field"
     spelt = post(api, "/experiments", {key: body[key] for key in ("project", "name", "spec")})
     assert spelt.json()["errors"] == [
         {"pointer": "/spec/fit/epoch", "message": "'epoch' is not a field of fit"}
@@ -130,7 +132,7 @@ def test_deleting_waits_until_no_job_runs(api: Client, spec: dict[str, Any]) -> 
     assert not Job.objects.filter(experiment=made["id"]).exists()
 
 
-def test_archived_ones_are_listed_only_if_asked_for(api: Client, spec: dict[str, Any]) -> None:
+def test_archived_experiments_are_listed_only_on_request(api: Client, spec: dict[str, Any]) -> None:
     made = make(api, spec)
     patch(api, f"/experiments/{made['id']}", {"archived": True})
     assert api.get("/api/v1/experiments?project=yard").json()["items"] == []
@@ -138,7 +140,7 @@ def test_archived_ones_are_listed_only_if_asked_for(api: Client, spec: dict[str,
 
 
 @pytest.mark.parametrize("order", ["name", "-created", "updated", "-state", "id"])
-def test_the_list_is_cut_by_key_in_every_order(api: Client, spec: dict[str, Any], order: str) -> None:
+def test_the_list_is_paginated_by_key_in_every_order(api: Client, spec: dict[str, Any], order: str) -> None:
     made = {make(api, spec)["id"] for _ in range(3)}
     seen: list[int] = []
     query = {"limit": "2", "sort": order}

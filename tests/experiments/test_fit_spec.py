@@ -1,4 +1,4 @@
-"""What can be said of a fit, searched by path, and how what does not fit is told."""
+"""Fit settings: validation, checks against the data, and values of searched paths."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ UNITS = choice("units", 8, 16)
         (body({"clipnorm": 1, "clipvalue": 1}), "/fit/clipvalue", "choose one of clipnorm and clipvalue"),
         (body({"schedule": {"kind": "cosine", "power": 2}}), "/fit/schedule/power", "not a field"),
         (body({"schedule": {"kind": "sawtooth"}}), "/fit/schedule", "sawtooth"),
-        (body({"schedule": {"kind": "piecewise", "at": [4, 2]}}), "/fit/schedule/at", "must ascend"),
+        (body({"schedule": {"kind": "piecewise", "at": [4, 2]}}), "/fit/schedule/at", "ascending order"),
         (
             body({"epochs": 5, "schedule": {"kind": "warmup_cosine", "warmup_epochs": 5}}),
             "/fit/schedule/warmup_epochs",
@@ -78,11 +78,13 @@ UNITS = choice("units", 8, 16)
                 "data": {"dataset": "d", "split": {"time": "day"}},
             },
             "/search/evaluation",
-            "folds mix past and future",
+            "use holdout with a split over time",
         ),
     ],
 )
-def test_what_no_fit_can_be_stands_at_its_field(wrong: dict[str, Any], pointer: str, words: str) -> None:
+def test_an_invalid_fit_setting_is_reported_at_its_field(
+    wrong: dict[str, Any], pointer: str, words: str
+) -> None:
     with pytest.raises(ValidationError) as refused:
         ExperimentSpec.model_validate(wrong)
     found = {problem.pointer: problem.message for problem in problems(refused.value, wrong)}
@@ -124,14 +126,14 @@ def test_what_no_fit_can_be_stands_at_its_field(wrong: dict[str, Any], pointer: 
         ),
     ],
 )
-def test_what_these_data_or_a_trial_cannot_have_is_said_before_anything_runs(
+def test_settings_that_do_not_match_the_data_or_a_trial_are_reported(
     asked: ExperimentSpec, profile: Profile, pointer: str, words: str
 ) -> None:
     found = {problem.pointer: problem.message for problem in checks.problems(asked, profile)}
     assert words in found[pointer]
 
 
-def test_arguments_behind_the_choice_that_takes_them_are_fine() -> None:
+def test_arguments_conditional_on_their_optimizer_are_valid() -> None:
     asked = spec(
         {"optimizer_args": {"beta_1": 0.8}},
         choice("optimizer", "sgd", "adam"),
@@ -144,7 +146,7 @@ def test_arguments_behind_the_choice_that_takes_them_are_fine() -> None:
     assert checks.problems(asked, DIGITS_PROFILE) == []
 
 
-def test_values_go_to_their_paths_and_leave_out_what_another_choice_took() -> None:
+def test_values_are_set_at_their_paths_and_replace_other_arguments() -> None:
     asked = spec(
         {
             "optimizer_args": {"amsgrad": True, "weight_decay": 0.1},
@@ -169,7 +171,7 @@ def test_values_go_to_their_paths_and_leave_out_what_another_choice_took() -> No
     assert fit.class_weights == {"3": 2.0}
 
 
-def test_folds_multiply_the_executions_that_are_planned() -> None:
+def test_folds_multiply_the_planned_executions() -> None:
     asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
     now = Situation(free_slots=1, total_slots=1, largest_worker=1)
     found = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])

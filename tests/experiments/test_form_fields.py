@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.precision import WILL_NOT_TRAIN
+from jobs.contracts.precision import UNSUPPORTED_POLICIES
 from jobs.contracts.profile import Profile
 from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.contracts.templates import TEMPLATES
@@ -25,11 +25,11 @@ def test_the_form_has_no_field_that_the_spec_lacks() -> None:
     assert set(covered()) <= set(leaves())
 
 
-def test_no_field_stands_twice() -> None:
+def test_no_field_appears_twice() -> None:
     assert len(covered()) == len(set(covered()))
 
 
-def test_an_argument_is_offered_for_exactly_the_kinds_that_take_it() -> None:
+def test_an_argument_is_offered_for_exactly_the_kinds_that_have_it() -> None:
     fields = [
         field for section in SECTIONS for group in section.groups for field in group.fields if field.only
     ]
@@ -40,7 +40,7 @@ def test_an_argument_is_offered_for_exactly_the_kinds_that_take_it() -> None:
 
 
 @pytest.mark.parametrize("pointer", VARIANTS)
-def test_what_several_kinds_take_means_the_same_to_each(pointer: str) -> None:
+def test_an_argument_of_several_kinds_means_the_same_for_each(pointer: str) -> None:
     seen: dict[str, object] = {}
     for takes in VARIANTS[pointer].kinds.values():
         for name, field in takes.model_fields.items():
@@ -48,27 +48,27 @@ def test_what_several_kinds_take_means_the_same_to_each(pointer: str) -> None:
                 assert str(field.annotation) == seen.setdefault(name, str(field.annotation)), name
 
 
-def test_every_searchable_name_has_a_range_to_begin_with() -> None:
+def test_every_searchable_name_has_a_default_range() -> None:
     assert set(FIT_RANGES) == SEARCHABLE_FIT_FIELDS
     for info in TEMPLATES.values():
         assert set(info.ranges) == set(info.arguments.model_fields)
 
 
-def test_the_advisor_knows_every_policy_and_its_refusals() -> None:
+def test_the_advisor_lists_every_policy_and_rejects_unsupported_ones() -> None:
     options = set(leaves()["/precision/policy"].options)
     assert {row.policy for row in FORMATS} == options
-    assert {row.policy for row in FORMATS if row.refusal} == set(WILL_NOT_TRAIN)
+    assert {row.policy for row in FORMATS if row.refusal} == set(UNSUPPORTED_POLICIES)
 
 
 @pytest.mark.parametrize("profile", [DIGITS, DIABETES, None])
 @pytest.mark.parametrize("template", ["", *TEMPLATES])
-def test_a_new_form_begins_with_a_valid_spec(profile: dict[str, object] | None, template: str) -> None:
+def test_a_new_form_contains_a_valid_spec(profile: dict[str, object] | None, template: str) -> None:
     known = Profile.model_validate(profile) if profile else None
     ExperimentSpec.model_validate(starting_spec("digits", 1, known, template))
 
 
 @pytest.mark.parametrize("info", TEMPLATES.values(), ids=list(TEMPLATES))
-def test_a_template_says_of_its_arguments_only_what_they_are(info: TemplateInfo) -> None:
+def test_a_template_refers_only_to_its_own_arguments(info: TemplateInfo) -> None:
     arguments = set(info.arguments.model_fields)
     named = {*info.shaping, *info.searched, *info.shown, *info.traced, info.width, info.head_penalty} - {""}
     assert named <= arguments

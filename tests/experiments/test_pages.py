@@ -59,14 +59,14 @@ def test_the_list_shows_best_result_and_state(world: World, browser: Client, exp
      ("state=failed", False), ("who=olga", True), ("who=vera", False), ("archived=1", False),
      ("sort=name", True), ("sort=-state", True), ("sort=nonsense", True)],
 )  # fmt: skip
-def test_filters_and_orders_stand_in_the_address(
+def test_filters_and_order_are_in_the_url(
     browser: Client, experiment: Experiment, query: str, found: bool
 ) -> None:
     page = browser.get(f"{HOME}?{query}").content.decode()
     assert (f"{HOME}/{experiment.pk}" in page) is found
 
 
-def test_the_page_tells_what_a_revision_changed(
+def test_the_page_shows_what_a_revision_changed(
     world: World, browser: Client, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
     experiments.change(experiment, spec={**searching, "fit": {"epochs": 9}}, by=world.owner)
@@ -82,7 +82,7 @@ def test_rows_of_the_space_are_compared_by_name() -> None:
     assert differences(before, after) == [Difference("search.space[dropout].max", 0.5, 0.4)]
 
 
-def test_a_new_form_is_prefilled_for_the_data_set_asked_for(browser: Client) -> None:
+def test_a_new_form_is_prefilled_for_the_requested_data_set(browser: Client) -> None:
     page = browser.get(f"{HOME}/new?dataset=diabetes")
     spec = json.loads(page.context["given"]["spec"])
     assert spec["data"] == {"dataset": "diabetes", "dataset_version": 1, "split": spec["data"]["split"]}
@@ -97,7 +97,7 @@ def test_submitting_the_form_queues_a_job(browser: Client, searching: dict[str, 
     assert job.experiment.tags == ["a", "b"]
 
 
-def test_a_bad_spec_comes_back_as_it_was_with_its_problems(browser: Client, spec: dict[str, Any]) -> None:
+def test_an_invalid_spec_is_shown_again_with_its_problems(browser: Client, spec: dict[str, Any]) -> None:
     answer = take(browser, {**spec, "fit": {"epochs": 0}}, "submit")
     assert answer.status_code == 422
     assert 'href="#at/spec/fit/epochs"' in answer.content.decode()
@@ -105,7 +105,7 @@ def test_a_bad_spec_comes_back_as_it_was_with_its_problems(browser: Client, spec
 
 
 @pytest.mark.parametrize("text", ["{", "NaN", '"\\u0000"', "[" * 100_000])
-def test_what_is_no_json_is_said_at_the_json(browser: Client, text: str) -> None:
+def test_invalid_json_is_reported_at_its_field(browser: Client, text: str) -> None:
     for do in ("submit", "draft"):
         answer = take(browser, text, do)
         assert answer.status_code in (400, 422)
@@ -120,7 +120,7 @@ def test_a_draft_may_be_unfinished(browser: Client) -> None:
     assert browser.get(answer["Location"]).status_code == 200
 
 
-def test_a_draft_that_says_nothing_new_is_not_kept(
+def test_a_draft_without_changes_is_not_stored(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
     experiments.change(experiment, draft=searching, by=world.owner)
@@ -159,7 +159,7 @@ def test_clone_opens_the_copy_in_the_form(browser: Client, experiment: Experimen
     assert answer["Location"] == f"{HOME}/{copy.pk}/edit"
 
 
-def test_the_address_names_the_right_project(browser: Client, experiment: Experiment) -> None:
+def test_the_url_contains_the_right_project(browser: Client, experiment: Experiment) -> None:
     assert browser.get(f"/p/elsewhere/experiments/{experiment.pk}").status_code == 404
 
 

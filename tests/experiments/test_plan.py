@@ -28,7 +28,7 @@ def documented() -> dict[str, Any]:
 
 
 def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
-    """Return what is wrong with a spec, by pointer."""
+    """Return the problems of a spec by pointer."""
     return {problem.pointer: problem.message for problem in plan.judge(world.project, body).problems}
 
 
@@ -51,7 +51,7 @@ SPREAD = {"name": "units", "kind": "int", "min": 1, "max": 2000, "sampling": "lo
 
 
 @pytest.mark.parametrize(
-    ("space", "told"),
+    ("space", "message"),
     [
         ([LAYERS, STEPPED], "18 grid points"),
         ([{"name": "layers", "kind": "fixed", "value": 1}], "1 grid point"),
@@ -65,19 +65,19 @@ SPREAD = {"name": "units", "kind": "int", "min": 1, "max": 2000, "sampling": "lo
         ([LAYERS, {**STEPPED, "when": {"name": "layers", "in": [2, 3]}}], "13 grid points"),
     ],
 )
-def test_the_size_of_a_space_is_told_once(
-    world: World, searching: dict[str, Any], space: list[Any], told: str
+def test_the_size_of_a_space_is_described(
+    world: World, searching: dict[str, Any], space: list[Any], message: str
 ) -> None:
     searching["search"] = {**searching["search"], "space": space}
     found = plan.judge(world.project, searching).plan
     assert found is not None
-    assert found.space == told
+    assert found.space == message
 
 
 def test_many_continuous_hyperparameters_are_counted() -> None:
     space = tuple(FloatParameter(**{**FREE, "name": name}) for name in "abcd")
-    told = "continuous in 4 hyperparameters; a grid over it would use 10\u202f000 points"
-    assert str(space_size.of(space)) == told
+    message = "continuous in 4 hyperparameters; a grid over it would use 10\u202f000 points"
+    assert str(space_size.of(space)) == message
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
@@ -86,7 +86,9 @@ def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
     assert (found.space, found.distinct, found.grid_size) == ("", None, 1)
 
 
-def test_whole_numbers_sampled_by_their_logarithm_all_count(world: World, searching: dict[str, Any]) -> None:
+def test_all_integers_of_a_logarithmic_range_are_distinct_values(
+    world: World, searching: dict[str, Any]
+) -> None:
     searching["search"] = {**searching["search"], "max_trials": 100, "space": [{**SPREAD, "max": 60}]}
     found = plan.judge(world.project, searching).plan
     assert found is not None
@@ -104,7 +106,9 @@ def test_memory_is_that_of_the_largest_configuration(world: World, searching: di
     assert (found.memory.weights, found.memory.optimizer) == (weights, 2 * weights)
 
 
-def test_a_parameter_behind_a_condition_counts_for_the_largest(world: World, spec: dict[str, Any]) -> None:
+def test_conditional_hyperparameters_count_for_the_largest_configuration(
+    world: World, spec: dict[str, Any]
+) -> None:
     space = [
         {"name": "batch_norm", "kind": "boolean"},
         {
@@ -121,7 +125,7 @@ def test_a_parameter_behind_a_condition_counts_for_the_largest(world: World, spe
     assert found.largest == {"batch_norm": False, "units": 512}
 
 
-def test_pointers_lead_into_the_body(world: World, searching: dict[str, Any]) -> None:
+def test_pointers_refer_to_the_body(world: World, searching: dict[str, Any]) -> None:
     searching["search"] = {
         **searching["search"],
         "space": [{"name": "units", "kind": "int", "min": 64, "max": 16}],
@@ -145,7 +149,7 @@ def test_pointers_lead_into_the_body(world: World, searching: dict[str, Any]) ->
         ("search", {"space": [{**SHUFFLE, "when": {"name": "a", "in": [1]}}]}, "/spec/search/space/0/when"),
     ],
 )
-def test_each_error_stands_at_its_field(
+def test_each_error_is_reported_at_its_field(
     world: World, spec: dict[str, Any], section: str, value: dict[str, Any], pointer: str
 ) -> None:
     spec["fit"] = {"batch_size": 100}
@@ -179,7 +183,7 @@ TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
         ({"algorithm": "tpe", "warm_start": 12345}, "warm_start"),
     ],
 )
-def test_each_error_of_a_search_stands_at_its_field(
+def test_each_error_of_a_search_is_reported_at_its_field(
     world: World, spec: dict[str, Any], search: dict[str, Any], pointer: str
 ) -> None:
     spec["fit"] = {"epochs": 100}
@@ -187,7 +191,7 @@ def test_each_error_of_a_search_stands_at_its_field(
     assert list(wrong(world, body)) == [f"/spec/search/{pointer}"]
 
 
-def test_brackets_are_planned_with_the_epochs_they_take(world: World, spec: dict[str, Any]) -> None:
+def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:
     search = {"algorithm": "hyperband", "executions_per_trial": 2, "max_trials": 1000, "space": [FREE]}
     found = plan.judge(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
     assert found is not None
@@ -196,9 +200,7 @@ def test_brackets_are_planned_with_the_epochs_they_take(world: World, spec: dict
 
 
 @pytest.mark.parametrize("algorithm", ["random", "grid", "hyperband"])
-def test_who_learns_nothing_from_another_search_refuses_one(
-    world: World, spec: dict[str, Any], algorithm: str
-) -> None:
+def test_algorithms_without_warm_start_reject_it(world: World, spec: dict[str, Any], algorithm: str) -> None:
     earlier = make_job(project=world.project, by=world.owner, state="completed")
     search = {"space": [SHUFFLE], "algorithm": algorithm, "warm_start": earlier.pk}
     (problem,) = plan.judge(world.project, {**spec, "search": search}).problems
@@ -206,14 +208,14 @@ def test_who_learns_nothing_from_another_search_refuses_one(
     assert "use bayesian or tpe" in problem.message
 
 
-def test_the_first_of_several_objectives_leads(world: World, spec: dict[str, Any]) -> None:
+def test_the_first_of_several_objectives_is_the_main_one(world: World, spec: dict[str, Any]) -> None:
     verdict = plan.judge(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
     assert verdict.spec is not None and verdict.spec.search is not None
     assert verdict.spec.search.objective.metric == "val_accuracy"
     assert plan.judge(world.project, verdict.spec.to_json()).spec == verdict.spec
 
 
-def test_images_are_asked_for_by_cnn(world: World, spec: dict[str, Any]) -> None:
+def test_cnn_requires_images(world: World, spec: dict[str, Any]) -> None:
     body = {**spec, "data": {"dataset": "diabetes"}, "model": {"template": "cnn"}}
     assert "/spec/model/template" in wrong(world, body)
 
@@ -228,9 +230,7 @@ def test_an_unknown_data_set_is_named(world: World, spec: dict[str, Any]) -> Non
     assert found == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
 
 
-def test_a_rule_that_matches_nothing_is_found_before_a_device_is_taken(
-    world: World, spec: dict[str, Any]
-) -> None:
+def test_a_layout_rule_that_matches_nothing_is_reported(world: World, spec: dict[str, Any]) -> None:
     mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
     mesh["layout"] = [{"match": "dense", "axes": ["model"]}]
     assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
@@ -261,7 +261,7 @@ def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching:
     assert "batch_size = 100" in wrong(world, searching)["/spec/search/space/0"]
 
 
-def test_the_rule_of_thumb_is_suggested(world: World, spec: dict[str, Any]) -> None:
+def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
     mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
     found = plan.judge(world.project, {**spec, "mesh": mesh}).plan
     assert found is not None
@@ -272,7 +272,7 @@ def test_the_rule_of_thumb_is_suggested(world: World, spec: dict[str, Any]) -> N
     assert found.variables[0].bytes == 64 * 32 * 4
 
 
-def test_warnings_say_what_may_surprise(world: World, spec: dict[str, Any]) -> None:
+def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> None:
     body = {
         **spec,
         "fit": {"epochs": 100},
@@ -282,7 +282,7 @@ def test_warnings_say_what_may_surprise(world: World, spec: dict[str, Any]) -> N
     found = plan.judge(world.project, body).plan
     assert found is not None
     at = {warning.pointer: warning.message for warning in found.warnings}
-    assert "adds nothing below 5 epochs" in at["/after/retrain/epochs_factor"]
+    assert "adds no epoch below 5 epochs" in at["/after/retrain/epochs_factor"]
     assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
 
 
@@ -294,13 +294,13 @@ def test_names_agree_with_the_engine() -> None:
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])
-def test_nonsense_is_refused_with_reasons(world: World, body: Any) -> None:
+def test_nonsense_is_rejected(world: World, body: Any) -> None:
     verdict = plan.judge(world.project, body)
     assert not verdict.valid
     assert verdict.plan is None
 
 
-def test_the_plan_says_what_is_likely_by_the_trainings_before(
+def test_the_plan_contains_an_estimate_from_earlier_trainings(
     world: World, searching: dict[str, Any]
 ) -> None:
     body = {**searching, "fit": {"epochs": 100, "early_stopping": {"patience": 2}}}
@@ -311,17 +311,15 @@ def test_the_plan_says_what_is_likely_by_the_trainings_before(
     assert (found.epochs, found.epochs_likely) == (800, 40), "8 trainings to their best epoch, 3, and 2 more"
     assert found.device_hours == pytest.approx(800 * 36 / 3600)
     assert found.device_hours_likely == pytest.approx(40 * 36 / 3600)
-    assert found.estimate.startswith(
-        "Likely, by 8 earlier trainings in this experiment: 5 epochs each at 36 s"
-    )
+    assert found.estimate.startswith("Based on 8 earlier trainings in this experiment: 5 epochs each at 36 s")
 
 
-def test_a_space_is_told_in_words(world: World, searching: dict[str, Any]) -> None:
+def test_a_space_is_described_in_words(world: World, searching: dict[str, Any]) -> None:
     rows = [LAYERS, {**STEPPED, "default": 0.2, "when": {"name": "layers", "in": [2, 3]}}, FREE]
     found = plan.judge(world.project, {**searching, "search": {**searching["search"], "space": rows}}).plan
     assert found is not None
     assert [(line.name, line.takes, line.when) for line in found.summary] == [
-        ("layers", "whole numbers from 1 to 3", ""),
+        ("layers", "integers from 1 to 3", ""),
         ("dropout", "numbers from 0.0 to 0.5 in steps of 0.1; default 0.2", "layers is 2 or 3"),
         ("learning_rate", "numbers from 0.0001 to 0.1, log scale", ""),
     ]

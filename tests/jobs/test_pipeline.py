@@ -147,7 +147,7 @@ def test_a_search_past_its_trials_takes_no_more(yard: Yard, worker: PretendWorke
 
 def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) -> None:
     job = yard.submit(search=SEARCH)
-    with pytest.raises(BadInput, match="'units' takes int from 16 to 64, not 1000"):
+    with pytest.raises(BadInput, match="'units' must be int from 16 to 64, got 1000"):
         trials.queue_by_hand(job, {"units": 1000}, by=yard.owner)
 
 

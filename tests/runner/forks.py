@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from jobs.contracts.fork import LARGEST, ForkRequest
+from jobs.contracts.fork import MAX_DATAGRAM, ForkRequest
 from workers.runner.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ class ForkServer:
         """Return the value of the next message of a kind, and record the ends reported before it."""
         self._connection.settimeout(timeout)
         while True:
-            message = json.loads(self._connection.recv(LARGEST) or b'{"failed": "it is gone"}')
+            message = json.loads(self._connection.recv(MAX_DATAGRAM) or b'{"failed": "it is gone"}')
             assert "failed" not in message, message
             if "ended" in message:
                 self.ended[message["ended"]] = message["status"]

@@ -9,11 +9,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.search_spaces import ExportedSpaceOut, ImportedSpaceOut
 from jobs.contracts.formats import importing, keras_tuner
-from jobs.contracts.formats.made import MOST, Format
-from jobs.contracts.formats.reading import Refused
-from jobs.contracts.formats.text import LONGEST
+from jobs.contracts.formats.reading import FormatError
+from jobs.contracts.formats.result import MAX_HYPERPARAMETERS, Format
+from jobs.contracts.formats.text import MAX_CHARACTERS
 from jobs.contracts.problems import Problem, problems
-from jobs.contracts.search_space import Space, faults
+from jobs.contracts.search_space import Space, space_errors
 from jobs.errors import BadInput
 from webapp.api.shapes import In
 
@@ -25,7 +25,7 @@ class ImportIn(In):
     """The text of a file."""
 
     text: str = Field(
-        max_length=LONGEST, examples=["method: random\nparameters: {units: {values: [16, 32]}}"]
+        max_length=MAX_CHARACTERS, examples=["method: random\nparameters: {units: {values: [16, 32]}}"]
     )
     format: Format | None = Field(None, description="Detected from the text if it is null.")
 
@@ -33,7 +33,9 @@ class ImportIn(In):
 class ExportIn(In):
     """A `search.space` and the format to convert it to."""
 
-    space: list[JsonObject] = Field(max_length=MOST, description="The rows of a spec's `search.space`.")
+    space: list[JsonObject] = Field(
+        max_length=MAX_HYPERPARAMETERS, description="The rows of a spec's `search.space`."
+    )
     format: Literal["keras_tuner"] = "keras_tuner"
 
 
@@ -45,9 +47,9 @@ def import_space(request: HttpRequest, body: ImportIn) -> ImportedSpaceOut:  # n
     """
     try:
         found = importing.read(body.text, body.format)
-    except Refused as refused:
-        told = [Problem(f"/text{problem.pointer}", problem.message) for problem in refused.problems]
-        raise BadInput(f"The text is not taken: {_summary(told)}", told) from refused
+    except FormatError as error:
+        told = [Problem(f"/text{problem.pointer}", problem.message) for problem in error.problems]
+        raise BadInput(f"The text cannot be imported: {_summary(told)}", told) from error
     return ImportedSpaceOut(
         format=found.format, search=found.search, summary=list(found.summary), notes=list(found.notes)
     )
@@ -60,9 +62,11 @@ def export_space(request: HttpRequest, body: ExportIn) -> ExportedSpaceOut:  # n
         space = _SPACES.validate_python(body.space)
     except ValidationError as error:
         told = problems(error, body.space, "/space")
-        raise BadInput(f"The space does not hold: {_summary(told)}", told) from error
-    if told := [Problem(f"/space/{where.replace('.', '/')}", message) for where, message in faults(space)]:
-        raise BadInput(f"The space does not hold: {_summary(told)}", told)
+        raise BadInput(f"The space is invalid: {_summary(told)}", told) from error
+    if told := [
+        Problem(f"/space/{where.replace('.', '/')}", message) for where, message in space_errors(space)
+    ]:
+        raise BadInput(f"The space is invalid: {_summary(told)}", told)
     return ExportedSpaceOut(format=body.format, config=keras_tuner.write(space))
 
 

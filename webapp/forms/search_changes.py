@@ -6,7 +6,7 @@ from django import forms
 from django.http import QueryDict
 
 from jobs.actions.search_changes import BUDGET
-from jobs.contracts.hyperparameters import told
+from jobs.contracts.hyperparameters import describe_values
 from jobs.contracts.search_space import FixedParameter, FloatParameter, IntParameter, Parameter
 from jobs.errors import TrainyardError
 from jobs.models import Job
@@ -42,7 +42,7 @@ class ReviseForm(ReadForm):
     def hyperparameters(self) -> list[tuple[str, str, list[forms.BoundField]]]:
         """Return of each hyperparameter that still varies its name, what it takes, and its fields."""
         return [
-            (parameter.name, told(parameter), [self[name] for name in fields])
+            (parameter.name, describe_values(parameter), [self[name] for name in fields])
             for parameter in self.search.space
             if (fields := _fields_of(parameter))
         ]

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     django.setup()
     from django.conf import settings as django_settings
 
-    from jobs.contracts.formats.reading import Refused
+    from jobs.contracts.formats.reading import FormatError
     from jobs.errors import TrainyardError
     from jobs.queries.external_search import environment
     from workers.chief.search_setup import find_or_create_search
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 ),
             )
         )
-    except (TrainyardError, Refused, PortInUse) as refusal:
+    except (TrainyardError, FormatError, PortInUse) as refusal:
         sys.exit(str(refusal))
     show(f"Search {job.pk} is {job.state}.")
     logging.shutdown()

@@ -25,7 +25,7 @@ def find_or_create_search(settings: Settings) -> OpenedSearch:
 
     Raises:
         TrainyardError: no user is given, or the user lacks permission.
-        Refused: the file with the search space is invalid.
+        FormatError: the file with the search space is invalid.
     """
     by = _user(settings)
     project = access.projects_of(by).filter(slug=settings.project).first()

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from jobs.actions import external_search
-from jobs.contracts.formats.reading import Refused
+from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Forbidden, NotFound, TrainyardError
 from jobs.models import Job
 from jobs.states import FINAL
@@ -37,7 +37,7 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
 )
 STATUSES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
-    (Refused, grpc.StatusCode.INVALID_ARGUMENT),
+    (FormatError, grpc.StatusCode.INVALID_ARGUMENT),
     (BadInput, grpc.StatusCode.INVALID_ARGUMENT),
     (NotFound, grpc.StatusCode.NOT_FOUND),
     (Forbidden, grpc.StatusCode.PERMISSION_DENIED),
@@ -128,7 +128,7 @@ def _status_on_error(chief: Chief, name: str, call: CallHandler) -> Callable[[An
         chief.last_call = time.monotonic()
         try:
             return await call(request, context.peer())
-        except (Refused, TrainyardError) as error:
+        except (FormatError, TrainyardError) as error:
             code = next(code for kind, code in STATUSES if isinstance(error, kind))
             log.warning("%s was refused: %s", name, error)
             await context.abort(code, str(error)[:1000])

@@ -23,7 +23,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from jobs.contracts.fork import LARGEST, STREAMS, ForkRequest
+from jobs.contracts.fork import MAX_DATAGRAM, STREAMS, ForkRequest
 from workers.runner.environment import Environment
 from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.runner.record import cpu_model, versions
@@ -48,13 +48,13 @@ class Server:
         while True:
             readable, _, _ = select.select([self._connection.fileno(), self._woken], [], [])
             if self._woken in readable:
-                os.read(self._woken, LARGEST)
+                os.read(self._woken, MAX_DATAGRAM)
                 self._reap()
             if self._connection.fileno() in readable and not self._answer():
                 return
 
     def _answer(self) -> bool:
-        message, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST, len(STREAMS))
+        message, descriptors, _, _ = socket.recv_fds(self._connection, MAX_DATAGRAM, len(STREAMS))
         if not message:
             return False
         try:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from jobs.contracts.fork import LARGEST, ForkRequest
+from jobs.contracts.fork import MAX_DATAGRAM, ForkRequest
 from workers.runner.environment import Environment
 from workers.supervise.launcher import Child, RunnerDescriptors
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
@@ -144,7 +144,7 @@ class ForkServer:
 
     def _on_message(self) -> None:
         try:
-            message = self._connection.recv(LARGEST)
+            message = self._connection.recv(MAX_DATAGRAM)
         except BlockingIOError:
             return
         except ConnectionResetError:

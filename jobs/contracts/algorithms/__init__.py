@@ -1,4 +1,4 @@
-"""The table of search algorithms. An algorithm is one module here and one of the engine.
+"""The registry of search algorithms. Each has a module here and one in the engine.
 
 `docs/tutorial-new-algorithm.md` adds one.
 """
@@ -16,6 +16,6 @@ NAMES = (
     "asha",
     "keras_tuner_bayesian",
 )
-"""In the order of the form."""
+"""In the order in which the form lists them."""
 
 ALGORITHMS: dict[str, AlgorithmInfo] = {name: import_module(f"{__name__}.{name}").INFO for name in NAMES}

@@ -1,25 +1,25 @@
-"""Asynchronous successive halving."""
+"""Registers ASHA, asynchronous successive halving."""
 
 from pydantic import field_validator
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
-from jobs.contracts.rungs import Bracket, RungOptions, halved
+from jobs.contracts.rungs import Bracket, RungOptions, single_bracket
 
 
 class AshaOptions(RungOptions):
-    """The options of Hyperband without further rounds."""
+    """The options of Hyperband except `iterations`."""
 
     @field_validator("iterations")
     @classmethod
-    def _has_one_round(cls, iterations: int) -> int:
+    def _check_iterations(cls, iterations: int) -> int:
         if iterations > 1:
-            raise ValueError("iterations is for hyperband: asha has no brackets to go through again")
+            raise ValueError(f"{iterations} iterations: asha has no brackets to repeat; use 1, or hyperband")
         return iterations
 
 
 def expected(options: AshaOptions, epochs: int, max_trials: int) -> list[Bracket]:
-    """Return the bracket that synchronous halving would make; asynchronous halving promotes about as many."""
-    return [halved(options.ladder(epochs), max_trials, options.factor)]
+    """Return the bracket of synchronous halving, an estimate of what ASHA trains."""
+    return [single_bracket(options.rung_epochs(epochs), max_trials, options.factor)]
 
 
 INFO = AlgorithmInfo(

@@ -1,4 +1,4 @@
-"""Bayesian optimization by a Gaussian process of ours."""
+"""Registers Bayesian optimization with a Gaussian process."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 
@@ -9,5 +9,5 @@ INFO = AlgorithmInfo(
     help="where a Gaussian process expects most",
     answer="workers.engine.search.bayesian:answer",
     learns_from_earlier=True,
-    own_process=True,  # scikit-learn: a second, and 100 MB
+    own_process=True,  # importing scikit-learn takes a second and 100 MB
 )

@@ -1,4 +1,4 @@
-"""Grid search."""
+"""Registers grid search."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 

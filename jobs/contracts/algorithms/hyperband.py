@@ -1,4 +1,4 @@
-"""Hyperband."""
+"""Registers Hyperband."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 from jobs.contracts.rungs import RungOptions, brackets

@@ -1,4 +1,4 @@
-"""Describes a search algorithm: the one source for form, checks, plan, scheduling, engine and docs."""
+"""Declares the description of a search algorithm, which the form, the plan, the engine and the docs read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,23 +13,22 @@ class AlgorithmInfo:
     """One search algorithm.
 
     Attributes:
-        name: as a spec names it.
-        title: its name for people.
+        name: the value of `search.algorithm`.
+        title: the name for users.
         help: how it chooses, as the rest of a sentence that begins with "chooses".
-        answer: the engine function, as `module:function`; nothing is imported before it is asked.
-        note: what the form adds to the title.
-        options: the class of `search.options`; a field's title and description label it in the form. None: it
-            takes no options.
-        several_objectives: whether it can weigh several objectives; others need one order among trials.
+        answer: the engine function, as `module:function`; imported at the first request.
+        note: added to the title in the form.
+        options: the class of `search.options`, whose titles and descriptions label the fields of the form.
+            None: no options.
+        several_objectives: whether it supports several objectives.
         learns_from_earlier: whether it uses the trials of `search.warm_start`.
-        needs_results: whether its next new trials depend on what became of others; if not, they can be made
-            ahead.
-        own_process: whether it runs in a process of its own, since it imports large libraries or computes for
-            long. Others answer inside the worker's node, in milliseconds.
-        enumerates_grid: whether it goes through the points of the grid, so that it is over after the last.
-        brackets: plans rungs, from options, the epochs of a whole training and the number of trials. Trials
-            train a little, are compared, and only the best continue from their checkpoints. None: no rungs.
-            With rungs, `options` derives from `RungOptions`.
+        needs_results: whether new trials depend on the results of others. If not, they can be created ahead.
+        own_process: whether it runs in a separate process, because it imports large libraries or computes
+            for long. Others run in the worker's node and answer in milliseconds.
+        enumerates_grid: whether it enumerates the grid and ends after the last point.
+        brackets: returns the brackets for given options, epochs of a full training and number of trials.
+            Trials train for a few epochs, are compared, and the best continue from their checkpoints. None:
+            no rungs. With rungs, `options` derives from `RungOptions`.
     """
 
     name: str
@@ -52,5 +51,5 @@ class AlgorithmInfo:
 
     @property
     def has_rungs(self) -> bool:
-        """Say whether trials are compared at rungs."""
+        """Return whether trials are compared at rungs."""
         return self.brackets is not None

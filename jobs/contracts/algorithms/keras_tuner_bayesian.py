@@ -1,4 +1,4 @@
-"""Bayesian optimization by KerasTuner's Gaussian process."""
+"""Registers KerasTuner's Bayesian optimization."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 
@@ -8,5 +8,5 @@ INFO = AlgorithmInfo(
     note="slow",
     help="by KerasTuner's Gaussian process: seconds a suggestion",
     answer="workers.engine.search.keras_tuner_bayesian:answer",
-    own_process=True,  # keras_tuner: seconds, and 300 MB
+    own_process=True,  # importing keras_tuner takes seconds and 300 MB
 )

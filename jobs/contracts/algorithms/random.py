@@ -1,4 +1,4 @@
-"""Random search."""
+"""Registers random search."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 

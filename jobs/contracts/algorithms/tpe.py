@@ -1,4 +1,4 @@
-"""The tree-structured Parzen estimator of Optuna."""
+"""Registers TPE, Optuna's tree-structured Parzen estimator."""
 
 from jobs.contracts.algorithms.info import AlgorithmInfo
 
@@ -10,5 +10,5 @@ INFO = AlgorithmInfo(
     answer="workers.engine.search.tpe:answer",
     several_objectives=True,
     learns_from_earlier=True,
-    own_process=True,  # optuna
+    own_process=True,  # importing optuna is slow
 )

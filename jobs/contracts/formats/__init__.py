@@ -1,6 +1,6 @@
-"""Search spaces as other tools write them: read without loss, or refused with reason and place.
+"""Imports search spaces from the file formats of other tools, without loss or with an error for each problem.
 
-One module a format, each with a `looks_like` and a `read`; `importing` has the table. Keys that say how runs
-are launched are left out with a note; whatever would change what is tried, how it is ranked or when the
-search ends, and has no exact counterpart here, is refused.
+Each format has a module with `looks_like` and `read`; `importing` lists them. Settings that only concern how
+runs are launched are ignored with a note. A setting that affects the configurations, their ranking or the end
+of the search, and that has no exact equivalent in a search spec, is an error.
 """

@@ -1,23 +1,23 @@
-"""The one door to every format."""
+"""Reads a search space in any supported format; the entry point of this package."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jobs.contracts.formats import katib, keras_tuner, optuna, vertex, wandb
-from jobs.contracts.formats.made import Format, Imported
-from jobs.contracts.formats.reading import Item, refusal
+from jobs.contracts.formats.reading import Item, format_error, shown
+from jobs.contracts.formats.result import Format, Imported
 from jobs.contracts.formats.text import parse
 
 
 class Reader(NamedTuple):
-    """What a format is called, how it is recognized and how it is read."""
+    """The title of a format, its detection and its parser."""
 
     title: str
     looks_like: Callable[[Mapping[str, Any]], bool]
     read: Callable[[Item], Imported]
 
 
-# In this order they are recognized: the first has the clearest marks, the last almost none.
+# Formats are detected in this order: from the most distinctive keys to the least.
 READERS: dict[Format, Reader] = {
     "keras_tuner": Reader("KerasTuner", keras_tuner.looks_like, keras_tuner.read),
     "katib": Reader("Katib", katib.looks_like, katib.read),
@@ -28,25 +28,28 @@ READERS: dict[Format, Reader] = {
 
 
 def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002  the API's name
-    """Read a search space of another tool.
+    """Read a search space in the format of another tool.
 
     Args:
-        text: JSON or YAML, up to `text.LONGEST` characters.
-        format: whose; recognized if None.
+        text: JSON or YAML of at most `text.MAX_CHARACTERS` characters.
+        format: the file's format; None: detect it from the keys.
+
+    Returns:
+        The parts of a search spec that the file describes.
 
     Raises:
-        Refused: it cannot be read, or not without loss; names every place.
+        FormatError: the text cannot be read without loss; lists every problem with its location.
     """
     root = parse(text)
     if not isinstance(root, dict):
-        raise refusal("", "every format that is read here is one object")
-    known = format or _recognized(root)
+        raise format_error("", f"expected an object at the top level, got {shown(root)}")
+    known = format or _detected(root)
     return READERS[known].read(Item(root, ""))
 
 
-def _recognized(root: dict[str, Any]) -> Format:
+def _detected(root: dict[str, Any]) -> Format:
     for name, reader in READERS.items():
         if reader.looks_like(root):
             return name
     titles = ", ".join(reader.title for reader in READERS.values())
-    raise refusal("", f"it looks like none of {titles}; choose the format if it is one")
+    raise format_error("", f"the format is not recognized as {titles}; choose it explicitly")

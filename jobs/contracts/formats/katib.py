@@ -1,14 +1,14 @@
-"""Kubeflow Katib: an `Experiment` of kubeflow.org/v1beta1, YAML or JSON.
+"""Reads Kubeflow Katib's `Experiment` (kubeflow.org/v1beta1).
 
-Fields as in pkg/apis/controller/experiments/v1beta1 and common/v1beta1; `feasibleSpace` writes its numbers as
-text. A step is added to the minimum.
+The fields are those of pkg/apis/controller/experiments/v1beta1 and common/v1beta1. `feasibleSpace` contains
+its numbers as strings. Steps are counted from the minimum.
 """
 
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from jobs.contracts.formats.made import Imported, Made, Part, imported, made
-from jobs.contracts.formats.reading import Item, Object, Refused, gathering
+from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
+from jobs.contracts.formats.result import Imported, ParsedParameter, Part, build_import, parse_parameter
 from jobs.contracts.problems import Problem
 from jobs.contracts.search import Algorithm
 
@@ -24,12 +24,11 @@ ALGORITHMS = {
 }
 DIRECTIONS = {"minimize": "min", "maximize": "max"}
 DISTRIBUTIONS = {"uniform": None, "unknown": None, "logUniform": "log"}
-COUNTS = ("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount")
 LAUNCH = ("trialTemplate", "metricsCollectorSpec", "resumePolicy")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Say whether this is such a file."""
+    """Return whether an object has the keys of this format."""
     return value.get("kind") == "Experiment" or str(value.get("apiVersion", "")).startswith("kubeflow.org/")
 
 
@@ -38,36 +37,36 @@ def read(root: Item) -> Imported:
     outer = root.object()
     if (kind := outer.get("kind")) is not None:
         kind.one_of(["Experiment"])
-    spec = outer.need("spec").object()
+    spec = outer.require("spec").object()
     found: list[Problem] = []
-    with gathering(found):
-        outer.left_out("apiVersion", "metadata", "status", why="")
-        outer.done()
-    notes = spec.left_out(*LAUNCH, why="how runs are launched there; not part of the search")
+    with collect_errors(found):
+        outer.ignore("apiVersion", "metadata", "status", reason="")
+        outer.reject_unknown()
+    notes = spec.ignore(*LAUNCH, reason="ignored; concerns how Katib launches runs")
     parts: dict[str, Part] = {}
     for read_part in (_objective, _algorithm, _counts):
-        with gathering(found):
+        with collect_errors(found):
             parts |= read_part(spec)
-    parameters: list[Made] = []
-    for row in spec.need("parameters").items():
-        with gathering(found):
+    parameters: list[ParsedParameter] = []
+    for row in spec.require("parameters").items():
+        with collect_errors(found):
             parameters.append(_parameter(row))
-    with gathering(found):
-        spec.done()
+    with collect_errors(found):
+        spec.reject_unknown()
     if found:
-        raise Refused(found)
-    return imported("katib", parameters, notes, **parts)
+        raise FormatError(found)
+    return build_import("katib", parameters, notes, **parts)
 
 
 def _counts(spec: Object) -> dict[str, Part]:
-    trials, parallel, failed = (spec.get(name) for name in COUNTS)
+    trials, parallel, failed = map(spec.get, ("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount"))
     parts = {}
     if trials is not None:
-        parts["max_trials"] = Part(trials.whole(), trials.pointer)
+        parts["max_trials"] = Part(trials.integer(), trials.pointer)
     if parallel is not None:
-        parts["parallel_trials"] = Part(parallel.whole(), parallel.pointer)
+        parts["parallel_trials"] = Part(parallel.integer(), parallel.pointer)
     if failed is not None:
-        raise failed.refuse("it counts all failed trials; a search here gives up after failures in a row")
+        raise failed.error("not supported: it limits all failed trials; use max_consecutive_failures instead")
     return parts
 
 
@@ -76,80 +75,80 @@ def _objective(spec: Object) -> dict[str, Part]:
     if item is None:
         return {}
     objective = item.object()
-    direction = DIRECTIONS[objective.need("type").one_of(DIRECTIONS)]
-    metric = objective.need("objectiveMetricName")
-    objective.get("additionalMetricNames")  # watched only; every metric is watched here
+    direction = DIRECTIONS[objective.require("type").one_of(DIRECTIONS)]
+    metric = objective.require("objectiveMetricName")
+    objective.get("additionalMetricNames")  # only recorded; Trainyard records every metric
     if (goal := objective.get("goal")) is not None:
-        raise goal.refuse("a search here does not end at a goal; it tries all its trials")
-    _strategies(objective.get("metricStrategies"), metric.text(), direction)
-    objective.done()
-    return {"objective": Part({"metric": metric.text(), "direction": direction}, metric.pointer)}
+        raise goal.error("not supported: a search runs all its trials; it does not stop at a goal")
+    _check_strategies(objective.get("metricStrategies"), metric.string(), direction)
+    objective.reject_unknown()
+    return {"objective": Part({"metric": metric.string(), "direction": direction}, metric.pointer)}
 
 
-def _strategies(strategies: Item | None, metric: str, direction: str) -> None:
-    """Check how the objective's value is taken from its curve: the best epoch's is the only way here."""
+def _check_strategies(strategies: Item | None, metric: str, direction: str) -> None:
+    """Check that a trial's score is its best epoch, the only strategy that Trainyard has."""
     for item in strategies.items() if strategies is not None else []:
         strategy = item.object()
-        name, value = strategy.need("name").text(), strategy.need("value")
-        if name == metric and value.text() != direction:
-            raise value.refuse(f"an execution is scored by its best epoch here: {direction}")
-        strategy.done()
+        name, value = strategy.require("name").string(), strategy.require("value")
+        if name == metric and value.string() != direction:
+            raise value.error(f"{value.value!r} is not supported: the score is the best epoch, {direction!r}")
+        strategy.reject_unknown()
 
 
 def _algorithm(spec: Object) -> dict[str, Part]:
     stopping, item = spec.get("earlyStopping"), spec.get("algorithm")
     if stopping is not None:
-        raise stopping.refuse("trials are not stopped by that rule here")
+        raise stopping.error("not supported; set search.pruner after the import")
     if item is None:
         return {}
     algorithm = item.object()
-    name = algorithm.need("algorithmName")
+    name = algorithm.require("algorithmName")
     parts = {"algorithm": Part(ALGORITHMS[name.one_of(ALGORITHMS)], name.pointer)}
     settings = algorithm.get("algorithmSettings")
     for setting_item in settings.items() if settings is not None else []:
         setting = setting_item.object()
-        if setting.need("name").text() != "random_state":
-            raise setting.refuse(f"the setting {setting.need('name').text()!r} has no counterpart here")
-        value = setting.need("value")
-        parts["seed"] = Part(value.whole(), value.pointer)
-        setting.done()
-    algorithm.done()
+        if setting.require("name").string() != "random_state":
+            raise setting.error(f"the setting {setting.require('name').string()!r} is not supported")
+        value = setting.require("value")
+        parts["seed"] = Part(value.integer(), value.pointer)
+        setting.reject_unknown()
+    algorithm.reject_unknown()
     return parts
 
 
-def _parameter(row: Item) -> Made:
+def _parameter(row: Item) -> ParsedParameter:
     entry = row.object()
-    name = entry.need("name").text()
-    kind = entry.need("parameterType").one_of(["int", "double", "discrete", "categorical"])
-    feasible = entry.need("feasibleSpace").object()
-    entry.done()
+    name = entry.require("name").string()
+    kind = entry.require("parameterType").one_of(["int", "double", "discrete", "categorical"])
+    feasible = entry.require("feasibleSpace").object()
+    entry.reject_unknown()
     fields = _range(kind, feasible) if kind in ("int", "double") else {"values": _list(kind, feasible)}
-    feasible.done()
-    return made(row.pointer, name, {"int": "int", "double": "float"}.get(kind, "choice"), **fields)
+    feasible.reject_unknown()
+    return parse_parameter(row.pointer, name, {"int": "int", "double": "float"}.get(kind, "choice"), **fields)
 
 
 def _range(kind: str, feasible: Object) -> dict[str, Any]:
     step, distribution = feasible.get("step"), feasible.get("distribution")
-    if distribution is not None and distribution.text() not in DISTRIBUTIONS:
-        raise distribution.refuse(
-            f"{distribution.value!r} has no counterpart here: only uniform and logUniform"
-        )
-    sampling = DISTRIBUTIONS[distribution.text()] if distribution is not None else None
-    low, high = feasible.need("min"), feasible.need("max")
+    if distribution is not None and distribution.string() not in DISTRIBUTIONS:
+        raise distribution.error(f"{distribution.value!r} is not supported: use uniform or logUniform")
+    sampling = DISTRIBUTIONS[distribution.string()] if distribution is not None else None
+    low, high = feasible.require("min"), feasible.require("max")
     if kind == "double":
         by = step.number() if step is not None else None
         fields: dict[str, Any] = {"min": low.number(), "max": high.number(), "step": by}
     else:
-        by = step.whole() if step is not None and step.whole() != 1 else None
-        fields = {"min": low.whole(), "max": high.whole(), "step": by}
+        by = step.integer() if step is not None and step.integer() != 1 else None
+        fields = {"min": low.integer(), "max": high.integer(), "step": by}
     if by is not None and step is not None and sampling is not None:
-        raise step.refuse("it is added after drawing under logUniform; a step here multiplies under log")
+        raise step.error(
+            "not supported with logUniform: Katib adds the step, a logarithmic range multiplies by it"
+        )
     return {**fields, "sampling": sampling}
 
 
 def _list(kind: str, feasible: Object) -> list[Any]:
-    entries = feasible.need("list").items()
+    entries = feasible.require("list").items()
     if kind == "categorical":
-        return [entry.text() for entry in entries]
+        return [entry.string() for entry in entries]
     numbers = [entry.number() for entry in entries]
     return numbers if all(isinstance(n, int) for n in numbers) else [float(n) for n in numbers]

@@ -1,13 +1,19 @@
-"""KerasTuner: the JSON of `HyperParameters.get_config()`, read and written.
+"""Reads and writes KerasTuner's `HyperParameters.get_config()`.
 
-Fields as in keras-tuner 1.4.8, `src/engine/hyperparameters` and `src/engine/conditions.py`.
+The fields are those of keras-tuner 1.4.8, `src/engine/hyperparameters` and `src/engine/conditions.py`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.contracts.formats.made import Imported, Made, imported, listed, made
-from jobs.contracts.formats.reading import Item, Object, Refused, gathering
+from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
+from jobs.contracts.formats.result import (
+    Imported,
+    ParsedParameter,
+    build_import,
+    choice_values,
+    parse_parameter,
+)
 from jobs.contracts.hyperparameters import (
     BooleanParameter,
     ChoiceParameter,
@@ -23,11 +29,10 @@ from jobs.contracts.search_space import Space
 
 KINDS = {"Int": "int", "Float": "float", "Boolean": "boolean", "Choice": "choice", "Fixed": "fixed"}
 SAMPLINGS: tuple[Sampling, ...] = ("linear", "log", "reverse_log")
-UNORDERED = "ordered: no algorithm of KerasTuner looks at it"
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Say whether this is such a file."""
+    """Return whether an object has the keys of this format."""
     rows = value.get("space")
     return isinstance(rows, list) and (not rows or (isinstance(rows[0], dict) and "class_name" in rows[0]))
 
@@ -35,57 +40,53 @@ def looks_like(value: Mapping[str, Any]) -> bool:
 def read(root: Item) -> Imported:
     """Read a space."""
     config = root.object()
-    rows = config.need("space").items()
+    rows = config.require("space").items()
     values = config.get("values")
-    config.done()
+    config.reject_unknown()
     found: list[Problem] = []
     notes: list[str] = []
-    parameters: list[Made] = []
+    parameters: list[ParsedParameter] = []
     for row in rows:
-        with gathering(found):
+        with collect_errors(found):
             parameters.append(_parameter(row, notes))
     if found:
-        raise Refused(found)
-    if values is not None and (tried := _tried(values, parameters)):
-        notes.append(f"values: {', '.join(tried)} stood at values of one trial; a space has none")
-    return imported("keras_tuner", parameters, list(dict.fromkeys(notes)))
+        raise FormatError(found)
+    if values is not None and (names := _not_default(values, parameters)):
+        notes.append(f"values: ignored for {', '.join(names)}; they belong to a single trial")
+    return build_import("keras_tuner", parameters, list(dict.fromkeys(notes)))
 
 
-def _parameter(row: Item, notes: list[str]) -> Made:
+def _parameter(row: Item, notes: list[str]) -> ParsedParameter:
     entry = row.object()
-    name_of_class = entry.need("class_name").one_of(KINDS)
-    config = entry.need("config").object()
-    entry.done()
+    name_of_class = entry.require("class_name").one_of(KINDS)
+    config = entry.require("config").object()
+    entry.reject_unknown()
     fields = _FIELDS[name_of_class](config, notes)
-    when = [_condition(item) for item in _optional(config, "conditions")]
-    name = config.need("name").text()
-    config.done()
-    return made(row.pointer, name, KINDS[name_of_class], when=when, **fields)
-
-
-def _optional(config: Object, name: str) -> list[Item]:
-    found = config.get(name)
-    return found.items() if found is not None else []
+    conditions = config.get("conditions")
+    when = [_condition(item) for item in (conditions.items() if conditions is not None else [])]
+    name = config.require("name").string()
+    config.reject_unknown()
+    return parse_parameter(row.pointer, name, KINDS[name_of_class], when=when, **fields)
 
 
 def _condition(item: Item) -> dict[str, Any]:
     entry = item.object()
-    entry.need("class_name").one_of(["Parent"])
-    config = entry.need("config").object()
-    entry.done()
-    values = config.need("values")
-    wanted = listed(values) if isinstance(values.value, list) else [values.scalar()]
-    condition = {"name": config.need("name").text(), "in": wanted}
-    config.done()
+    entry.require("class_name").one_of(["Parent"])
+    config = entry.require("config").object()
+    entry.reject_unknown()
+    values = config.require("values")
+    wanted = choice_values(values) if isinstance(values.value, list) else [values.scalar()]
+    condition = {"name": config.require("name").string(), "in": wanted}
+    config.reject_unknown()
     return condition
 
 
 def _range(config: Object, *, whole: bool) -> dict[str, Any]:
     def number(name: str, *, needed: bool = False) -> int | float | None:
-        item = config.need(name) if needed else config.get(name)
+        item = config.require(name) if needed else config.get(name)
         if item is None:
             return None
-        return item.whole() if whole else item.number()
+        return item.integer() if whole else item.number()
 
     sampling = config.get("sampling")
     low, default = number("min_value", needed=True), number("default")
@@ -93,7 +94,9 @@ def _range(config: Object, *, whole: bool) -> dict[str, Any]:
         "min": low,
         "max": number("max_value", needed=True),
         "step": number("step"),
-        "default": None if default == low else default,  # the minimum is theirs if open
+        "default": None
+        if default == low
+        else default,  # KerasTuner writes the minimum if no default was given
         "sampling": sampling.one_of(SAMPLINGS) if sampling is not None else None,
     }
 
@@ -101,7 +104,7 @@ def _range(config: Object, *, whole: bool) -> dict[str, Any]:
 def _int(config: Object, _: list[str]) -> dict[str, Any]:
     fields = _range(config, whole=True)
     if fields["step"] == 1 and fields["sampling"] in (None, "linear"):
-        fields["step"] = None  # what KerasTuner writes where none was given
+        fields["step"] = None  # KerasTuner writes 1 if no step was given
     return fields
 
 
@@ -111,31 +114,32 @@ def _float(config: Object, _: list[str]) -> dict[str, Any]:
 
 def _boolean(config: Object, _: list[str]) -> dict[str, Any]:
     default = config.get("default")
-    return {"default": True if default is not None and default.flag() else None}  # false is theirs if open
+    # KerasTuner writes false if no default was given.
+    return {"default": True if default is not None and default.boolean() else None}
 
 
 def _choice(config: Object, notes: list[str]) -> dict[str, Any]:
-    values = listed(config.need("values"))
+    values = choice_values(config.require("values"))
     default, ordered = config.get("default"), config.get("ordered")
     usual = bool(values) and not isinstance(values[0], str)
-    if ordered is not None and ordered.flag() != usual:
-        notes.append(UNORDERED)
+    if ordered is not None and ordered.boolean() != usual:
+        notes.append("ordered: ignored; no algorithm of KerasTuner uses it")
     chosen = default.scalar() if default is not None else None
     if isinstance(chosen, int) and values and isinstance(values[0], float):
         chosen = float(chosen)
-    is_first = bool(values) and chosen == values[0]  # theirs if open
+    is_first = bool(values) and chosen == values[0]  # KerasTuner writes the first if no default was given
     return {"values": values, "default": None if is_first else chosen}
 
 
 def _fixed(config: Object, _: list[str]) -> dict[str, Any]:
-    return {"value": config.need("value").scalar()}
+    return {"value": config.require("value").scalar()}
 
 
 _FIELDS = {"Int": _int, "Float": _float, "Boolean": _boolean, "Choice": _choice, "Fixed": _fixed}
 
 
-def _tried(values: Item, parameters: list[Made]) -> list[str]:
-    """Return the names whose current value is not what the space itself begins with."""
+def _not_default(values: Item, parameters: list[ParsedParameter]) -> list[str]:
+    """Return the names whose current value differs from the value that KerasTuner begins with."""
     implied = {one.parameter.name: _implied(one.parameter) for one in parameters}
     return [name for name, item in values.object().entries() if implied.get(name) != item.value]
 
@@ -150,12 +154,15 @@ def _implied(parameter: Parameter) -> Value:
 
 
 def write(space: Space) -> dict[str, Any]:
-    """Return the space as `HyperParameters.from_config` takes it; it holds no values."""
-    return {"space": [_entry(parameter) for parameter in space], "values": {}}
+    """Return a space in the form that `HyperParameters.from_config` accepts, without values."""
+    return {"space": [_written(parameter) for parameter in space], "values": {}}
 
 
-def _entry(parameter: Parameter) -> dict[str, Any]:
-    common = {"name": parameter.name, "conditions": [_parent(when) for when in parameter.conditions()]}
+def _written(parameter: Parameter) -> dict[str, Any]:
+    common = {
+        "name": parameter.name,
+        "conditions": [_written_condition(when) for when in parameter.conditions()],
+    }
     if isinstance(parameter, IntParameter | FloatParameter):
         return {
             "class_name": parameter.kind.capitalize(),
@@ -176,7 +183,7 @@ def _entry(parameter: Parameter) -> dict[str, Any]:
 
 
 def _written_choice(parameter: ChoiceParameter, common: dict[str, Any]) -> dict[str, Any]:
-    """Write a choice; of true and false `Choice` would make numbers there."""
+    """Write a choice. KerasTuner's `Choice` would convert booleans to numbers."""
     default = parameter.values[0] if parameter.default is None else parameter.default
     if not isinstance(default, bool):
         ordered = not isinstance(default, str)
@@ -187,5 +194,5 @@ def _written_choice(parameter: ChoiceParameter, common: dict[str, Any]) -> dict[
     return {"class_name": "Boolean", "config": {**common, "default": default}}
 
 
-def _parent(when: When) -> dict[str, Any]:
+def _written_condition(when: When) -> dict[str, Any]:
     return {"class_name": "Parent", "config": {"name": when.name, "values": list(when.in_)}}

@@ -1,14 +1,20 @@
-"""Optuna: distributions by name, each as `optuna.distributions.distribution_to_json` writes it.
+"""Reads Optuna's distributions: an object with one distribution per hyperparameter.
 
-Fields as in optuna/distributions.py, with the classes that Optuna 3 deprecated and the short form without a
-class. A distribution may stand there as an object or, as that function returns it, as a text.
+Each is written by `optuna.distributions.distribution_to_json`, as a string or as an object. The fields are
+those of optuna/distributions.py, including the classes deprecated in Optuna 3 and the short form with `type`.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobs.contracts.formats.made import Imported, Made, imported, listed, made
-from jobs.contracts.formats.reading import Item, Object, Refused, gathering
+from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
+from jobs.contracts.formats.result import (
+    Imported,
+    ParsedParameter,
+    build_import,
+    choice_values,
+    parse_parameter,
+)
 from jobs.contracts.formats.text import parse
 from jobs.contracts.problems import Problem
 
@@ -16,7 +22,7 @@ SHORT = ("float", "int", "categorical")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Say whether this is such a file."""
+    """Return whether an object has the keys of this format."""
     first = next(iter(value.values()), None)
     if isinstance(first, str):
         return '"attributes"' in first or '"type"' in first
@@ -26,62 +32,62 @@ def looks_like(value: Mapping[str, Any]) -> bool:
 def read(root: Item) -> Imported:
     """Read a table of distributions."""
     found: list[Problem] = []
-    parameters: list[Made] = []
+    parameters: list[ParsedParameter] = []
     for name, item in root.object().entries():
-        with gathering(found):
+        with collect_errors(found):
             parameters.append(_parameter(name, item))
     if found:
-        raise Refused(found)
-    return imported("optuna", parameters)
+        raise FormatError(found)
+    return build_import("optuna", parameters)
 
 
-def _parameter(name: str, item: Item) -> Made:
+def _parameter(name: str, item: Item) -> ParsedParameter:
     if isinstance(item.value, str):
         try:
             item = Item(parse(item.value), item.pointer)
-        except Refused as refused:
-            raise item.refuse(refused.problems[0].message) from None
+        except FormatError as error:
+            raise item.error(error.problems[0].message) from None
     entry = item.object()
     if entry.has("type"):
         kind, fields = _short(entry)
     else:
-        of_class = entry.need("name")
-        attributes = entry.need("attributes").object()
-        kind, fields = _CLASSES[of_class.one_of(_CLASSES)](attributes)
-        attributes.done()
-    entry.done()
-    return made(item.pointer, name, kind, **fields)
+        class_name = entry.require("name")
+        attributes = entry.require("attributes").object()
+        kind, fields = _CLASSES[class_name.one_of(_CLASSES)](attributes)
+        attributes.reject_unknown()
+    entry.reject_unknown()
+    return parse_parameter(item.pointer, name, kind, **fields)
 
 
 Fields = tuple[str, dict[str, Any]]
 
 
 def _short(entry: Object) -> Fields:
-    kind = entry.need("type").one_of(SHORT)
+    kind = entry.require("type").one_of(SHORT)
     return {"float": _float, "int": _int, "categorical": _categorical}[kind](entry)
 
 
 def _categorical(attributes: Object) -> Fields:
-    return "choice", {"values": listed(attributes.need("choices"))}
+    return "choice", {"values": choice_values(attributes.require("choices"))}
 
 
 def _float(attributes: Object) -> Fields:
-    low, high = attributes.need("low").number(), attributes.need("high").number()
+    low, high = attributes.require("low").number(), attributes.require("high").number()
     step, log = attributes.get("step"), attributes.get("log")
-    is_log = log is not None and log.flag()
+    is_log = log is not None and log.boolean()
     if is_log and step is not None:
-        raise step.refuse("Optuna has no step under log")
+        raise step.error("Optuna does not allow a step together with log")
     fields = {"min": low, "max": high, "step": step.number() if step is not None else None}
     return "float", {**fields, "sampling": "log" if is_log else None}
 
 
 def _int(attributes: Object) -> Fields:
-    low, high = attributes.need("low").whole(), attributes.need("high").whole()
+    low, high = attributes.require("low").integer(), attributes.require("high").integer()
     step, log = attributes.get("step"), attributes.get("log")
-    by = step.whole() if step is not None and step.whole() != 1 else None
-    is_log = log is not None and log.flag()
+    by = step.integer() if step is not None and step.integer() != 1 else None
+    is_log = log is not None and log.boolean()
     if is_log and by is not None and step is not None:
-        raise step.refuse("Optuna has no step but 1 under log")
+        raise step.error("Optuna allows only step 1 together with log")
     return "int", {"min": low, "max": high, "step": by, "sampling": "log" if is_log else None}
 
 
@@ -89,7 +95,7 @@ def _log(read_linear: Callable[[Object], Fields]) -> Callable[[Object], Fields]:
     def read_log(attributes: Object) -> Fields:
         kind, fields = read_linear(attributes)
         if fields["step"] is not None:
-            raise attributes.refuse("Optuna ignores a step under log")
+            raise attributes.error("Optuna ignores the step of a logarithmic distribution; leave it out")
         return kind, {**fields, "sampling": "log"}
 
     return read_log
@@ -97,7 +103,7 @@ def _log(read_linear: Callable[[Object], Fields]) -> Callable[[Object], Fields]:
 
 def _discrete(attributes: Object) -> Fields:
     kind, fields = _float(attributes)
-    return kind, {**fields, "step": attributes.need("q").number()}
+    return kind, {**fields, "step": attributes.require("q").number()}
 
 
 _CLASSES: dict[str, Callable[[Object], Fields]] = {

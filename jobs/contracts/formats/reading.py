@@ -1,4 +1,7 @@
-"""Reads foreign objects key by key: what nobody asks for is refused, so nothing is dropped in silence."""
+"""Reads JSON values with type checks and errors that point into the text.
+
+Keys that a reader did not read are errors, so that no setting is lost silently.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,112 +12,112 @@ from jobs.contracts.hyperparameters import Value
 from jobs.contracts.problems import Problem, escaped
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-LARGEST = 1e300
-WHOLE = re.compile(r"[-+]?\d{1,18}")
+MAX_NUMBER = 1e300
+INTEGER = re.compile(r"[-+]?\d{1,18}")
 
 
-class Refused(Exception):
-    """A text that is not taken; `problems` say why, as pointers into what was read."""
+class FormatError(Exception):
+    """A text that cannot be imported; `problems` contain JSON pointers into the text."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(f"{p.pointer}: {p.message}" for p in problems))
         self.problems = tuple(problems)
 
 
-def refusal(pointer: str, message: str) -> Refused:
-    """Return the refusal of one thing."""
-    return Refused([Problem(pointer, message)])
+def format_error(pointer: str, message: str) -> FormatError:
+    """Return an error with a single problem."""
+    return FormatError([Problem(pointer, message)])
 
 
 @contextmanager
-def gathering(found: list[Problem]) -> Iterator[None]:
-    """Go on after a refusal, keeping its problems: all of a text's problems are told at once."""
+def collect_errors(found: list[Problem]) -> Iterator[None]:
+    """Append the problems of a `FormatError` to `found` instead of raising it, so that all are reported."""
     try:
         yield
-    except Refused as refused:
-        found += refused.problems
+    except FormatError as error:
+        found += error.problems
 
 
 class Item(NamedTuple):
-    """A value of the text, and where it stands."""
+    """A value of the text, with its JSON pointer."""
 
     value: Any
     pointer: str
 
-    def refuse(self, message: str) -> Refused:
-        """Return the refusal of this value."""
-        return refusal(self.pointer, message)
+    def error(self, message: str) -> FormatError:
+        """Return an error at this value."""
+        return format_error(self.pointer, message)
 
     def object(self) -> "Object":
-        """Return it as an object."""
+        """Return the value as an object."""
         if not isinstance(self.value, dict):
-            raise self.refuse(f"an object belongs here, not {shown(self.value)}")
+            raise self.error(f"expected an object, got {shown(self.value)}")
         return Object(self.value, self.pointer)
 
     def items(self) -> list["Item"]:
-        """Return the entries of a list."""
+        """Return the items of a list."""
         if not isinstance(self.value, list):
-            raise self.refuse(f"a list belongs here, not {shown(self.value)}")
+            raise self.error(f"expected a list, got {shown(self.value)}")
         return [Item(value, f"{self.pointer}/{i}") for i, value in enumerate(self.value)]
 
-    def text(self) -> str:
-        """Return it as text."""
+    def string(self) -> str:
+        """Return the value as a string."""
         if not isinstance(self.value, str):
-            raise self.refuse(f"a text belongs here, not {shown(self.value)}")
+            raise self.error(f"expected a string, got {shown(self.value)}")
         return self.value
 
-    def flag(self) -> bool:
-        """Return it as true or false."""
+    def boolean(self) -> bool:
+        """Return the value as a boolean."""
         if not isinstance(self.value, bool):
-            raise self.refuse(f"true or false belongs here, not {shown(self.value)}")
+            raise self.error(f"expected true or false, got {shown(self.value)}")
         return self.value
 
     def number(self) -> int | float:
-        """Return it as a finite number; one written as text counts, as several formats do so."""
+        """Return the value as a finite number; several formats write numbers as strings."""
         value = self.value
         if isinstance(value, str) and NUMBER.fullmatch(value):
-            value = int(value) if WHOLE.fullmatch(value) else float(value)
+            value = int(value) if INTEGER.fullmatch(value) else float(value)
         if not isinstance(value, int | float) or isinstance(value, bool) or not _is_finite(value):
-            raise self.refuse(f"a finite number belongs here, not {shown(self.value)}")
+            raise self.error(f"expected a finite number, got {shown(self.value)}")
         return value
 
-    def whole(self) -> int:
-        """Return it as a whole number."""
+    def integer(self) -> int:
+        """Return the value as an integer."""
         value = self.number()
         if value != int(value):
-            raise self.refuse(f"a whole number belongs here, not {shown(self.value)}")
+            raise self.error(f"expected an integer, got {shown(self.value)}")
         return int(value)
 
     def scalar(self) -> Value:
-        """Return it as a text, number or yes/no."""
+        """Return the value as a string, number or boolean."""
         if isinstance(self.value, bool | str):
             return self.value
         if not isinstance(self.value, int | float) or not _is_finite(self.value):
-            raise self.refuse(f"a text, a number or true/false belongs here, not {shown(self.value)}")
+            raise self.error(f"expected a string, a number, true or false, got {shown(self.value)}")
         return self.value
 
     def one_of(self, options: Iterable[str]) -> str:
-        """Return it as one of some texts."""
+        """Return the value as one of some strings."""
         if self.value not in (known := list(options)):
-            raise self.refuse(f"{shown(self.value)} is none of {', '.join(known)}")
+            raise self.error(f"expected one of {', '.join(known)}, got {shown(self.value)}")
         return str(self.value)
 
 
 class Object:
-    """An object of the text; at the end `done` refuses the keys that nobody asked for."""
+    """An object of the text; it remembers which keys were read, for `reject_unknown`."""
 
     def __init__(self, value: dict[str, Any], pointer: str) -> None:
         self._value = value
-        self._left = dict.fromkeys(value)
+        self._unread = dict.fromkeys(value)
         self.pointer = pointer
 
-    def refuse(self, message: str) -> Refused:
-        """Return the refusal of the whole object."""
-        return refusal(self.pointer, message)
+    def error(self, message: str) -> FormatError:
+        """Return an error at the object."""
+        return format_error(self.pointer, message)
 
     def get(self, name: str) -> Item | None:
-        """Return an entry that may be missing or null."""
-        self._left.pop(name, None)
+        """Return an entry; None if it is missing or null."""
+        self._unread.pop(name, None)
         value = self._value.get(name)
         return None if value is None else Item(value, self.place(name))
 
@@ -122,44 +125,52 @@ class Object:
         """Return the pointer of an entry."""
         return f"{self.pointer}/{escaped(name)}"
 
-    def need(self, name: str) -> Item:
-        """Return an entry that must be there."""
+    def require(self, name: str) -> Item:
+        """Return an entry.
+
+        Raises:
+            FormatError: it is missing or null.
+        """
         found = self.get(name)
         if found is None:
-            raise self.refuse(f"{name!r} is missing")
+            raise self.error(f"{name!r} is missing")
         return found
 
     def has(self, name: str) -> bool:
-        """Say whether an entry is there, without asking for it."""
+        """Return whether an entry is present, without marking it as read."""
         return self._value.get(name) is not None
 
     def entries(self) -> Iterator[tuple[str, Item]]:
-        """List all entries, whatever their names."""
+        """Yield all entries."""
         for name in self._value:
-            self._left.pop(name, None)
+            self._unread.pop(name, None)
             yield name, Item(self._value[name], self.place(name))
 
-    def left_out(self, *names: str, why: str) -> list[str]:
-        """Ask for entries that are not taken; return a note for those that are there."""
-        there = [name for name in names if self.get(name) is not None]
-        return [f"{', '.join(there)}: {why}"] if there else []
+    def ignore(self, *names: str, reason: str) -> list[str]:
+        """Mark entries as read; return a note with `reason` that names those that are present."""
+        present = [name for name in names if self.get(name) is not None]
+        return [f"{', '.join(present)}: {reason}"] if present else []
 
-    def done(self) -> None:
-        """Refuse the keys that nobody asked for."""
+    def reject_unknown(self) -> None:
+        """Raise an error for each key that was not read.
+
+        Raises:
+            FormatError: there are such keys.
+        """
         problems = [
-            Problem(self.place(name), f"{name!r} has no counterpart here")
-            for name in self._left
+            Problem(self.place(name), f"{name!r} is not supported")
+            for name in self._unread
             if self._value[name] is not None
         ]
         if problems:
-            raise Refused(problems)
+            raise FormatError(problems)
 
 
 def shown(value: Any) -> str:
-    """Return a value as a sentence shows it."""
+    """Return a value as text for a message, at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _is_finite(value: int | float) -> bool:
-    return abs(value) < LARGEST  # not so for NaN either
+    return abs(value) < MAX_NUMBER  # False for NaN, too

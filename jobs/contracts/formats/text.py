@@ -1,4 +1,4 @@
-"""Turns JSON or YAML text into plain values; what is too large, too deep or too clever is refused."""
+"""Parses JSON and YAML into plain values, with limits on size and depth."""
 
 import json
 import re
@@ -8,48 +8,51 @@ from typing import Any, NoReturn
 
 import yaml
 
-from jobs.contracts.formats.reading import Refused, refusal
+from jobs.contracts.formats.reading import FormatError, format_error
 from jobs.contracts.problems import Problem, escaped
 
-LONGEST = 100_000
-"""Characters. The largest search spaces in public are a tenth of this."""
-MOST_NODES = 20_000
-"""Values in a text once its YAML aliases are written out."""
-DEEPEST = 60
+MAX_CHARACTERS = 100_000
+"""The largest published search spaces have a tenth of this."""
+MAX_NODES = 20_000
+"""The most values after YAML aliases are expanded."""
+MAX_DEPTH = 60
 
 
 def parse(text: str) -> Any:
-    """Return the value of JSON or YAML text: objects, lists, texts, numbers, true/false and null.
+    """Parse JSON or YAML.
+
+    Returns:
+        A value of JSON's types: objects, lists, strings, numbers, booleans and null.
 
     Raises:
-        Refused: it is neither, or more than is read here.
+        FormatError: the text is neither JSON nor YAML, or exceeds a limit.
     """
-    if len(text) > LONGEST:
-        raise refusal("", f"it has {len(text)} characters; {LONGEST} are read at most")
+    if len(text) > MAX_CHARACTERS:
+        raise format_error("", f"the text has {len(text)} characters; the limit is {MAX_CHARACTERS}")
     if not text.strip():
-        raise refusal("", "it is empty")
+        raise format_error("", "the text is empty")
     try:
         return _json(text) if text.lstrip()[0] in "{[" else _yaml(text)
     except RecursionError:
-        raise refusal("", f"it is nested deeper than {DEEPEST} levels") from None
+        raise format_error("", f"nested deeper than {MAX_DEPTH} levels") from None
 
 
 def _json(text: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+        value = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
-        raise refusal("", f"it is not JSON: line {error.lineno}: {error.msg}") from None
+        raise format_error("", f"not valid JSON: line {error.lineno}: {error.msg}") from None
     except ValueError as error:
-        raise refusal("", f"it is not JSON: {error}") from None
+        raise format_error("", f"not valid JSON: {error}") from None
     _check(value, "", 0)
     return value
 
 
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -59,10 +62,10 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe types, with numbers such as 1e-4 read as numbers: YAML 1.2 does, PyYAML does not."""
+    """The safe loader, except that 1e-4 is a number as in YAML 1.2. PyYAML reads a string."""
 
 
-# a copy first: add_implicit_resolver would change the lists of every loader
+# A copy, because add_implicit_resolver would change the lists of all loaders.
 _Loader.yaml_implicit_resolvers = {
     first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -73,8 +76,8 @@ _Loader.add_implicit_resolver(
 )
 
 
-MISTAGGED = (ValueError, OverflowError, LookupError, AttributeError, TypeError)
-"""What PyYAML's constructors raise for a value that is not what its tag says: `!!timestamp x`, `!!bool x`."""
+_CONSTRUCTOR_ERRORS = (ValueError, OverflowError, LookupError, AttributeError, TypeError)
+"""Raised by PyYAML's constructors when a value does not match its tag, such as `!!bool x`."""
 
 
 def _yaml(text: str) -> Any:
@@ -82,33 +85,33 @@ def _yaml(text: str) -> Any:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
-            raise refusal("", "it is empty")
-        _weigh(node, "", {}, ())
+            raise format_error("", "the text is empty")
+        _count_nodes(node, "", {}, ())
         value = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
-        raise refusal("", f"it is not YAML: {line}{error.problem}") from None
+        raise format_error("", f"not valid YAML: {line}{error.problem}") from None
     except yaml.YAMLError as error:
-        raise refusal("", f"it is not YAML: {str(error).splitlines()[0]}") from None
-    except MISTAGGED as error:
-        raise refusal("", f"it holds a value that is not what it claims to be: {error}"[:300]) from None
+        raise format_error("", f"not valid YAML: {str(error).splitlines()[0]}") from None
+    except _CONSTRUCTOR_ERRORS as error:
+        raise format_error("", f"not valid YAML: a value does not match its tag: {error}"[:300]) from None
     _check(value, "", 0)
     return value
 
 
-def _weigh(node: yaml.Node, pointer: str, known: dict[int, int], above: tuple[int, ...]) -> int:
-    """Count the values that a node stands for with its aliases written out, each node visited once."""
+def _count_nodes(node: yaml.Node, pointer: str, known: dict[int, int], above: tuple[int, ...]) -> int:
+    """Count the values of a node with all aliases expanded. Each node is visited once."""
     if id(node) in above:
-        raise refusal(pointer, "it contains itself")
+        raise format_error(pointer, "an alias refers to the value that contains it")
     if id(node) in known:
         return known[id(node)]
-    if len(above) > DEEPEST:
-        raise refusal(pointer, f"it is nested deeper than {DEEPEST} levels")
+    if len(above) > MAX_DEPTH:
+        raise format_error(pointer, f"nested deeper than {MAX_DEPTH} levels")
     size = 1
     for name, child in _children(node, pointer):
-        size += _weigh(child, f"{pointer}/{escaped(name)}", known, (*above, id(node)))
-        if size > MOST_NODES:
-            raise refusal(pointer, f"it stands for more than {MOST_NODES} values")
+        size += _count_nodes(child, f"{pointer}/{escaped(name)}", known, (*above, id(node)))
+        if size > MAX_NODES:
+            raise format_error(pointer, f"more than {MAX_NODES} values after expanding aliases")
     known[id(node)] = size
     return size
 
@@ -119,28 +122,32 @@ def _children(node: yaml.Node, pointer: str) -> Iterable[tuple[str, yaml.Node]]:
     if not isinstance(node, yaml.MappingNode):
         return []
     names = [str(key.value) for key, _ in node.value]
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise Refused([Problem(f"{pointer}/{escaped(name)}", "it is used twice") for name in twice])
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise FormatError(
+            [Problem(f"{pointer}/{escaped(name)}", "the key is used twice") for name in repeated]
+        )
     return [(name, child) for name, (_, child) in zip(names, node.value, strict=True)]
 
 
 def _check(value: Any, pointer: str, depth: int) -> None:
-    """Check that nothing but JSON's kinds came out, within reason."""
-    if depth > DEEPEST:
-        raise refusal(pointer, f"it is nested deeper than {DEEPEST} levels")
+    """Check that a value has only JSON's types and no invalid characters."""
+    if depth > MAX_DEPTH:
+        raise format_error(pointer, f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
         for key, child in value.items():
-            if not isinstance(key, str) or not _is_clean(key):
-                raise refusal(pointer, f"{key!r} cannot be a key")
+            if not isinstance(key, str) or not _is_valid_text(key):
+                raise format_error(pointer, f"{key!r} is not a valid key: keys are strings without NUL")
             _check(child, f"{pointer}/{escaped(key)}", depth + 1)
-    elif isinstance(value, str) and not _is_clean(value):
-        raise refusal(pointer, "it holds characters that no text has: NUL or half a surrogate pair")
+    elif isinstance(value, str) and not _is_valid_text(value):
+        raise format_error(pointer, "the string contains NUL or half of a surrogate pair")
     elif isinstance(value, list):
         for i, child in enumerate(value):
             _check(child, f"{pointer}/{i}", depth + 1)
     elif not isinstance(value, str | int | float | None):
-        raise refusal(pointer, f"{type(value).__name__} values are not read: write it as text in quotes")
+        raise format_error(
+            pointer, f"{type(value).__name__} values are not supported: write the value as a string in quotes"
+        )
 
 
-def _is_clean(text: str) -> bool:
+def _is_valid_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

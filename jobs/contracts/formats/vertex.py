@@ -1,15 +1,22 @@
-"""Google Vertex AI: a `StudySpec`, alone or inside of a Study or a HyperparameterTuningJob, JSON or YAML.
+"""Reads Google Vertex AI's `StudySpec`, alone or as a part of a Study or a HyperparameterTuningJob.
 
-Fields as in google/cloud/aiplatform/v1/study.proto. JSON may name them in camel or in snake case and may
-write 64-bit numbers as text, as protobuf's JSON form allows.
+The fields are those of google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are
+in camel case or snake case, and 64-bit numbers may be strings.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.contracts.formats.made import Imported, Made, Part, imported, listed, made
-from jobs.contracts.formats.reading import Item, Object, Refused, gathering
+from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors, format_error
+from jobs.contracts.formats.result import (
+    Imported,
+    ParsedParameter,
+    Part,
+    build_import,
+    choice_values,
+    parse_parameter,
+)
 from jobs.contracts.problems import Problem, escaped
 
 SCALES = {
@@ -22,7 +29,7 @@ DIRECTIONS = {"GOAL_TYPE_UNSPECIFIED": "max", "MAXIMIZE": "max", "MINIMIZE": "mi
 ALGORITHMS = {"GRID_SEARCH": "grid", "RANDOM_SEARCH": "random"}
 PARENTS = ("parentDiscreteValues", "parentIntValues", "parentCategoricalValues")
 KINDS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
-AROUND = (
+METADATA = (
     "name",
     "displayName",
     "state",
@@ -36,7 +43,7 @@ LAUNCH = ("trialJobSpec", "labels", "encryptionSpec", "trials", "error")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Say whether this is such a file."""
+    """Return whether an object has the keys of this format."""
     value = {_camel(key): inner for key, inner in value.items()}
     rows = value.get("parameters")
     return "studySpec" in value or _has_ids(rows) or (isinstance(rows, list) and "metrics" in value)
@@ -54,25 +61,25 @@ def read(root: Item) -> Imported:
     parts: dict[str, Part] = {}
     study = outer
     if outer.has("studySpec"):
-        study = _object(outer.need("studySpec"))
+        study = _object(outer.require("studySpec"))
         for theirs, ours in (("maxTrialCount", "max_trials"), ("parallelTrialCount", "parallel_trials")):
             if (item := outer.get(theirs)) is not None:
-                parts[ours] = Part(item.whole(), item.pointer)
-        notes += outer.left_out(*AROUND, *LAUNCH, why="not part of the search")
-        outer.done()
+                parts[ours] = Part(item.integer(), item.pointer)
+        notes += outer.ignore(*METADATA, *LAUNCH, reason="ignored; not part of the search")
+        outer.reject_unknown()
     found: list[Problem] = []
-    with gathering(found):
+    with collect_errors(found):
         parts |= _search(study, notes)
-    parameters: list[Made] = []
+    parameters: list[ParsedParameter] = []
     rows = study.get("parameters")
     for row in rows.items() if rows is not None else []:
-        with gathering(found):
+        with collect_errors(found):
             _parameter(row, None, parameters, found)
-    with gathering(found):
-        study.done()
+    with collect_errors(found):
+        study.reject_unknown()
     if found:
-        raise Refused(found)
-    return imported("vertex", parameters, notes, **parts)
+        raise FormatError(found)
+    return build_import("vertex", parameters, notes, **parts)
 
 
 def _search(study: Object, notes: list[str]) -> dict[str, Part]:
@@ -82,45 +89,49 @@ def _search(study: Object, notes: list[str]) -> dict[str, Part]:
     if metrics is not None:
         parts["objective"] = _objective(metrics)
     if algorithm is not None and algorithm.one_of(["ALGORITHM_UNSPECIFIED", *ALGORITHMS]) in ALGORITHMS:
-        parts["algorithm"] = Part(ALGORITHMS[algorithm.text()], algorithm.pointer)
+        parts["algorithm"] = Part(ALGORITHMS[algorithm.string()], algorithm.pointer)
     else:
-        notes.append("algorithm: none is named, and Vertex AI's own is not offered here; choose one")
+        notes.append("algorithm: Vertex AI's default is not available; choose one")
     if noise is not None and noise.one_of(["OBSERVATION_NOISE_UNSPECIFIED", "LOW", "HIGH"]) == "HIGH":
-        raise noise.refuse("no configuration is tried twice here; use executions_per_trial instead")
+        raise noise.error(
+            "HIGH is not supported: no configuration is tried twice; use executions_per_trial instead"
+        )
     if selection is not None and selection.value not in (
         "BEST_MEASUREMENT",
         "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED",
     ):
-        raise selection.refuse("an execution is scored by its best epoch here, not by its last")
+        raise selection.error(
+            f"{selection.value!r} is not supported: the score is the best epoch, BEST_MEASUREMENT"
+        )
     return parts
 
 
 def _objective(metrics: Item) -> Part:
     rows = metrics.items()
     if len(rows) != 1:
-        raise metrics.refuse(f"{len(rows)} metrics; a search here has one objective")
+        raise metrics.error(f"{len(rows)} metrics given; exactly one objective can be imported")
     row = _object(rows[0])
     goal = row.get("goal")
     direction = DIRECTIONS[goal.one_of(DIRECTIONS)] if goal is not None else "max"
-    metric = row.need("metricId")
-    row.done()
-    return Part({"metric": metric.text(), "direction": direction}, metric.pointer)
+    metric = row.require("metricId")
+    row.reject_unknown()
+    return Part({"metric": metric.string(), "direction": direction}, metric.pointer)
 
 
-def _parameter(row: Item, when: Any, parameters: list[Made], found: list[Problem]) -> None:
-    """Read a parameter and, after it, those that depend on it."""
+def _parameter(row: Item, when: Any, parameters: list[ParsedParameter], found: list[Problem]) -> None:
+    """Read a parameter, followed by its conditional parameters."""
     entry = _object(row)
-    name = entry.need("parameterId").text()
+    name = entry.require("parameterId").string()
     kinds = [kind for kind in KINDS if entry.has(kind)]
     if len(kinds) != 1:
-        raise entry.refuse(f"exactly one of {', '.join(KINDS)} says what it is")
+        raise entry.error(f"give exactly one of {', '.join(KINDS)}")
     scale = entry.get("scaleType")
-    kind, fields = _value_spec(kinds[0], _object(entry.need(kinds[0])), scale)
+    kind, fields = _value_spec(kinds[0], _object(entry.require(kinds[0])), scale)
     conditional = entry.get("conditionalParameterSpecs")
-    entry.done()
-    parameters.append(made(row.pointer, name, kind, when=[when] if when else (), **fields))
+    entry.reject_unknown()
+    parameters.append(parse_parameter(row.pointer, name, kind, when=[when] if when else (), **fields))
     for child, values in _merged(conditional.items() if conditional is not None else []):
-        with gathering(found):
+        with collect_errors(found):
             _parameter(child, {"name": name, "in": values}, parameters, found)
 
 
@@ -129,34 +140,36 @@ def _value_spec(kind: str, spec: Object, scale: Item | None) -> tuple[str, dict[
     default = spec.get("defaultValue")
     if kind in ("doubleValueSpec", "integerValueSpec"):
         is_whole = kind == "integerValueSpec"
-        low, high = spec.need("minValue"), spec.need("maxValue")
-        spec.done()
+        low, high = spec.require("minValue"), spec.require("maxValue")
+        spec.reject_unknown()
         numbers = [
-            None if item is None else item.whole() if is_whole else item.number()
+            None if item is None else item.integer() if is_whole else item.number()
             for item in (low, high, default)
         ]
         fields = dict(zip(("min", "max", "default"), numbers, strict=True), sampling=sampling)
         return ("int" if is_whole else "float"), fields
     if scale is not None and sampling is not None:
-        raise scale.refuse("a list of values has no scale here; give a range with a step under log instead")
-    values = listed(spec.need("values"))
-    spec.done()
+        raise scale.error("not supported for a list of values; give a range with a logarithmic scale instead")
+    values = choice_values(spec.require("values"))
+    spec.reject_unknown()
     return "choice", {"values": values, "default": default.scalar() if default is not None else None}
 
 
 def _merged(rows: list[Item]) -> list[tuple[Item, list[Any]]]:
-    """Return conditional parameters with their parent's values; the same one under several is one."""
+    """Return conditional parameters with the parent values that activate each; equal ones are merged."""
     merged: list[tuple[Item, list[Any]]] = []
     for row in rows:
         entry = _object(row)
-        child = entry.need("parameterSpec")
+        child = entry.require("parameterSpec")
         named = [name for name in PARENTS if entry.has(name)]
         if len(named) != 1:
-            raise entry.refuse(f"exactly one of {', '.join(PARENTS)} says when it holds")
-        condition = _object(entry.need(named[0]))
-        values: list[Any] = _parent_values(condition.need("values"), named[0])
-        condition.done()
-        entry.done()
+            raise entry.error(f"give exactly one of {', '.join(PARENTS)} as the condition")
+        condition = _object(entry.require(named[0]))
+        listed = condition.require("values")
+        is_int = named[0] == "parentIntValues"
+        values: list[Any] = [item.integer() for item in listed.items()] if is_int else choice_values(listed)
+        condition.reject_unknown()
+        entry.reject_unknown()
         same = next((known for other, known in merged if other.value == child.value), None)
         if same is None:
             merged.append((child, values))
@@ -165,24 +178,20 @@ def _merged(rows: list[Item]) -> list[tuple[Item, list[Any]]]:
     return merged
 
 
-def _parent_values(item: Item, kind: str) -> list[Any]:
-    return [entry.whole() for entry in item.items()] if kind == "parentIntValues" else listed(item)
-
-
 def _object(item: Item) -> Object:
     """Return an object with its keys in camel case."""
     item.object()
     value: dict[str, Any] = item.value
     renamed = {_camel(key): inner for key, inner in value.items()}
     if len(renamed) < len(value):
-        twice = next(key for key in value if _camel(key) != key and _camel(key) in value)
-        raise Item(None, f"{item.pointer}/{escaped(twice)}").refuse(f"{_camel(twice)!r} stands there as well")
+        repeated = next(key for key in value if _camel(key) != key and _camel(key) in value)
+        raise format_error(f"{item.pointer}/{escaped(repeated)}", f"{_camel(repeated)!r} is given, too")
     snake = {_camel(key): key for key in value}
     return _Renamed(renamed, item.pointer, snake)
 
 
 class _Renamed(Object):
-    """An object asked for by camel case names, whose pointers name what was sent."""
+    """An object with keys in camel case, whose pointers contain the keys of the text."""
 
     def __init__(self, value: dict[str, Any], pointer: str, sent: dict[str, str]) -> None:
         super().__init__(value, pointer)

@@ -1,16 +1,22 @@
-"""Weights & Biases: a sweep configuration, YAML or JSON.
+"""Reads a sweep configuration of Weights & Biases.
 
-Keys and distributions as in the schema of wandb/sweeps (`config/schema.json`); how each distribution draws,
-as in its `params.py`. `inv_log_uniform` is a log-uniform distribution written the other way round: if
-log(1/x) is uniform, so is log(x).
+The keys are those of wandb/sweeps' `config/schema.json`, and the distributions behave as in its `params.py`.
+`inv_log_uniform` is read as log-uniform: if log(1/x) is uniform, so is log(x).
 """
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from jobs.contracts.formats.made import Imported, Made, Part, imported, listed, made
-from jobs.contracts.formats.reading import Item, Object, Refused, gathering
+from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
+from jobs.contracts.formats.result import (
+    Imported,
+    ParsedParameter,
+    Part,
+    build_import,
+    choice_values,
+    parse_parameter,
+)
 from jobs.contracts.problems import Problem
 from jobs.contracts.search import Algorithm
 
@@ -20,43 +26,43 @@ LAUNCH = (
     *("program", "command", "job", "image_uri", "project", "entity", "controller"),
     *("name", "description", "apiVersion", "kind"),
 )
-CUT = "a trial is not cut short by that rule here"
-NESTED = "nested names are joined with /"
-ENDS = "under q_uniform the two outermost values come up half as often; here all are alike"
+ENDS = (
+    "q_uniform: W&B draws the lowest and the highest value half as often; here all values are equally likely"
+)
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Say whether this is such a file."""
+    """Return whether an object has the keys of this format."""
     return "method" in value or isinstance(value.get("parameters"), dict)
 
 
 def read(root: Item) -> Imported:
     """Read a sweep."""
     sweep = root.object()
-    notes = sweep.left_out(*LAUNCH, why="how runs are launched and called there; not part of the search")
+    notes = sweep.ignore(*LAUNCH, reason="ignored; concerns how W&B names and launches runs")
     found: list[Problem] = []
     parts: dict[str, Part] = {}
     for read_part in (_method, _metric):
-        with gathering(found):
+        with collect_errors(found):
             parts |= read_part(sweep)
-    parameters: list[Made] = []
-    with gathering(found):
-        _parameters(sweep.need("parameters"), "", parameters, notes, found)
-    if (cut := sweep.get("early_terminate")) is not None:
-        found.append(Problem(cut.pointer, CUT))
-    with gathering(found):
-        sweep.done()
+    parameters: list[ParsedParameter] = []
+    with collect_errors(found):
+        _parameters(sweep.require("parameters"), "", parameters, notes, found)
+    if (early := sweep.get("early_terminate")) is not None:
+        found.append(Problem(early.pointer, "not supported; set search.pruner after the import"))
+    with collect_errors(found):
+        sweep.reject_unknown()
     if found:
-        raise Refused(found)
-    return imported("wandb", parameters, list(dict.fromkeys(notes)), **parts)
+        raise FormatError(found)
+    return build_import("wandb", parameters, list(dict.fromkeys(notes)), **parts)
 
 
 def _method(sweep: Object) -> dict[str, Part]:
-    cap, method = sweep.get("run_cap"), sweep.need("method")
+    cap, method = sweep.get("run_cap"), sweep.require("method")
     offered = [name for name, ours in ALGORITHMS.items() if ours in get_args(Algorithm)]
     parts = {"algorithm": Part(ALGORITHMS[method.one_of(offered)], method.pointer)}
     if cap is not None:
-        parts["max_trials"] = Part(cap.whole(), cap.pointer)
+        parts["max_trials"] = Part(cap.integer(), cap.pointer)
     return parts
 
 
@@ -65,74 +71,72 @@ def _metric(sweep: Object) -> dict[str, Part]:
     if item is None:
         return {}
     metric = item.object()
-    name, goal, target = metric.need("name"), metric.get("goal"), metric.get("target")
+    name, goal, target = metric.require("name"), metric.get("goal"), metric.get("target")
     if target is not None:
-        raise target.refuse("a search here does not end at a target; it tries all its trials")
-    metric.done()
+        raise target.error("not supported: a search runs all its trials; it does not stop at a target")
+    metric.reject_unknown()
     direction = DIRECTIONS[goal.one_of(DIRECTIONS)] if goal is not None else "min"
-    return {"objective": Part({"metric": name.text(), "direction": direction}, name.pointer)}
+    return {"objective": Part({"metric": name.string(), "direction": direction}, name.pointer)}
 
 
 def _parameters(
-    item: Item, prefix: str, parameters: list[Made], notes: list[str], found: list[Problem]
+    item: Item, prefix: str, parameters: list[ParsedParameter], notes: list[str], found: list[Problem]
 ) -> None:
     for name, row in item.object().entries():
-        with gathering(found):
+        with collect_errors(found):
             entry = row.object()
             if entry.has("parameters"):
-                inner = entry.need("parameters")
-                entry.done()
-                notes.append(NESTED)
+                inner = entry.require("parameters")
+                entry.reject_unknown()
+                notes.append("nested parameters: their names are joined with /")
                 _parameters(inner, f"{prefix}{name}/", parameters, notes, found)
             else:
                 parameters.append(_parameter(row, entry, prefix + name, notes))
 
 
-def _parameter(row: Item, entry: Object, name: str, notes: list[str]) -> Made:
+def _parameter(row: Item, entry: Object, name: str, notes: list[str]) -> ParsedParameter:
     distribution = entry.get("distribution")
     if distribution is None:
         kind, fields = _implied(entry)
-    elif distribution.text() in _READERS:
-        kind, fields = _READERS[distribution.text()](entry, notes)
+    elif distribution.string() in _READERS:
+        kind, fields = _READERS[distribution.string()](entry, notes)
     else:
-        raise distribution.refuse(
-            f"{distribution.value!r} has no counterpart here: take {', '.join(_READERS)}"
-        )
-    entry.done()
-    return made(row.pointer, name, kind, **fields)
+        raise distribution.error(f"{distribution.value!r} is not supported: use one of {', '.join(_READERS)}")
+    entry.reject_unknown()
+    return parse_parameter(row.pointer, name, kind, **fields)
 
 
 Fields = tuple[str, dict[str, Any]]
 
 
 def _implied(entry: Object) -> Fields:
-    """Read a parameter without a distribution as W&B does."""
+    """Read a parameter without a distribution, with W&B's rules for the default distribution."""
     if entry.has("values"):
         return _categorical(entry, [])
     if entry.has("value"):
         return _constant(entry, [])
-    low, high = entry.need("min"), entry.need("max")
+    low, high = entry.require("min"), entry.require("max")
     is_whole = isinstance(low.number(), int) and isinstance(high.number(), int)
     return ("int" if is_whole else "float"), {"min": low.number(), "max": high.number()}
 
 
 def _constant(entry: Object, _: list[str]) -> Fields:
-    return "fixed", {"value": entry.need("value").scalar()}
+    return "fixed", {"value": entry.require("value").scalar()}
 
 
 def _categorical(entry: Object, _: list[str]) -> Fields:
-    values = entry.need("values")
+    values = entry.require("values")
     if (probabilities := entry.get("probabilities")) is not None:
-        raise probabilities.refuse("all values of a list are equally likely here")
-    return "choice", {"values": listed(values)}
+        raise probabilities.error("not supported: all values of a choice are equally likely")
+    return "choice", {"values": choice_values(values)}
 
 
 def _int_uniform(entry: Object, _: list[str]) -> Fields:
-    return "int", {"min": entry.need("min").whole(), "max": entry.need("max").whole()}
+    return "int", {"min": entry.require("min").integer(), "max": entry.require("max").integer()}
 
 
 def _uniform(entry: Object, _: list[str]) -> Fields:
-    return "float", {"min": entry.need("min").number(), "max": entry.need("max").number()}
+    return "float", {"min": entry.require("min").number(), "max": entry.require("max").number()}
 
 
 def _log_uniform_values(entry: Object, _: list[str]) -> Fields:
@@ -140,32 +144,34 @@ def _log_uniform_values(entry: Object, _: list[str]) -> Fields:
     return kind, {**fields, "sampling": "log"}
 
 
-def _of_exponents(low: str, high: str, sign: int) -> Callable[[Object, list[str]], Fields]:
-    """Return a reader of bounds that are written as exponents of e."""
+def _exponents(low: str, high: str, sign: int) -> Callable[[Object, list[str]], Fields]:
+    """Return a reader of bounds that are exponents of e."""
 
     def read_exponents(entry: Object, notes: list[str]) -> Fields:
         bounds = []
         for name in (low, high):
-            item = entry.need(name)
+            item = entry.require(name)
             if abs(item.number()) > 600:
-                raise item.refuse(f"it is an exponent of e: e to the {item.number():g} is no number here")
+                raise item.error(f"the bound is an exponent of e, and e^{item.number():g} is out of range")
             bounds.append(math.exp(sign * item.number()))
-        notes.append("bounds under log_uniform and inv_log_uniform are exponents of e and written out")
+        notes.append(
+            "log_uniform, inv_log_uniform: the bounds are exponents of e and were converted to values"
+        )
         return "float", {"min": bounds[0], "max": bounds[1], "sampling": "log"}
 
     return read_exponents
 
 
 def _q_uniform(entry: Object, notes: list[str]) -> Fields:
-    """Read a range rounded to multiples of q: our step, if the bounds are such multiples."""
-    low, high, q = entry.need("min"), entry.need("max"), entry.get("q")
+    """Read a range rounded to multiples of q, which is a range with step q if its bounds are multiples."""
+    low, high, q = entry.require("min"), entry.require("max"), entry.get("q")
     by = q.number() if q is not None else 1.0
     if by <= 0:
-        raise (q or low).refuse("q must be above 0")
+        raise (q or low).error(f"q must be above 0, got {by:g}")
     for bound in (low, high):
         times = bound.number() / by
         if not math.isfinite(times) or abs(times - round(times)) > 1e-9:
-            raise bound.refuse(f"it is no multiple of q = {by:g}: a step here is counted from the minimum")
+            raise bound.error(f"{bound.value!r} is not a multiple of q = {by:g}")
     notes.append(ENDS)
     bounds = {"min": low.number(), "max": high.number(), "step": by}
     if isinstance(by, int):
@@ -180,7 +186,7 @@ _READERS: dict[str, Callable[[Object, list[str]], Fields]] = {
     "uniform": _uniform,
     "log_uniform_values": _log_uniform_values,
     "inv_log_uniform_values": _log_uniform_values,
-    "log_uniform": _of_exponents("min", "max", 1),
-    "inv_log_uniform": _of_exponents("max", "min", -1),
+    "log_uniform": _exponents("min", "max", 1),
+    "inv_log_uniform": _exponents("max", "min", -1),
     "q_uniform": _q_uniform,
 }

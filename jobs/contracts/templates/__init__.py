@@ -1,4 +1,4 @@
-"""The table of model templates. A template is one module here and one function of the engine.
+"""The registry of model templates. Each has a module here and a function in the engine.
 
 `docs/tutorial-new-template.md` adds one.
 """
@@ -12,6 +12,6 @@ NAMES = (
     "cnn",
     "linear",
 )
-"""In the order of the form; the first that suits the data is proposed."""
+"""In the order in which the form lists them; the first that suits the data is suggested."""
 
 TEMPLATES: dict[str, TemplateInfo] = {name: import_module(f"{__name__}.{name}").INFO for name in NAMES}

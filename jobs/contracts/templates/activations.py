@@ -1,4 +1,4 @@
-"""The activations that templates offer: each is 0 at 0, which `width_padding` relies on."""
+"""Lists the activations of the templates. Each maps 0 to 0, which `width_padding` requires."""
 
 from typing import Any, Literal, get_args
 

@@ -1,4 +1,4 @@
-"""The template `cnn`: convolutions and pooling, then a dense layer."""
+"""Registers the template `cnn`: convolutions with pooling and a dense layer."""
 
 import math
 from collections.abc import Iterator

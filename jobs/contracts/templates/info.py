@@ -1,4 +1,4 @@
-"""Describes a model template: the one source for form, checks, plan, engine and docs."""
+"""Declares the description of a model template, which the form, the plan, the engine and the docs read."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,33 +9,30 @@ from jobs.contracts.profile import DataKind, Profile
 from jobs.contracts.templates.layers import Layer
 
 
-def _always(_: Profile) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class TemplateInfo:
     """One model template.
 
     Attributes:
-        name: as a spec names it.
-        label: for people.
-        help: a few words on what it is for.
-        arguments: every argument with its type, bounds and default; a field's title and description label it
-            in the form.
-        builder: the engine function, as `module:function`; nothing is imported before a model is built.
-        data_kinds: the kinds of data that it takes.
-        shaping: arguments that change which variables there are, or their shapes.
-        ranges: a sensible range to search for each argument, as a hyperparameter without its name.
+        name: the value of `model.template`.
+        label: the name for users.
+        help: its purpose in a few words.
+        arguments: all arguments with types, bounds and defaults; titles and descriptions label the fields of
+            the form.
+        builder: the engine function, as `module:function`; imported when a model is built.
+        data_kinds: the kinds of data that it accepts.
+        shaping: arguments that affect which variables exist, or their shapes.
+        ranges: a range to search for each argument, as a hyperparameter without its name.
         searched: arguments that a new experiment searches.
-        shown: arguments that a new experiment writes into its spec, in this order.
-        suits: whether to propose it for some data; of several the first in the table is proposed.
-        layers: lists the hidden layers without building them. None: the variables are known only once a model
-            was built, so the plan cannot tell its memory, and a layout is checked on the worker.
-        width: an argument that may be larger than asked while the surplus stays 0; see `width_padding`.
-        traced: arguments that layers made by `Site.dropout` read, and `head_penalty`. Trials that differ in
-            these alone share a compiled program.
-        head_penalty: the argument that is the L2 penalty on the kernel of the output layer.
+        shown: arguments that the spec of a new experiment contains, in this order.
+        suits: whether to suggest it for given data; the first that suits is suggested.
+        layers: returns the hidden layers without building them. None: the variables are known only after a
+            model is built, so the plan has no memory estimate, and the worker checks the layout.
+        width: an argument that may be larger than requested if the additional units stay 0; see
+            `width_padding`.
+        traced: arguments that are read by layers made with `Site.dropout`, and `head_penalty`. Trials that
+            differ only in these share a compiled program.
+        head_penalty: the argument with the L2 penalty on the kernel of the output layer.
     """
 
     name: str
@@ -48,12 +45,12 @@ class TemplateInfo:
     ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     searched: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-    suits: Callable[[Profile], bool] = _always
+    suits: Callable[[Profile], bool] = lambda _: True
     layers: Callable[[Any, Profile], Iterable[Layer]] | None = None
     width: str = ""
     traced: frozenset[str] = frozenset()
     head_penalty: str = ""
 
     def takes(self, profile: Profile) -> bool:
-        """Say whether models of this template can be built on these data."""
+        """Return whether models of this template can be built for these data."""
         return profile.kind in self.data_kinds

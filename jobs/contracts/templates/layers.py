@@ -1,4 +1,4 @@
-"""Lists the variables and output shapes of common layers without Keras, as Keras would make them."""
+"""Computes the variables and output shapes of Keras' layers without importing Keras."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ FLOAT32 = 4
 
 
 class Variable(NamedTuple):
-    """One variable of a model under the path that layout rules match."""
+    """One variable of a model; `path` is matched by layout rules."""
 
     path: str
     shape: Shape
@@ -17,12 +17,12 @@ class Variable(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Return its size; weights stay in float32 under every policy that trains."""
+        """Return its size. Weights are float32 under every supported precision policy."""
         return math.prod(self.shape) * FLOAT32
 
 
 class Layer(NamedTuple):
-    """The variables of a layer, and the shape of its output for one row."""
+    """The variables of a layer and the shape of its output for one row."""
 
     variables: tuple[Variable, ...]
     output: Shape
@@ -49,7 +49,7 @@ def without_variables(output: Shape) -> Layer:
 def dense_block(
     i: int, inputs: int, units: int, *, dropout: float, batch_norm: bool = False
 ) -> Iterator[Layer]:
-    """List Dense → batch normalization? → activation → dropout?, the i-th of its kind."""
+    """Yield the layers of block `i`: dense, optional batch normalization, activation, optional dropout."""
     yield dense(f"dense_{i}", inputs, units, bias=not batch_norm)
     if batch_norm:
         yield batch_normalization(f"batch_norm_{i}", units)

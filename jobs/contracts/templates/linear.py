@@ -1,4 +1,4 @@
-"""The template `linear`: nothing between the input and the output layer."""
+"""Registers the template `linear`: an output layer only."""
 
 from pydantic import Field
 

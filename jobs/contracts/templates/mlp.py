@@ -1,4 +1,4 @@
-"""The template `mlp`: dense layers on a flattened input."""
+"""Registers the template `mlp`: dense layers on a flattened input."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.templates.layers import Layer, dense_block
 
 SMALL_IMAGE = 16 * 16
-"""Up to so many pixels dense layers do as well as convolutions."""
+"""Images of at most this many pixels need no convolutions."""
 
 
 class MlpArgs(Frozen):
@@ -34,7 +34,7 @@ def layers(args: MlpArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def suits(profile: Profile) -> bool:
-    """Say whether the data are vectors or small images."""
+    """Return whether the data are vectors or small images."""
     return profile.kind == "vector" or math.prod(profile.input_shape[:2]) <= SMALL_IMAGE
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.contracts.precision import WILL_NOT_TRAIN
+from jobs.contracts.precision import UNSUPPORTED_POLICIES
 
 
 class Format(NamedTuple):
@@ -21,7 +21,7 @@ class Format(NamedTuple):
     @property
     def refusal(self) -> str:
         """Return why it does not train; empty where it does."""
-        return WILL_NOT_TRAIN.get(self.policy, "")
+        return UNSUPPORTED_POLICIES.get(self.policy, "")
 
     @property
     def sign(self) -> int:

@@ -14,7 +14,7 @@ from workers.engine.search.rung import newcomer, promotion, ranked, saw, value_a
 
 def answer(history: History, count: int) -> Answer:
     """Promote trials, from the highest rung down, and fill the rest of `count` with new trials."""
-    rungs = history.search.rung_options().ladder(history.epochs)
+    rungs = history.search.rung_options().rung_epochs(history.epochs)
     rankings = _rankings(history, len(rungs))
     found = list(islice(_promotions(rankings, rungs), count))
     while len(found) < count and history.left > 0:

@@ -50,7 +50,7 @@ def pruning_check(
 
     def check(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
         own = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
-        return judge(pruner, rivals.current(), own, whole=max_epochs, maximize=maximize)
+        return judge(pruner, rivals.current(), own, epochs=max_epochs, maximize=maximize)
 
     return check
 
