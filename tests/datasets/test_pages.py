@@ -72,7 +72,7 @@ def test_a_bad_upload_comes_back_with_what_is_wrong(browser: Client) -> None:
     form = {"project": "yard", "slug": "x", "file": SimpleUploadedFile("x.exe", b"MZ")}
     answer = browser.post("/datasets/new", form)
     assert answer.status_code == 422
-    assert "give a file that ends in" in answer.content.decode()
+    assert "must end in one of" in answer.content.decode()
 
 
 def test_roles_are_set_by_a_new_version(browser: Client) -> None:

@@ -111,7 +111,7 @@ def test_two_rules_on_one_path_are_named():
 
 
 def test_a_rule_of_lower_rank_is_rejected():
-    assert "takes one a dimension" in problems_of((".*/kernel", ("model",)))["/mesh/layout/0/axes"]
+    assert "needs one axis per dimension" in problems_of((".*/kernel", ("model",)))["/mesh/layout/0/axes"]
 
 
 def test_a_dimension_that_does_not_divide_is_rejected():

@@ -43,7 +43,7 @@ PRUNING = Group(
         P("interval", "Look every", "Epochs."),
         P("factor", "Factor", "One trial in so many goes on from a rung."),
         P("min_epochs", "First rung after", "Epochs."),
-        P("max_epochs", "Last rung after", "Epochs; those of the training if left open."),
+        P("max_epochs", "Last rung after", "Epochs; all epochs of the training if empty."),
     ),
     help="Stops trainings that others outdo at the same epoch. Not under "
     f"{titles(info for info in ALGORITHMS.values() if info.has_rungs)}.",
