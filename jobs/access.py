@@ -37,7 +37,7 @@ class Action(StrEnum):
     WRITE = "write"  # experiments, jobs, datasets, models, promotion requests
     RUN_CODE = "run_code"  # upload and run custom training code
     APPROVE = "approve"  # decide promotion requests
-    SERVE = "serve"  # roll back and change what an endpoint serves
+    SERVE = "serve"  # roll back and change the versions of an endpoint
     MANAGE = "manage"  # the project itself and its members
 
 

@@ -13,7 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ENFORCED = ("workers/engine", "tests/engine", "benchmarks")
+ENFORCED = (
+    *("workers/engine", "tests/engine", "benchmarks", "jobs/models", "tests/contracts", "tests/experiments"),
+    *("jobs/contracts/algorithms", "jobs/contracts/formats", "jobs/contracts/templates"),
+)
 """Files and folders that must be free of these phrases."""
 
 ALLOWED = {

@@ -49,7 +49,7 @@ class AfterSpec(Frozen):
     register_: Register | None = Field(default=None, alias="register")
 
     def has_steps(self) -> bool:
-        """Say whether anything follows the search or the training."""
+        """Return whether any step is set."""
         return any(step is not None for step in (self.retrain, self.ensemble, self.quantize, self.register_))
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Random augmentation of training images, drawn anew for each image and epoch."""
+"""Random augmentation of training images, with new random values for each image and epoch."""
 
 from typing import Literal
 

@@ -30,7 +30,7 @@ ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
 POINTS_AN_EVENT = 20_000
-"""An event is read and sent as a whole, so its size is limited to what a page can draw."""
+"""An event is read and sent as a whole, so it has at most as many points as a page can draw."""
 LONGEST_NAME = 200
 
 

@@ -51,12 +51,12 @@ class MeshSpec(Frozen):
             raise ValueError(f"batch_axis {self.batch_axis!r} is not among {list(self.axis_names)}")
         if self.simulate is not None and self.simulate != self.size():
             raise ValueError(
-                f"shape {list(self.shape)} takes {self.size()} devices, simulate says {self.simulate}"
+                f"shape {list(self.shape)} needs {self.size()} devices, but simulate is {self.simulate}"
             )
         for rule in self.layout:
             if unknown := {axis for axis in rule.axes if axis is not None} - set(self.axis_names):
                 raise ValueError(
-                    f"layout rule {rule.match!r} names {sorted(unknown)}, not among {list(self.axis_names)}"
+                    f"layout rule {rule.match!r} has axes {sorted(unknown)}, not among {list(self.axis_names)}"
                 )
         return self
 

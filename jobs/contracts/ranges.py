@@ -16,7 +16,7 @@ DIGITS = 12
 FINEST = 1e-11
 """The smallest step, relative to the largest value, at which neighbours differ within `DIGITS`."""
 SLACK = 1e-9
-"""The fraction of a step by which rounding may miss the upper bound."""
+"""The fraction of a step that rounding may be short of the upper bound."""
 
 
 def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
@@ -57,7 +57,7 @@ class Steps(Sequence[float]):
     Args:
         low: the lower bound; always a value, unless the scale is `reverse_log`.
         high: the upper bound; a value if the steps meet it.
-        step: added or multiplied, as the scale says.
+        step: added or multiplied, depending on the scale.
         sampling: the scale.
     """
 

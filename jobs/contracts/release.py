@@ -1,4 +1,4 @@
-"""The signed record of what an endpoint serves; prediction servers trust nothing else."""
+"""Signed releases: the versions that an endpoint serves. Prediction servers accept no unsigned release."""
 
 import json
 
@@ -19,7 +19,7 @@ class ReleasedVersion(Frozen):
 
 
 class Release(Frozen):
-    """What the endpoint `model` serves at `generation`. Generations only increase."""
+    """The versions that the endpoint `model` serves at `generation`. Generations only increase."""
 
     model: str
     generation: int

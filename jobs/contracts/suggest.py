@@ -1,7 +1,7 @@
 """Request and answer of a search algorithm: trials in, suggestions out.
 
 An algorithm keeps no state. The same trials give the same answer, in any order, in any process and after any
-crash. What an algorithm must remember is part of its suggestions, which become columns of the trials.
+crash. State of an algorithm is part of its suggestions and is stored with the trials.
 """
 
 from typing import Any

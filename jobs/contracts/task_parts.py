@@ -1,7 +1,7 @@
-"""The task that a runner is given, and the parts that tasks of several kinds share.
+"""Declares the base class of runner tasks and the parts that several kinds of tasks share.
 
-A task is the `spec.json` in a runner's folder. It names every file by its path on the worker's machine, never
-by a database id; the supervisor has put the files there.
+A task is stored as `spec.json` in a runner's folder. It refers to files by paths on the worker's machine, not
+by database ids. The supervisor has placed the files there.
 """
 
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from jobs.contracts.base import Frozen
 
 
 class DatasetFile(Frozen):
-    """Where a dataset version's table lies, and its schema as the profile found it."""
+    """The table of a data set version, with its profile."""
 
     path: str = Field(description="an .npz of named columns written by a profile task")
     digest: str
@@ -20,7 +20,7 @@ class DatasetFile(Frozen):
 
 
 class CheckpointFolder(Frozen):
-    """A checkpoint to go on from; the runner verifies the manifest before it trusts it."""
+    """A checkpoint to resume from. The runner verifies its manifest first."""
 
     folder: str
     manifest: str
@@ -28,12 +28,12 @@ class CheckpointFolder(Frozen):
 
 
 class Task(Frozen):
-    """What every kind's task has; each kind adds its own fields and fixes `kind` to its name."""
+    """The fields of every task. Each kind adds fields and sets `kind` to its name."""
 
     kind: str
     version: Literal[1] = 1
-    folder: str = Field(description="the attempt's own folder; everything it writes goes below it")
-    checkpoints: str = Field(default="", description="where its checkpoint folders go (the store)")
+    folder: str = Field(description="the folder of the attempt; all its output is written there")
+    checkpoints: str = Field(default="", description="the folder in the store for its checkpoints")
     fence: int = Field(default=1, description="the attempt's number; part of every checkpoint's name")
     threads: int = Field(default=1, ge=1)
     compile_cache: str | None = None

@@ -28,7 +28,7 @@ class Warm(Frozen):
 
     @property
     def environment(self) -> str:
-        """Describe what it can run."""
+        """Describe the tasks that it can run."""
         words = [f"{self.threads} thread" if self.threads == 1 else f"{self.threads} threads"]
         if self.platform is not None:
             words.append(self.platform)

@@ -1,6 +1,6 @@
 """Search spaces of other tools are imported without loss, or rejected with the location and a reason."""
 
-# ruff: noqa: E501  a refusal a line: what is sent, where, what is message
+# ruff: noqa: E501  one case per line: the input, the pointer, the message
 
 import json
 import time

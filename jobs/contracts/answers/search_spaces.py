@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, JsonObject, Stored
-from jobs.contracts.formats.made import Format
+from jobs.contracts.formats.result import Format
 from jobs.contracts.summary import Line
 
 
