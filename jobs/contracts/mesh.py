@@ -56,7 +56,7 @@ class MeshSpec(Frozen):
         for rule in self.layout:
             if unknown := {axis for axis in rule.axes if axis is not None} - set(self.axis_names):
                 raise ValueError(
-                    f"layout rule {rule.match!r} has axes {sorted(unknown)}, not among {list(self.axis_names)}"
+                    f"layout rule {rule.match!r} has axes {sorted(unknown)}, not in {list(self.axis_names)}"
                 )
         return self
 
