@@ -369,7 +369,7 @@ def test_all_that_is_wrong_with_a_change_is_told_at_once_by_the_name_of_its_hype
     typed = {"revise-max_trials": "3", "revise-units:max": "400", "revise-dropout:max": "abc"}
     told = [
         "Trials, at most: 4 trials were made already: give that many or more",
-        "units, to: 400 is above 64, where &#x27;units&#x27; ended",
+        "units, to: 400 is above 64, the maximum of &#x27;units&#x27;",
         "dropout, to: Enter a number.",
     ]
     said = browser.post(f"/jobs/{wide_search.pk}/revise/preview", REVISED | typed).content.decode()
