@@ -165,7 +165,9 @@ def predict(request: Request, name: str, number: int) -> HttpResponse:
     if stage not in LOADED:
         raise NotFound(f"v{number} is not served: promote it first.")
     context = _head(request, row) | _try(request, row) | {"tab": "try"} | tryout.answer(request.POST, row)
-    return render(request, "registry/answer.html" if is_partial(request) else "registry/version.html", context)
+    return render(
+        request, "registry/answer.html" if is_partial(request) else "registry/version.html", context
+    )
 
 
 urls = [

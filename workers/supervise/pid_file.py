@@ -8,7 +8,7 @@ import psutil
 
 
 def write_pid_file(folder: Path, pid: int) -> None:
-    """Write pid and start time. The start time distinguishes the process from a later one with the same pid."""
+    """Write pid and start time; the start time distinguishes a later process with the same pid."""
     with contextlib.suppress(psutil.Error):
         started = psutil.Process(pid).create_time()
         (folder / "process.json").write_text(json.dumps({"pid": pid, "born": started}))
