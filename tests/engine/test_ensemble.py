@@ -9,7 +9,12 @@ from jobs.contracts.after import Ensemble
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.dataset import load_dataset
-from workers.engine.evaluation.members import BadMembers, ensemble_warnings, read_predictions
+from workers.engine.evaluation.members import (
+    BadMembers,
+    best_single,
+    ensemble_warnings,
+    read_predictions,
+)
 from workers.engine.models.files import load_model
 from workers.engine.report import TaskInterrupted
 from workers.engine.tasks import ensemble
@@ -143,3 +148,13 @@ def test_a_task_stops_at_the_next_step_after_a_request(setting, tmp_path):
     report.pending_request = "stop"
     with pytest.raises(TaskInterrupted):
         ensemble.run(task_for(setting, tmp_path), report)
+
+
+@pytest.mark.parametrize(("task", "best"), [("multiclass", "high"), ("regression", "low")])
+def test_a_member_whose_metric_is_undefined_is_not_the_best_one(task, best):
+    metric = "accuracy" if task == "multiclass" else "rmse"
+    members = [
+        {"name": name, "kind": "member", "metrics": {metric: {"value": value}}, "loss": 1.0}
+        for name, value in (("undefined", None), ("low", 0.1), ("high", 0.9))
+    ]
+    assert best_single(members, task)["name"] == best

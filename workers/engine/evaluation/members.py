@@ -110,7 +110,7 @@ def compare_members(
         "method": method,
         "validation_rows": len(members.rows),
         "candidates": candidates,
-        "best_single": _best_single(candidates, members.task)["name"],
+        "best_single": best_single(candidates, members.task)["name"],
         "weights": [
             {"member": name, "weight": float(w)} for name, w in zip(members.names, fit.weights, strict=True)
         ],
@@ -143,17 +143,16 @@ def _fit_record(
     }
 
 
-def _best_single(candidates: Sequence[dict[str, Any]], task: Task) -> dict[str, Any]:
+def best_single(candidates: Sequence[dict[str, Any]], task: Task) -> dict[str, Any]:
     """Return the member with the best primary metric on validation data; ties are decided by loss."""
     metric, direction = primary_metric(task)
     sign = -1 if direction == "max" else 1
-    singles = [candidate for candidate in candidates if candidate["kind"] == "member"]
-    return min(singles, key=lambda c: (sign * (_value(c, metric, default=-sign)), c["loss"]))
 
+    def rank(candidate: dict[str, Any]) -> tuple[bool, float, float]:
+        value = candidate["metrics"][metric]["value"]
+        return value is None, sign * float(value or 0.0), candidate["loss"]  # an undefined metric is last
 
-def _value(candidate: dict[str, Any], metric: str, *, default: float) -> float:
-    value = candidate["metrics"][metric]["value"]
-    return float("inf") * default if value is None else float(value)
+    return min((candidate for candidate in candidates if candidate["kind"] == "member"), key=rank)
 
 
 def ensemble_warnings(comparison: dict[str, Any], members: Sequence[Member]) -> list[tuple[str, str]]:
