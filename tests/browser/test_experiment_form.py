@@ -274,7 +274,7 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     expect(dialog.locator("[data-import-result]")).to_contain_text("numbers from 0.0 to 0.5")
     expect(dialog.locator("[data-import-result]")).to_contain_text("program: how runs are launched")
     dialog.get_by_label("Append the hyperparameters only").check()
-    expect(dialog.locator("[data-twice]")).to_contain_text("has dropout already")
+    expect(dialog.locator("[data-duplicates]")).to_contain_text("has dropout already")
     dialog.get_by_label("Replace the hyperparameters").check()
     look(page, "experiment-form-import")
     dialog.get_by_role("button", name="Import", exact=True).press("Enter")

@@ -33,7 +33,7 @@ def test_every_chart_is_reached_walked_through_and_read_as_a_table(people: Peopl
         expect(page.locator("ty-charts [data-note]")).to_have_text(re.compile(r"\d+ trials"))
         chart.focus()
         chart.press("ArrowRight")
-        expect(page.locator(".ty-chart-said")).not_to_be_empty()
+        expect(page.locator(".ty-chart-status")).not_to_be_empty()
         if name == "pareto":  # not against `latency`, though that stands before it
             expect(page.get_by_label("Up")).to_have_value("m.val_loss")
         page.get_by_role("button", name="Table").click()
@@ -64,7 +64,7 @@ def test_what_is_dragged_filtered_and_picked_stands_in_table_and_address(
     page.get_by_role("button", name="units").click()
     page.keyboard.press("j")
     page.keyboard.press("x")
-    expect(page.locator("ty-trials .ty-picked")).to_have_count(1)
+    expect(page.locator("ty-trials .ty-selected")).to_have_count(1)
     page.get_by_label("Filter by").select_option("h.optimizer")
     page.locator("ty-trials select[name=one]").select_option("adam")
     page.get_by_role("button", name="Filter", exact=True).click()

@@ -20,7 +20,7 @@ def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
     for key in ("j", "x", "j", "j", "x"):
         page.keyboard.press(key)
-    expect(page.locator("ty-trials .ty-picked")).to_have_count(2)
+    expect(page.locator("ty-trials .ty-selected")).to_have_count(2)
 
     menu = page.locator("ty-trials .ty-menu")
     menu.locator("summary").press("Enter")
@@ -70,7 +70,7 @@ def test_rows_picked_with_the_mouse_are_compared_by_key_and_rates_are_told_apart
     rows = page.locator("ty-trials tbody tr")
     expect(rows.locator("td:nth-child(4)")).to_have_text(["0.0001234", "0.00013"])
     for number in (1, 2):
-        page.get_by_label(f"Pick trial {number}", exact=True).click()
+        page.get_by_label(f"Select trial {number}", exact=True).click()
     expect(page.get_by_role("button", name="Compare")).to_be_enabled()  # drawn a frame after the click
     page.keyboard.press("c")
     comparison = page.get_by_role("region", name="Comparison")

@@ -1,5 +1,5 @@
 // Dialogs open by a button with data-dialog, or at once when they hold a refused form. Forms with data-confirm ask
-// before something is lost, and say what.
+// before something is lost, and name it.
 import { byId, closest } from "./elements.js";
 
 const dialog = document.querySelector("dialog#confirm");

@@ -90,8 +90,8 @@ if (box) {
     try {
       const address = `${box.dataset.search}?q=${encodeURIComponent(query)}`;
       const headers = { Accept: "application/json" };
-      const answer = await fetch(address, { signal: asked.signal, headers });
-      if (answer.ok) show((await answer.json()).items, query);
+      const response = await fetch(address, { signal: asked.signal, headers });
+      if (response.ok) show((await response.json()).items, query);
     } catch (error) {
       if (!(error instanceof DOMException && error.name === "AbortError")) close();
     }

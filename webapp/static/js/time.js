@@ -1,4 +1,4 @@
-// Updates relative times while the page stays open, in the words of `words.relative` on the server.
+// Updates relative times while the page stays open, in the format of `words.relative` on the server.
 import { findAll } from "./elements.js";
 
 /** @type {[number, string][]} */

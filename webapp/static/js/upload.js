@@ -4,7 +4,7 @@ import { find, findAll } from "./elements.js";
 const place = () => find(document, "[data-sending]", HTMLElement);
 
 /** @param {string} text */
-function tell(text) {
+function setStatus(text) {
   find(place(), "[data-sent]", HTMLElement).textContent = text;
 }
 
@@ -16,7 +16,9 @@ function show(event) {
   if (!event.lengthComputable) return;
   const percent = Math.floor((100 * event.loaded) / event.total);
   find(place(), "progress", HTMLProgressElement).value = percent;
-  tell(percent < 100 ? `${millions(event.loaded)} of ${millions(event.total)} MB` : "Uploaded; checking the file …");
+  setStatus(
+    percent < 100 ? `${millions(event.loaded)} of ${millions(event.total)} MB` : "Uploaded; checking the file …",
+  );
 }
 
 /**
@@ -28,8 +30,8 @@ function arrive(request) {
     location.assign(request.responseURL);
     return;
   }
-  const answer = new DOMParser().parseFromString(request.responseText, "text/html");
-  find(document, "main", HTMLElement).replaceWith(find(answer, "main", HTMLElement));
+  const page = new DOMParser().parseFromString(request.responseText, "text/html");
+  find(document, "main", HTMLElement).replaceWith(find(page, "main", HTMLElement));
   findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
   start();
 }
@@ -41,7 +43,7 @@ function send(form) {
   request.upload.addEventListener("progress", show);
   request.addEventListener("load", () => arrive(request));
   request.addEventListener("error", () => {
-    tell("The connection was lost. Upload the file again.");
+    setStatus("The connection was lost. Upload the file again.");
     for (const button of buttons) button.disabled = false;
   });
   place().hidden = false;

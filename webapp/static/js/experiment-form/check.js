@@ -1,4 +1,4 @@
-// Validates the spec by `/experiments/validate` a moment after the last change; only the newest answer counts.
+// Validates the spec by `/experiments/validate` a moment after the last change; only the newest response counts.
 
 /** @import { Verdict } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
@@ -21,36 +21,41 @@ export class Check extends EventTarget {
     super();
     this.name = find(form, "[name=name]", HTMLInputElement);
     this.sheet = sheet;
-    sheet.onChange(() => this.soon());
-    this.name.addEventListener("input", () => this.soon());
-    this.soon(0);
+    sheet.onChange(() => this.schedule());
+    this.name.addEventListener("input", () => this.schedule());
+    this.schedule(0);
   }
 
-  soon(wait = WAIT) {
+  schedule(wait = WAIT) {
     clearTimeout(this.timer);
     this.running?.abort();
-    this.tell({ state: "busy" });
-    this.timer = setTimeout(() => this.ask(), wait);
+    this.notify({ state: "busy" });
+    this.timer = setTimeout(() => this.validate(), wait);
   }
 
-  async ask() {
+  async validate() {
     this.running = new AbortController();
     const { project, experiment } = this.sheet.known;
     const body = JSON.stringify({ project, experiment, name: this.name.value, spec: this.sheet.spec });
     const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
     try {
-      const answer = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });
-      const told = await answer.json();
-      if (answer.status === 429) this.soon(1000 * Number(answer.headers.get("Retry-After") ?? 1));
-      else if (answer.ok) this.tell({ ...told, state: told.valid ? "ok" : "bad" });
-      else this.tell({ state: "bad", errors: told.errors ?? [{ pointer: "/spec", message: told.detail }], plan: null });
+      const response = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });
+      const result = await response.json();
+      if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
+      else if (response.ok) this.notify({ ...result, state: result.valid ? "ok" : "bad" });
+      else
+        this.notify({
+          state: "bad",
+          errors: result.errors ?? [{ pointer: "/spec", message: result.detail }],
+          plan: null,
+        });
     } catch (error) {
-      if (!(error instanceof DOMException && error.name === "AbortError")) this.tell({ state: "away" });
+      if (!(error instanceof DOMException && error.name === "AbortError")) this.notify({ state: "away" });
     }
   }
 
   /** @param {Verdict} detail */
-  tell(detail) {
+  notify(detail) {
     this.dispatchEvent(new CustomEvent("verdict", { detail }));
   }
 }

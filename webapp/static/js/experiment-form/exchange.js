@@ -10,25 +10,25 @@ const ADDRESS = "/api/v1/search-spaces";
 
 /** @typedef {{ errors?: Problem[], detail: string }} Refusal */
 /**
- * What an import would put into the search.
+ * The result of reading a search space for import.
  * @typedef {{
  *   format: string, search: Search & { space: object[] }, notes: string[],
  *   summary: { name: string, takes: string, when: string }[],
- * }} Found
+ * }} Imported
  */
 
 /**
- * Call the API; a request that fails is refused like any other.
+ * Call the API; a request that fails has a result with a `detail`, too.
  * @param {"import" | "export"} action
  * @param {object} body
  */
 async function send(action, body) {
   const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
   try {
-    const answer = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
-    return { ok: answer.ok, told: await answer.json() };
+    const response = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return { ok: response.ok, result: await response.json() };
   } catch {
-    return { ok: false, told: { detail: "The server did not answer." } };
+    return { ok: false, result: { detail: "The server did not answer." } };
   }
 }
 
@@ -41,10 +41,10 @@ const element = (tag, text, css = "") =>
   Object.assign(document.createElement(tag), { textContent: text, className: css });
 
 export class Exchange {
-  /** @type {Found | null} */
-  found = null;
+  /** @type {Imported | null} */
+  imported = null;
   /** The change comes from here, not from another part of the form. */
-  own = false;
+  isOwnChange = false;
   /** @type {Search | undefined} */
   before;
 
@@ -61,7 +61,7 @@ export class Exchange {
     this.format = byId("import-format", HTMLSelectElement);
     this.result = find(this.dialog, "[data-import-result]", HTMLElement);
     this.how = find(this.dialog, "[data-import-how]", HTMLElement);
-    this.take = find(this.dialog, "[data-import-take]", HTMLButtonElement);
+    this.acceptButton = find(this.dialog, "[data-import-accept]", HTMLButtonElement);
     this.undo = find(form, "[data-import-undo]", HTMLElement);
     this.opener = find(form, "[data-import-open]", HTMLElement);
     this.opener.addEventListener("click", () => this.open());
@@ -69,12 +69,12 @@ export class Exchange {
     this.undo.addEventListener("click", () => this.undoImport());
     find(this.dialog, "form", HTMLFormElement).addEventListener("submit", (event) => event.preventDefault());
     find(this.dialog, "[data-import-close]", HTMLElement).addEventListener("click", () => this.dialog.close());
-    find(this.dialog, "[data-import-read]", HTMLElement).addEventListener("click", () => this.look());
+    find(this.dialog, "[data-import-read]", HTMLElement).addEventListener("click", () => this.parse());
     this.dialog.addEventListener("input", (event) => this.onInput(event));
-    this.take.addEventListener("click", () => this.accept());
+    this.acceptButton.addEventListener("click", () => this.accept());
     // Undo restores the search from before the import, so it is not offered once something else has changed.
     sheet.onChange(() => {
-      if (!this.own) this.undo.hidden = true;
+      if (!this.isOwnChange) this.undo.hidden = true;
     });
   }
 
@@ -84,8 +84,8 @@ export class Exchange {
   }
 
   forget() {
-    this.found = null;
-    this.take.disabled = true;
+    this.imported = null;
+    this.acceptButton.disabled = true;
     this.how.hidden = true;
     this.result.replaceChildren();
   }
@@ -100,28 +100,28 @@ export class Exchange {
     const [file] = this.file.files ?? [];
     if (target === this.file && file) {
       this.text.value = await file.text();
-      await this.look();
+      await this.parse();
     }
   }
 
-  async look() {
+  async parse() {
     this.forget();
     const body = { text: this.text.value, ...(this.format.value ? { format: this.format.value } : {}) };
-    const { ok, told } = await send("import", body);
+    const { ok, result } = await send("import", body);
     if (!ok) {
-      this.refuse(told);
+      this.showErrors(result);
       return;
     }
-    this.found = told;
-    this.preview(told);
+    this.imported = result;
+    this.preview(result);
     this.how.hidden = false;
     this.checkNames();
-    if (!this.take.disabled) this.take.focus();
+    if (!this.acceptButton.disabled) this.acceptButton.focus();
   }
 
-  /** @param {Refusal} told */
-  refuse(told) {
-    const errors = told.errors ?? [{ pointer: "", message: told.detail }];
+  /** @param {Refusal} refusal */
+  showErrors(refusal) {
+    const errors = refusal.errors ?? [{ pointer: "", message: refusal.detail }];
     const list = element("ul", "", "ef-import-list");
     list.append(
       ...errors.map(({ pointer, message }) => {
@@ -140,7 +140,7 @@ export class Exchange {
     this.result.replaceChildren(note, list);
   }
 
-  /** @param {Found} found */
+  /** @param {Imported} imported */
   preview({ format, search, summary, notes }) {
     const title = find(this.dialog, `option[value="${format}"]`, HTMLElement).textContent;
     const facts = element("dl", "", "ty-facts ef-import-facts");
@@ -165,22 +165,26 @@ export class Exchange {
   /** Refuse to append a hyperparameter whose name is in the space already. */
   checkNames() {
     const here = new Set(this.sheet.space.map((row) => row?.name));
-    const twice = this.appends
-      ? (this.found?.search.space ?? []).map((row) => row.name).filter((name) => here.has(name))
+    const duplicates = this.appends
+      ? (this.imported?.search.space ?? []).map((row) => row.name).filter((name) => here.has(name))
       : [];
-    this.result.querySelector("[data-twice]")?.remove();
-    if (twice.length) {
-      const told = element("p", `The search space has ${twice.join(", ")} already: replace it instead.`, "ty-error");
-      told.dataset.twice = "";
-      this.result.append(told);
+    this.result.querySelector("[data-duplicates]")?.remove();
+    if (duplicates.length) {
+      const message = element(
+        "p",
+        `The search space has ${duplicates.join(", ")} already: replace it instead.`,
+        "ty-error",
+      );
+      message.dataset.duplicates = "";
+      this.result.append(message);
     }
-    this.take.disabled = !this.found || twice.length > 0;
+    this.acceptButton.disabled = !this.imported || duplicates.length > 0;
   }
 
   accept() {
-    if (!this.found) return;
+    if (!this.imported) return;
     const before = structuredClone(this.sheet.spec.search);
-    const { search } = this.found;
+    const { search } = this.imported;
     const toggle = find(this.form, '[data-toggle="/search"]', HTMLElement);
     this.change((spec) => {
       const start = spec.search ?? JSON.parse(toggle.dataset.initial ?? "{}");
@@ -206,19 +210,19 @@ export class Exchange {
 
   /** @param {(spec: Spec) => void} edit */
   change(edit) {
-    this.own = true;
+    this.isOwnChange = true;
     this.sheet.edit(edit);
-    this.own = false;
+    this.isOwnChange = false;
   }
 
   async export() {
-    const { ok, told } = await send("export", { space: this.sheet.space });
+    const { ok, result } = await send("export", { space: this.sheet.space });
     if (!ok) {
-      toast(told.detail, { level: "error" });
+      toast(result.detail, { level: "error" });
       return;
     }
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify(told.config, null, 2)], { type: "application/json" }));
+    link.href = URL.createObjectURL(new Blob([JSON.stringify(result.config, null, 2)], { type: "application/json" }));
     link.download = "keras-tuner-space.json";
     link.click();
     URL.revokeObjectURL(link.href);

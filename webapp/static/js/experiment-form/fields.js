@@ -1,4 +1,4 @@
-// The fields outside of rows: they show the spec and write into it; what they offer depends on the data set.
+// The fields outside of rows: they show the spec and write into it; their options depend on the data set.
 
 /** @import { Direction, Objective, Origin, Spec, Version } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
@@ -18,7 +18,7 @@ export class Fields {
   constructor(form, sheet) {
     this.form = form;
     this.sheet = sheet;
-    /** What an object held that was switched off, by pointer. @type {Map<string, unknown>} */
+    /** The values of objects that are switched off, by pointer. @type {Map<string, unknown>} */
     this.switchedOff = new Map();
     form.addEventListener("input", (event) => this.onInput(event));
     sheet.onChange((from) => this.follow(from));

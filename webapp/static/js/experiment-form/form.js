@@ -53,7 +53,7 @@ sheet.addEventListener("broken", (event) => {
   problems.show(errors);
 });
 
-// The guard of unsaved changes listens for input: it must also hear of changes by buttons.
+// The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
 sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));
 if ("unsaved" in form.dataset) form.dispatchEvent(new Event("input"));
 

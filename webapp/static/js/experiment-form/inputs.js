@@ -6,7 +6,7 @@ function number(text) {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
   const value = Number(trimmed);
-  return Number.isFinite(value) ? value : trimmed; // validation reports at the field what is wrong with it
+  return Number.isFinite(value) ? value : trimmed; // validation reports the error at the field
 }
 
 /** @param {string} text */

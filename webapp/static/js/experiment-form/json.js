@@ -125,7 +125,7 @@ export class JsonPane {
 }
 
 /**
- * Read a spec from JSON, or say why it cannot be read.
+ * Read a spec from JSON, or return why it cannot be read.
  * @param {string} text
  * @returns {{ spec: Spec | null, message: string }}
  */

@@ -24,7 +24,7 @@ export class Problems {
 
   /** @param {Problem[]} problems */
   show(problems) {
-    for (const old of this.form.querySelectorAll("[data-told]")) old.remove();
+    for (const old of this.form.querySelectorAll("[data-problem-message]")) old.remove();
     for (const input of this.form.querySelectorAll(".ef-fields [aria-invalid]")) {
       input.removeAttribute("aria-invalid");
       input.removeAttribute("aria-describedby");
@@ -56,28 +56,28 @@ export class Problems {
   place(problem, index) {
     const element = this.element(problem.pointer);
     if (!element) return;
-    const told = Object.assign(document.createElement("div"), {
+    const message = Object.assign(document.createElement("div"), {
       className: "ty-error",
       id: `problem-${index}`,
       textContent: problem.message,
     });
-    told.dataset.told = "";
+    message.dataset.problemMessage = "";
     if (element.matches("input, select, textarea")) {
       element.setAttribute("aria-invalid", "true");
-      element.setAttribute("aria-describedby", told.id);
+      element.setAttribute("aria-describedby", message.id);
     }
-    (element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(told);
+    (element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(message);
   }
 
   /** @param {Problem[]} problems */
   count(problems) {
     for (const link of findAll(this.form, "[data-step]", HTMLElement)) {
       const owned = (link.dataset.owns ?? "").split(" ").filter(Boolean);
-      const mine = problems.filter((problem) => owned.some((own) => this.isBelow(problem.pointer, own)));
+      const found = problems.filter((problem) => owned.some((own) => this.isBelow(problem.pointer, own)));
       const badge = find(link, ".ef-count", HTMLElement);
-      badge.hidden = !mine.length;
-      badge.textContent = mine.length ? String(mine.length) : "";
-      badge.setAttribute("aria-label", mine.length ? `${mine.length} to fix` : "");
+      badge.hidden = !found.length;
+      badge.textContent = found.length ? String(found.length) : "";
+      badge.setAttribute("aria-label", found.length ? `${found.length} to fix` : "");
     }
   }
 

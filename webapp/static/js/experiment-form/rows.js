@@ -324,7 +324,7 @@ export class Rows {
   /** @param {number} index */
   addCondition(index) {
     const before = this.sheet.space.slice(0, index);
-    const { name, values = [] } = this.sheet.takers(this.sheet.space[index]?.name ?? "") ?? {};
+    const { name, values = [] } = this.sheet.conditionFor(this.sheet.space[index]?.name ?? "") ?? {};
     const parent = before.find((row) => row?.name === name) ?? before.at(-1);
     const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(String(value))) : null;
     /** @type {Condition} */

@@ -80,7 +80,7 @@ export class Sheet extends EventTarget {
     return tasks[this.spec.data?.task ?? this.version?.task ?? ""];
   }
 
-  /** What is measured on validation data after each epoch. */
+  /** The metrics that are measured on validation data after each epoch. */
   get watched() {
     const metrics = this.spec.fit?.metrics ?? this.measures?.defaults ?? [];
     return ["val_loss", ...(Array.isArray(metrics) ? metrics : []).map((name) => `val_${name}`)];
@@ -109,10 +109,10 @@ export class Sheet extends EventTarget {
   }
 
   /**
-   * Return the argument on whose value it depends whether a hyperparameter is used, and the values under which it is.
+   * Return the argument that decides whether a hyperparameter is used, and its values for which it is used.
    * @param {string} name
    */
-  takers(name) {
+  conditionFor(name) {
     for (const [pointer, { arguments: place, kinds }] of Object.entries(this.known.variants)) {
       const own = name.slice(name.indexOf("/") + 1);
       if (`/fit/${name}` !== `${place}/${own}` || `/fit/${name}` === pointer) continue;

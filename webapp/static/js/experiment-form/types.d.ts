@@ -1,8 +1,8 @@
-// Types that the modules of the experiment form share: the spec, and what the server says about its fields.
+// Types that the modules of the experiment form share: the spec, and the server's description of its fields.
 
 export type Direction = "min" | "max";
 
-/** Where a change of the spec comes from: what is drawn again depends on it. */
+/** Where a change of the spec comes from: it decides which parts are drawn again. */
 export type Origin = "start" | "field" | "rows" | "text";
 
 export interface Objective {
@@ -39,7 +39,7 @@ export interface Search {
   objectives?: Objective[];
 }
 
-/** The experiment spec, as far as the form reads it. What a person typed as JSON may lack any part. */
+/** The experiment spec, as far as the form reads it. JSON typed by a user may lack any part. */
 export interface Spec {
   data?: {
     dataset?: string;
@@ -85,7 +85,7 @@ export interface Variant {
   kinds: Record<string, Record<string, unknown>>;
 }
 
-/** What the server tells the form: the element #form-context. */
+/** The context that the server passes to the form in the element #form-context. */
 export interface Known {
   project: string;
   experiment: number | null;
@@ -112,7 +112,7 @@ export interface Variable {
   bytes: number;
 }
 
-/** What validation computes about a job of this spec. */
+/** The plan of a job of this spec, as computed by validation. */
 export interface Plan {
   kind: string;
   trials: number;

@@ -23,11 +23,11 @@ const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 2000
 
 /** @typedef {(number | null)[]} Values */
 /**
- * What a chart shows: `drawn` adds to the look of each line, `more` to the options of the whole.
+ * The contents of a chart. `drawn` has options of each line, `more` has options of the chart.
  * @typedef {{ labels: string[], columns: Values[], drawn?: Partial<Series>[], more?: Partial<Options> }} Drawing
  */
 
-/** An element with a chart. Subclasses implement `begin()`, `take(events)` and `picture()`. */
+/** An element with a chart. Subclasses implement `begin()`, `onEvents(events)` and `picture()`. */
 export class Chart extends HTMLElement {
   job = 0;
   note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
@@ -41,7 +41,7 @@ export class Chart extends HTMLElement {
   begin() {}
 
   /** @param {LiveEvent[]} _events */
-  take(_events) {}
+  onEvents(_events) {}
 
   /** @returns {Drawing | null} */
   picture() {
@@ -55,7 +55,7 @@ export class Chart extends HTMLElement {
     this.resize.observe(this);
     this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
     const start = cursorOfPage();
-    this.stop = follow(this.job, start, (events) => this.take(events));
+    this.stop = follow(this.job, start, (events) => this.onEvents(events));
     this.begin();
   }
 
@@ -107,7 +107,7 @@ function options(width, { labels, drawn = [], more = {} }) {
     scales: { x: { time: false } },
     axes: [
       { ...axis, incrs: WHOLE },
-      { ...axis, size: 56, values: (_, marks) => marks.map(words) },
+      { ...axis, size: 56, values: (_, marks) => marks.map(formatMark) },
     ],
     legend: { live: labels.length <= 6, show: labels.length <= 12 },
     cursor: { points: { size: 6 }, focus: { prox: 24 } },
@@ -131,7 +131,7 @@ function options(width, { labels, drawn = [], more = {} }) {
  * Return a mark of the y axis as text. uPlot stops at three decimals, which are too few for a learning rate.
  * @param {number | null} mark
  */
-function words(mark) {
+function formatMark(mark) {
   if (mark === null) return "";
   return Math.abs(mark) >= 1000 ? grouped(mark) : String(Number(mark.toPrecision(4)));
 }

@@ -50,15 +50,15 @@ export class Curves extends Chart {
     if (this.trial) query.set("trial", this.trial);
     else if (this.only) query.set("trials", this.only.join());
     else query.set("newest", String(MAX_LINES));
-    const answer = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`);
-    if (!answer.ok) {
+    const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`);
+    if (!response.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
       return;
     }
     this.lines.clear();
     this.total = this.shown = 0;
     /** @type {{ series: MetricSeries[] }} */
-    const body = await answer.json();
+    const body = await response.json();
     for (const series of body.series) {
       const line = this.line(series.name, series.job, series.trial, series.execution);
       for (const [x, value] of series.points) line.points.set(x, value);
@@ -67,7 +67,7 @@ export class Curves extends Chart {
     }
     const early = this.waiting;
     this.waiting = null;
-    if (early) this.take(early);
+    if (early) this.onEvents(early);
     this.rebuild();
   }
 
@@ -94,7 +94,7 @@ export class Curves extends Chart {
    * @override
    * @param {LiveEvent[]} events
    */
-  take(events) {
+  onEvents(events) {
     if (this.waiting) {
       this.waiting.push(...events);
       return;
@@ -152,7 +152,7 @@ export class Curves extends Chart {
       return;
     }
     this.chart.setData(/** @type {AlignedData} */ (columns));
-    this.say(labels.length);
+    this.showCounts(labels.length);
   }
 
   /**
@@ -163,12 +163,12 @@ export class Curves extends Chart {
     if (this.waiting) return null; // still loading
     const { labels, columns } = this.data();
     this.drawn = labels.join();
-    this.say(labels.length);
+    this.showCounts(labels.length);
     return columns[0].length ? { labels, columns } : null;
   }
 
   /** @param {number} lines */
-  say(lines) {
+  showCounts(lines) {
     const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
     this.note.textContent = this.total ? points + hidden : "No points yet; they appear as they are measured.";

@@ -4,7 +4,7 @@
 /** @import uPlot from "uplot" */
 /** @import { AlignedData, Options, Series } from "uplot" */
 /** @import { Drawing, Values } from "./chart.js" */
-/** @import { View, What } from "../trials/view.js" */
+/** @import { ChangeKind, View } from "../trials/view.js" */
 import { el } from "../trials/dom.js";
 import { viewOf } from "../trials/view.js";
 import { grouped, number, trials } from "../trials/words.js";
@@ -25,7 +25,7 @@ class History extends Chart {
   drawnMany = false;
   /** @type {number[]} */
   indices = [];
-  /** What stays the same while only filters change. @type {ReturnType<History["read"]> | null} */
+  /** Values that do not depend on the filters. @type {ReturnType<History["read"]> | null} */
   known = null;
   /** @type {View} */
   view;
@@ -34,7 +34,7 @@ class History extends Chart {
   /** @override */
   begin() {
     this.view = viewOf(this.job);
-    this.ignore = this.view.onChange((what) => this.changed(what));
+    this.ignore = this.view.onChange((kind) => this.changed(kind));
     this.tabIndex = 0;
     this.setAttribute("role", "application");
     this.setAttribute("aria-roledescription", "chart");
@@ -50,9 +50,9 @@ class History extends Chart {
     super.end();
   }
 
-  /** @param {What} what */
-  changed(what) {
-    if (!["data", "filter", "all", "pick"].includes(what)) return;
+  /** @param {ChangeKind} kind */
+  changed(kind) {
+    if (!["data", "filter", "all", "selection"].includes(kind)) return;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.redraw());
   }
@@ -70,11 +70,12 @@ class History extends Chart {
   }
 
   /**
-   * Return numbers, scores that fit, the best so far, scores filtered out, scores picked; null while there are none.
+   * Return the numbers of the trials, the scores that fit the filters, the best so far, the scores that do not fit, and
+   * the scores of selected trials; null while there are none.
    * @returns {Values[] | null}
    */
   columns() {
-    const { store, picked, mask } = this.view;
+    const { store, selected, mask } = this.view;
     if (!store.ready) {
       this.note.textContent = store.failed
         ? "The trials could not be loaded; reload the page to try again."
@@ -90,9 +91,9 @@ class History extends Chart {
       count += fits;
       if (fits) fitting[at] = scores[at];
       else others[at] = scores[at];
-      if (picked.size && picked.has(numbers[at])) ringed[at] = scores[at];
+      if (selected.size && selected.has(numbers[at])) ringed[at] = scores[at];
     }
-    this.tell(this.known.fence, count, this.indices.length);
+    this.showCounts(this.known.fence, count, this.indices.length);
     return numbers.length ? [numbers, fitting, bests, others, ringed] : null;
   }
 
@@ -150,7 +151,7 @@ class History extends Chart {
       stroke: ring,
     };
     return {
-      labels: ["score", "best so far", "filtered out", "picked"],
+      labels: ["score", "best so far", "filtered out", "selected"],
       columns,
       drawn: [dots(fit), steps, dots(line), rings],
       more: this.brush(
@@ -220,7 +221,7 @@ class History extends Chart {
     if (step) this.go(Math.min(Math.max((this.at ?? (step > 0 ? -1 : last + 1)) + step, 0), last));
     else if (event.key === "Home") this.go(0);
     else if (event.key === "End") this.go(last);
-    else if (event.key === "x" && trial) this.view.pick(trial);
+    else if (event.key === "x" && trial) this.view.toggleSelected(trial);
     else if (event.key === "Enter" && trial) location.assign(`/jobs/${this.job}/trials/${trial}`);
     else return;
     event.preventDefault();
@@ -236,7 +237,7 @@ class History extends Chart {
     const score = Number(store.score[index]);
     const [left, top] = [this.chart.valToPos(store.number[index], "x"), this.chart.valToPos(score, "y")];
     this.chart.setCursor({ left, top });
-    this.note.textContent = `Trial ${store.number[index]}: ${number(score)} (x picks it, Enter opens it)`;
+    this.note.textContent = `Trial ${store.number[index]}: ${number(score)} (x selects it, Enter opens it)`;
   }
 
   /**
@@ -244,7 +245,7 @@ class History extends Chart {
    * @param {number} count
    * @param {number} all
    */
-  tell(fence, count, all) {
+  showCounts(fence, count, all) {
     const { store } = this.view;
     const words = !all
       ? "No trial has been completed yet."
@@ -329,7 +330,7 @@ function blank(width, height) {
  * @param {CanvasRenderingContext2D} pen
  * @param {string} colour
  */
-function inked(pen, colour) {
+function pixelOf(pen, colour) {
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
@@ -349,7 +350,7 @@ function squares({ ctx, bbox, data, scales }, drawn) {
   const up = bbox.height / (high - low);
   const [xs] = data;
   for (const [series, colour] of drawn) {
-    const [ys, ink] = [data[series], inked(pen, colour)];
+    const [ys, ink] = [data[series], pixelOf(pen, colour)];
     for (let at = 0; at < xs.length; at++) {
       const y = ys[at];
       if (y === null || y === undefined) continue;

@@ -28,7 +28,7 @@ export function cursorOfPage() {
 }
 
 /**
- * Call the listener with every event of a job after the cursor; the returned function ends this.
+ * Call the listener with every event of a job after the cursor; the returned function removes the listener.
  * @param {number} job
  * @param {number} cursor
  * @param {Listener} listener
@@ -72,13 +72,13 @@ function connect() {
   socket = opened;
   opened.addEventListener("open", () => {
     wait = FIRST_WAIT;
-    tell("live");
+    setConnectionState("live");
     for (const job of followers.keys()) subscribe(opened, job);
   });
-  opened.addEventListener("message", (message) => take(JSON.parse(message.data)));
+  opened.addEventListener("message", (message) => dispatch(JSON.parse(message.data)));
   opened.addEventListener("close", (event) => {
     socket = null;
-    tell("away");
+    setConnectionState("away");
     if (event.code === 4401 || followers.size === 0) return;
     setTimeout(connect, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, LONGEST_WAIT);
@@ -86,7 +86,7 @@ function connect() {
 }
 
 /** @param {{ type: string, job: number, cursor: number, items: LiveEvent[] }} frame */
-function take(frame) {
+function dispatch(frame) {
   if (frame.type !== "events") return;
   const follower = followers.get(frame.job);
   if (!follower) return;
@@ -96,6 +96,6 @@ function take(frame) {
 }
 
 /** @param {"live" | "away"} state */
-function tell(state) {
+function setConnectionState(state) {
   document.documentElement.dataset.live = state;
 }

@@ -54,14 +54,14 @@ class Log extends HTMLElement {
     clearTimeout(this.timer);
   }
 
-  /** What the lines are filtered by. */
+  /** The current filter of the lines. */
   get filter() {
     const given = new FormData(this.form);
     return { q: String(given.get("q") ?? ""), level: String(given.get("level") ?? ""), follow: given.has("tail") };
   }
 
   /** @param {string} text */
-  tell(text) {
+  setStatus(text) {
     find(this, "[data-count]", HTMLElement).textContent = text;
   }
 
@@ -69,13 +69,13 @@ class Log extends HTMLElement {
     const { q, level } = this.filter;
     const query = new URLSearchParams({ newest: "true", q, level, limit: "2000" });
     if (this.trial) query.set("trial", this.trial);
-    const answer = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
-    if (!answer.ok) return;
+    const response = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
+    if (!response.ok) return;
     this.lines.replaceChildren();
     this.shown = 0;
     this.last = 0;
-    this.add((await answer.json()).items);
-    if (!this.shown) this.tell(q || level ? "No lines match." : "No lines yet.");
+    this.add((await response.json()).items);
+    if (!this.shown) this.setStatus(q || level ? "No lines match." : "No lines yet.");
   }
 
   /** @param {LiveEvent[]} events */
@@ -95,7 +95,7 @@ class Log extends HTMLElement {
     this.lines.append(...wanted.map(row));
     this.shown += wanted.length;
     while (this.lines.childElementCount > KEPT) this.lines.firstElementChild?.remove();
-    this.tell(`${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`);
+    this.setStatus(`${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`);
     if (follow) this.lines.scrollTop = this.lines.scrollHeight;
   }
 }

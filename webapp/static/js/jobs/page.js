@@ -9,7 +9,16 @@ import { follow } from "./live.js";
 
 const QUIET = 600; // one refresh for a burst of events
 const STEADY = 5000; // time left moves even when nothing happens
-const TELLING = new Set(["state", "trial", "execution", "progress", "attempt", "artifact", "warning", "checkpoint"]);
+const REFRESH_EVENTS = new Set([
+  "state",
+  "trial",
+  "execution",
+  "progress",
+  "attempt",
+  "artifact",
+  "warning",
+  "checkpoint",
+]);
 const LIVE_TABS = new Set(["overview", "artifacts", "attempts", "trial"]);
 
 const head = document.getElementById("job-head");
@@ -26,16 +35,16 @@ function inUse(element) {
 }
 
 /**
- * Replace a part of the page by what the server renders now; return whether it was replaced.
+ * Replace a part of the page by its new rendering; return whether it was replaced.
  * @param {HTMLElement} element
  * @param {string} address
  */
-async function piece(element, address) {
+async function replacePart(element, address) {
   if (inUse(element)) return false;
-  const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-  if (!answer.ok) return false;
+  const response = await fetch(address, { headers: { "HX-Request": "true" } });
+  if (!response.ok) return false;
   const fresh = document.createElement("template");
-  fresh.innerHTML = await answer.text();
+  fresh.innerHTML = await response.text();
   if (inUse(element)) return false;
   keep(element, fresh.content);
   element.replaceChildren(fresh.content);
@@ -44,7 +53,7 @@ async function piece(element, address) {
 }
 
 /**
- * Keep charts, which follow the job by themselves, with their zoom and points, and forms with what was typed.
+ * Keep charts, which follow the job by themselves, with their zoom and points, and forms with their input.
  * @param {HTMLElement} element
  * @param {DocumentFragment} fresh
  */
@@ -59,7 +68,7 @@ function keep(element, fresh) {
 }
 
 /** @param {HTMLElement} head */
-async function renew(head) {
+async function refreshPage(head) {
   timer = 0;
   if (inUse(head)) {
     schedule(head);
@@ -71,9 +80,9 @@ async function renew(head) {
   const { tab, liveBody } = body?.dataset ?? {};
   const drawn =
     live !== undefined &&
-    (await piece(head, live)) &&
-    (!changed || !body || !LIVE_TABS.has(tab ?? "") || !liveBody || (await piece(body, liveBody)));
-  structural ||= changed && !drawn; // the next renewal makes up for it
+    (await replacePart(head, live)) &&
+    (!changed || !body || !LIVE_TABS.has(tab ?? "") || !liveBody || (await replacePart(body, liveBody)));
+  structural ||= changed && !drawn; // the next refresh replaces the body
 }
 
 /**
@@ -81,12 +90,12 @@ async function renew(head) {
  * @param {number} delay
  */
 function schedule(head, delay = QUIET) {
-  if (!timer) timer = setTimeout(() => renew(head), delay);
+  if (!timer) timer = setTimeout(() => refreshPage(head), delay);
 }
 
 if (head) {
   follow(Number(head.dataset.job), Number(head.dataset.cursor), (events) => {
-    if (!events.some((event) => TELLING.has(event.type))) return;
+    if (!events.some((event) => REFRESH_EVENTS.has(event.type))) return;
     structural ||= events.some((event) => event.type !== "progress");
     schedule(head);
   });

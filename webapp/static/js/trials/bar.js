@@ -1,4 +1,4 @@
-// The actions of the table: choose its columns, and compare the picked trials or make an ensemble of them.
+// The actions of the table: choose its columns, and compare the selected trials or make an ensemble of them.
 
 /** @import { View } from "./view.js" */
 import { find } from "../elements.js";
@@ -14,7 +14,7 @@ export class Bar {
 
   /**
    * @param {View} view
-   * @param {string | null} ensemble the address that makes an ensemble of the picked trials, where that is allowed
+   * @param {string | null} ensemble the address that makes an ensemble of the selected trials, where that is allowed
    */
   constructor(view, ensemble) {
     this.view = view;
@@ -45,19 +45,19 @@ export class Bar {
 
   draw() {
     this.columns.draw();
-    const { store, picked } = this.view;
-    this.chosen = [...picked].filter((trial) => store.place.has(trial)).sort((a, b) => a - b);
+    const { store, selected } = this.view;
+    this.chosen = [...selected].filter((trial) => store.place.has(trial)).sort((a, b) => a - b);
     const few = this.chosen.length < LEAST;
     this.compare.disabled = few;
-    this.hint.textContent = this.told(few);
+    this.hint.textContent = this.hintText(few);
     if (!this.pool) return;
     find(this.pool, "button", HTMLButtonElement).disabled = few;
     find(this.pool, "[name=trials]", HTMLInputElement).value = this.chosen.join();
   }
 
   /** @param {boolean} few */
-  told(few) {
-    if (few) return `Pick two trials or more to compare them${this.pool ? " or make an ensemble of them" : ""}.`;
+  hintText(few) {
+    if (few) return `Select two trials or more to compare them${this.pool ? " or make an ensemble of them" : ""}.`;
     return this.pool ? `A new job will train these ${this.chosen.length} trials again and combine their models.` : "";
   }
 

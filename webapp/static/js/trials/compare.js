@@ -1,4 +1,4 @@
-// <ty-compare job>: trials side by side, what differs between them, and their learning curves in one chart.
+// <ty-compare job>: trials side by side, their differences, and their learning curves in one chart.
 // The address names them (`?compare=1,5,9`), so that a link shows the same comparison.
 
 /** @import { Column } from "./types.js" */
@@ -20,7 +20,7 @@ const PARTS = [
 ];
 
 /**
- * What is compared, a row each; of metrics `best` is the place of the best trial.
+ * A row of the comparison. `best` is the index of the best trial in the row of a metric.
  * @typedef {{ label: string, texts: string[], best: number | null, differs: boolean }} Row
  */
 
@@ -43,8 +43,8 @@ class Compare extends HTMLElement {
     this.job = Number(this.getAttribute("job"));
     this.view = viewOf(this.job);
     this.make();
-    this.view.onChange((what) => {
-      if (["data", "compare", "axes", "all"].includes(what)) this.draw();
+    this.view.onChange((kind) => {
+      if (["data", "compare", "axes", "all"].includes(kind)) this.draw();
     });
     this.draw();
   }
@@ -178,22 +178,24 @@ class Compare extends HTMLElement {
       .of(kind)
       .filter(({ key }) => !["number", "state", "std", "seconds"].includes(key))
       .map((column) =>
-        told(
+        comparisonRow(
           column.label,
-          places.map((index) => (kind === "hyperparameter" ? exact(store, column, index) : store.told(column, index))),
+          places.map((index) =>
+            kind === "hyperparameter" ? exact(store, column, index) : store.textWithSpread(column, index),
+          ),
           kind === "metric" && !column.isSet ? this.best(column, places) : null,
         ),
       );
     if (kind !== "fact") return rows;
     const { values } = store.column("seconds");
-    const executions = told(
+    const executions = comparisonRow(
       "executions done",
       places.map((index) => String(store.executions[index])),
     );
     return [
       executions,
       ...rows,
-      told(
+      comparisonRow(
         "took",
         places.map((index) => duration(values[index])),
       ),
@@ -240,7 +242,7 @@ class Compare extends HTMLElement {
 }
 
 /**
- * Return a value with enough digits to tell rates of 5.9e-4 and 6.2e-4 apart.
+ * Return a value with enough digits to distinguish rates of 5.9e-4 and 6.2e-4.
  * @param {Store} store
  * @param {Column} column
  * @param {number} index
@@ -256,7 +258,12 @@ function exact(store, column, index) {
  * @param {number | null} best
  * @returns {Row}
  */
-const told = (label, texts, best = null) => ({ label, texts, best, differs: texts.some((text) => text !== texts[0]) });
+const comparisonRow = (label, texts, best = null) => ({
+  label,
+  texts,
+  best,
+  differs: texts.some((text) => text !== texts[0]),
+});
 
 /**
  * @param {Row} row

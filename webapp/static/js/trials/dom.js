@@ -31,7 +31,7 @@ export function el(name, attributes = {}, ...children) {
  * @param {Element} element
  * @param {string} text
  */
-export function say(element, text) {
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
@@ -91,7 +91,7 @@ export function choice(label, options, value, change) {
 }
 
 /**
- * Return an empty state: what is missing, and what would help.
+ * Return an empty state: the missing thing and a way to get it.
  * @param {string} title
  * @param {string} hint
  * @param {string} name

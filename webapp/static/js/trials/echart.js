@@ -1,5 +1,5 @@
 // One ECharts picture that follows the theme, fits its width and can be read by keyboard: arrows go from one item
-// to the next, x picks its trial, Enter opens it, and a line below describes it.
+// to the next, x selects its trial, Enter opens it, and a line below describes it.
 
 /** @import { EChartsType, TooltipComponentOption } from "echarts" */
 /** @import { Item, Look, Picture as Drawing } from "./types.js" */
@@ -34,8 +34,8 @@ export class Picture {
       keydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       blur: () => this.leave(),
     });
-    this.said = el("p", { class: "ty-chart-said", role: "status" });
-    this.element = el("div", {}, this.canvas, this.said);
+    this.status = el("p", { class: "ty-chart-status", role: "status" });
+    this.element = el("div", {}, this.canvas, this.status);
     this.resize = new ResizeObserver(([{ contentRect }]) => this.fit(contentRect));
     this.resize.observe(this.canvas);
   }
@@ -57,7 +57,7 @@ export class Picture {
     this.show(chart, drawing, grown);
     chart.on("click", ({ seriesIndex = -1, dataIndex }) => this.chosen(seriesIndex, dataIndex));
     drawing.ready?.(chart);
-    this.said.textContent = "";
+    this.status.textContent = "";
     this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
   }
 
@@ -142,7 +142,7 @@ export class Picture {
     this.chart?.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
     // A line over many axes has no one place for a tooltip; the sentence below has the same text.
     if (this.tips) this.chart?.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
-    this.said.textContent = `${text}${trial ? " (x picks it, Enter opens it)" : ""}`;
+    this.status.textContent = `${text}${trial ? " (x selects it, Enter opens it)" : ""}`;
   }
 
   leave() {
@@ -156,10 +156,10 @@ export class Picture {
 /**
  * Return a tooltip that is drawn on the canvas: the content security policy would refuse markup with inline styles.
  * @param {Look} colours
- * @param {(place: { seriesIndex: number, dataIndex: number }) => string} tell
+ * @param {(place: { seriesIndex: number, dataIndex: number }) => string} describe
  * @returns {TooltipComponentOption}
  */
-export function tip(colours, tell) {
+export function tip(colours, describe) {
   return {
     trigger: "item",
     renderMode: "richText",
@@ -169,7 +169,7 @@ export function tip(colours, tell) {
     textStyle: { color: colours.ink, fontSize: 12 },
     formatter: (place) => {
       const { seriesIndex = 0, dataIndex } = Array.isArray(place) ? place[0] : place;
-      return tell({ seriesIndex, dataIndex });
+      return describe({ seriesIndex, dataIndex });
     },
   };
 }

@@ -3,11 +3,11 @@
 /** @import { Condition } from "./types.js" */
 /** @import { View } from "./view.js" */
 import { find } from "../elements.js";
-import { choice, el, icon, say } from "./dom.js";
+import { choice, el, icon, setText } from "./dom.js";
 import { grouped, number, setting, trials } from "./words.js";
 
 export class Filters {
-  /** What the form and the chips were drawn from. */
+  /** The column and number of columns that the form shows. */
   drawn = "";
   /** @type {string | undefined} */
   shown;
@@ -31,9 +31,9 @@ export class Filters {
     const { store } = this.view;
     const held = this.form.contains(document.activeElement);
     if (!held && this.drawn !== `${this.column} ${store.columns.size}`) this.drawForm();
-    say(this.count, count === store.size ? trials(count) : `${trials(count)} of ${grouped(store.size)}`);
-    const picked = this.view.picked.size;
-    const key = `${[...this.view.where].map(([name, condition]) => `${name} ${JSON.stringify(condition)}`)} ${picked}`;
+    setText(this.count, count === store.size ? trials(count) : `${trials(count)} of ${grouped(store.size)}`);
+    const selected = this.view.selected.size;
+    const key = `${[...this.view.where].map(([name, condition]) => `${name} ${JSON.stringify(condition)}`)} ${selected}`;
     if (this.shown === key) return;
     this.shown = key;
     const chips = [...this.view.where].map(([name, condition]) => this.chip(name, condition));
@@ -43,22 +43,22 @@ export class Filters {
       chips.length > 1
         ? el(
             "button",
-            { type: "button", class: "btn btn-sm", click: () => this.letGo(() => this.view.clearFilters()) },
+            { type: "button", class: "btn btn-sm", click: () => this.removeChips(() => this.view.clearFilters()) },
             "Clear filters",
           )
         : "",
-      picked
+      selected
         ? el(
             "span",
             { class: "ty-chip" },
-            `${picked} picked`,
+            `${selected} selected`,
             el(
               "button",
               {
                 type: "button",
                 class: "ty-icon-button",
-                "aria-label": "Unpick all",
-                click: () => this.letGo(() => this.view.unpickAll()),
+                "aria-label": "Clear selection",
+                click: () => this.removeChips(() => this.view.clearSelection()),
               },
               icon("x"),
             ),
@@ -68,12 +68,13 @@ export class Filters {
   }
 
   /**
-   * Remove filters. The button disappears with its chip, so the focus moves to the chips and not to the top.
-   * @param {() => void} act
+   * Remove filters or the selection. The button disappears with its chip, so the focus moves to the chips and not to
+   * the top.
+   * @param {() => void} remove
    */
-  letGo(act) {
+  removeChips(remove) {
     this.chips.focus({ preventScroll: true });
-    act();
+    remove();
   }
 
   drawForm() {
@@ -141,7 +142,7 @@ export class Filters {
         type: "button",
         class: "ty-icon-button",
         "aria-label": `Remove the filter on ${label}`,
-        click: () => this.letGo(() => this.view.filter(key, null)),
+        click: () => this.removeChips(() => this.view.filter(key, null)),
       },
       icon("x"),
     );

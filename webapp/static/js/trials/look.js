@@ -73,7 +73,7 @@ export const clamp = (value, [low, high]) => Math.min(Math.max(value, low), high
  * @param {T[]} list
  * @param {number} count
  */
-export function thin(list, count) {
+export function evenSample(list, count) {
   if (list.length <= count) return list;
   const step = list.length / count;
   return Array.from({ length: count }, (_, index) => list[Math.floor(index * step)]);
@@ -83,7 +83,7 @@ export function thin(list, count) {
  * Return the axis of a column.
  * @param {Look} colours
  * @param {Pick<Column, "label" | "numeric" | "log" | "categories">} column
- * @param {object} more what is different about this axis
+ * @param {object} more options of this axis
  * @returns {{ type: "category", data: string[] } | { type: "value", scale: true } | { type: "log", scale: true }}
  */
 export function axis(colours, column, more = {}) {

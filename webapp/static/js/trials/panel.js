@@ -1,9 +1,9 @@
-// <ty-charts job>: one chart of the search at a time, with its axes and its table, or what it needs to be drawn.
+// <ty-charts job>: one chart of the search at a time, with its axes and its table, or the data that it still needs.
 
 /** @import { Chart, Picture as PictureDrawing, Scene, Table } from "./types.js" */
-/** @import { View, What } from "./view.js" */
+/** @import { ChangeKind, View } from "./view.js" */
 import { CHARTS } from "./charts/all.js";
-import { choice, el, empty, icon, say } from "./dom.js";
+import { choice, el, empty, icon, setText } from "./dom.js";
 import { Picture } from "./echart.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
@@ -47,7 +47,7 @@ class Charts extends HTMLElement {
     );
     const card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
     this.append(this.nav, card);
-    this.view.onChange((what) => this.changed(what));
+    this.view.onChange((kind) => this.changed(kind));
     document.addEventListener("ty:theme", () => this.draw());
     this.width = this.clientWidth; // kept: reading it again would lay out the page before a chart is drawn
     new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width)).observe(this);
@@ -59,10 +59,10 @@ class Charts extends HTMLElement {
     return CHARTS.find(({ id }) => id === this.view.chart) ?? CHARTS[0];
   }
 
-  /** @param {What} what */
-  changed(what) {
-    if (["sort", "page", "columns", "compare", "progress"].includes(what)) return;
-    if (this.brushing && what === "filter") return; // the brush of the chart shows it already
+  /** @param {ChangeKind} kind */
+  changed(kind) {
+    if (["sort", "page", "columns", "compare", "progress"].includes(kind)) return;
+    if (this.brushing && kind === "filter") return; // the brush of the chart shows it already
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.draw());
   }
@@ -71,11 +71,11 @@ class Charts extends HTMLElement {
     const { chart, view } = this;
     const { store } = view;
     this.drawNav();
-    say(this.heading, chart.title);
+    setText(this.heading, chart.title);
     this.toggle.setAttribute("aria-pressed", String(view.asTable));
     this.toggle.classList.toggle("active", view.asTable);
     if (!store.ready) {
-      this.say(
+      this.setBody(
         store.failed
           ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x")
           : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"),
@@ -86,17 +86,17 @@ class Charts extends HTMLElement {
     this.drawControls(chart, scene);
     const missing = chart.missing(scene);
     const drawing = missing ? null : chart.draw(scene);
-    say(this.note, drawing?.note ?? "");
-    say(this.foot, drawing?.foot ?? "");
-    if (missing) this.say(empty(missing.title, missing.hint, "chart-dots"));
+    setText(this.note, drawing?.note ?? "");
+    setText(this.foot, drawing?.foot ?? "");
+    if (missing) this.setBody(empty(missing.title, missing.hint, "chart-dots"));
     if (!drawing) return;
-    if (view.asTable) this.say(this.asTable(drawing.table()));
-    else if ("element" in drawing) this.say(drawing.element);
+    if (view.asTable) this.setBody(this.asTable(drawing.table()));
+    else if ("element" in drawing) this.setBody(drawing.element);
     else this.drawPicture(drawing);
   }
 
   /**
-   * Return what a chart is drawn from.
+   * Return the data and the look that a chart is drawn with.
    * @param {Chart} chart
    */
   scene(chart) {
@@ -174,15 +174,15 @@ class Charts extends HTMLElement {
   drawPicture(drawing) {
     // Kept, because a new one sets up everything again.
     this.picture ??= new Picture({
-      pick: (trial) => this.view.pick(trial),
+      pick: (trial) => this.view.toggleSelected(trial),
       open: (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`),
     });
-    this.say(this.picture.element);
+    this.setBody(this.picture.element);
     this.picture.draw(drawing);
   }
 
   /** @param {HTMLElement} element */
-  say(element) {
+  setBody(element) {
     if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
   }
 

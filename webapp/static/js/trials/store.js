@@ -1,4 +1,4 @@
-// The trials of a search as columns, kept up to date: the page asks for what changed, never for single rows.
+// The trials of a search as columns, kept up to date: the page requests only changes, never single rows.
 
 /** @import { LiveEvent } from "../jobs/live.js" */
 /** @import { Column, ColumnsAnswer, Direction, Objective, Parameter, Range, Reached, Values } from "./types.js" */
@@ -6,7 +6,7 @@ import { cursorOfPage, follow } from "../jobs/live.js";
 import { number, setting } from "./words.js";
 
 const PAUSE = 1000; // ms: one request for a burst of events
-const TELLING = new Set(["trial", "execution", "attempt", "state"]);
+const RELOAD_EVENTS = new Set(["trial", "execution", "attempt", "state"]);
 // Reported each epoch like metrics, but chosen by the training: no value is better than another.
 const SET = new Set(["lr", "loss_scale", "skipped_steps"]);
 const PLAIN = /** @type {const} */ ([
@@ -38,10 +38,10 @@ export class Store extends EventTarget {
   ready = false;
   failed = false;
   version = 0;
-  /** The cursor of the last answer; empty before the first. */
+  /** The cursor of the last response; empty before the first. */
   cursor = "";
   timer = 0;
-  telling = 0;
+  progressTimer = 0;
   /** @type {Map<number, number>} number → index */
   place = new Map();
   /** @type {number[]} */
@@ -85,7 +85,7 @@ export class Store extends EventTarget {
   /** @type {string[]} */
   states = [];
   /** @type {Map<string, Column> | null} */
-  described = null;
+  cachedColumns = null;
   /** @type {number[]} */
   withScore = [];
   scoredAt = -1;
@@ -98,7 +98,7 @@ export class Store extends EventTarget {
     this.job = job;
     follow(job, cursorOfPage(), (events) => {
       this.readProgress(events);
-      if (events.some((event) => TELLING.has(event.type))) this.soon();
+      if (events.some((event) => RELOAD_EVENTS.has(event.type))) this.scheduleLoad();
     });
     this.load();
   }
@@ -126,29 +126,29 @@ export class Store extends EventTarget {
       further ||= epoch > at.epochs;
       at.epochs = epoch;
     }
-    if (further && !this.telling) this.telling = setTimeout(() => this.tellProgress(), PAUSE);
+    if (further && !this.progressTimer) this.progressTimer = setTimeout(() => this.notifyProgress(), PAUSE);
   }
 
-  tellProgress() {
-    this.telling = 0;
+  notifyProgress() {
+    this.progressTimer = 0;
     this.dispatchEvent(new Event("progress"));
   }
 
-  soon() {
+  scheduleLoad() {
     if (!this.timer) this.timer = setTimeout(() => this.load(), PAUSE);
   }
 
   async load() {
     this.timer = 0;
     const query = this.cursor ? `?after=${this.cursor}` : "";
-    const answer = await fetch(`/api/v1/jobs/${this.job}/trials/columns${query}`).catch(() => null);
-    this.failed = !answer?.ok;
-    if (answer?.ok) this.take(await answer.json());
+    const response = await fetch(`/api/v1/jobs/${this.job}/trials/columns${query}`).catch(() => null);
+    this.failed = !response?.ok;
+    if (response?.ok) this.update(await response.json());
     this.dispatchEvent(new Event("change"));
   }
 
   /** @param {ColumnsAnswer} body */
-  take(body) {
+  update(body) {
     if (body.whole) this.clear();
     Object.assign(this, {
       cursor: body.cursor,
@@ -183,7 +183,7 @@ export class Store extends EventTarget {
     }
     this.ready = true;
     this.version += 1;
-    this.described = null;
+    this.cachedColumns = null;
   }
 
   /** @returns {Values} */
@@ -197,12 +197,12 @@ export class Store extends EventTarget {
 
   /** The columns to sort, filter and draw by. */
   get columns() {
-    this.described ??= new Map(this.describe().map((column) => [column.key, column]));
-    return this.described;
+    this.cachedColumns ??= new Map(this.makeColumns().map((column) => [column.key, column]));
+    return this.cachedColumns;
   }
 
   /** @returns {Column[]} */
-  describe() {
+  makeColumns() {
     /**
      * @param {string} key
      * @param {string} label
@@ -259,11 +259,11 @@ export class Store extends EventTarget {
   }
 
   /**
-   * Return the same, with the spread over executions beside a score.
+   * Return the value of a trial in a column as text; a score has its spread over executions.
    * @param {Column} column
    * @param {number} index
    */
-  told(column, index) {
+  textWithSpread(column, index) {
     const text = this.text(column, index);
     return column.key === "score" && this.std[index] && text !== "–" ? `${text} ± ${number(this.std[index])}` : text;
   }
@@ -355,7 +355,7 @@ export class Store extends EventTarget {
    * @param {number} index
    * @param {Column[]} columns
    */
-  tell(index, columns = []) {
+  describeTrial(index, columns = []) {
     const facts = columns.map((column) => `${column.label} ${this.text(column, index)}`);
     return [`Trial ${this.number[index]}`, ...facts].join(", ");
   }

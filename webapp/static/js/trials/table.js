@@ -2,11 +2,11 @@
 
 /** @import { Column, Reached } from "./types.js" */
 /** @import { Store } from "./store.js" */
-/** @import { View, What } from "./view.js" */
+/** @import { ChangeKind, View } from "./view.js" */
 import { closest, findAll } from "../elements.js";
 import { relative } from "../time.js";
 import { Bar } from "./bar.js";
-import { badge, el, empty, icon, say } from "./dom.js";
+import { badge, el, empty, icon, setText } from "./dom.js";
 import { Filters } from "./filters.js";
 import { viewOf } from "./view.js";
 import { duration, grouped } from "./words.js";
@@ -27,10 +27,10 @@ class Trials extends HTMLElement {
   lineKey = "";
   /** The sort that the headings show; null before the first. @type {string | null} */
   sorted = null;
-  /** What is to be drawn in the next frame. @type {What | null} */
+  /** The change to draw in the next frame. @type {ChangeKind | null} */
   due = null;
-  /** Between which rows the window lies. */
-  sight = ALL;
+  /** The first visible row and the one after the last. */
+  visible = ALL;
   /** @type {Column[]} */
   columns = [];
   /** @type {Line[]} */
@@ -65,35 +65,35 @@ class Trials extends HTMLElement {
     );
     this.foot = this.makeFoot();
     this.addEventListener("ty:edge", (event) => this.turn(/** @type {CustomEvent<number>} */ (event).detail));
-    this.view.onChange((what) => this.changed(what));
+    this.view.onChange((kind) => this.changed(kind));
     this.draw("all");
   }
 
   /**
    * Draw a turned page at once, and all else with the charts, once a frame.
-   * @param {What} what
+   * @param {ChangeKind} kind
    */
-  changed(what) {
-    if (what === "axes" || what === "chart") return;
+  changed(kind) {
+    if (kind === "axes" || kind === "chart") return;
     if (this.view.compared.length) import("./compare.js"); // most visits compare nothing
-    if (what === "compare") return;
+    if (kind === "compare") return;
     cancelAnimationFrame(this.frame);
-    const due = !this.due || this.due === what ? what : "all";
+    const due = !this.due || this.due === kind ? kind : "all";
     this.due = due;
-    this.sight = what === "page" ? ALL : this.rowsInSight(); // before anything changes the layout
-    if (what === "page") this.draw(due);
+    this.visible = kind === "page" ? ALL : this.rowsInSight(); // before anything changes the layout
+    if (kind === "page") this.draw(due);
     else this.frame = requestAnimationFrame(() => this.draw(due));
   }
 
-  /** Return between which rows the window lies: [first, after the last]. */
+  /** Return the first visible row and the one after the last. */
   rowsInSight() {
     const { top, height } = this.body.getBoundingClientRect();
     const each = height / this.body.children.length;
     return each ? [Math.floor(-top / each), Math.ceil((innerHeight - top) / each)] : ALL;
   }
 
-  /** @param {What} what */
-  draw(what) {
+  /** @param {ChangeKind} kind */
+  draw(kind) {
     this.due = null;
     const { store } = this.view;
     if (!store.ready) {
@@ -109,7 +109,7 @@ class Trials extends HTMLElement {
       return;
     }
     if (!this.table.isConnected) this.replaceChildren(this.filters.element, this.bar.element, this.table, this.foot);
-    if (what === "pick") this.markPicked();
+    if (kind === "selection") this.markSelected();
     else this.fill();
     this.filters.draw(this.view.rows().length);
     this.bar.draw();
@@ -138,14 +138,14 @@ class Trials extends HTMLElement {
     const columns = this.columns.map((column) => column.key).join();
     if (this.headKey !== columns) {
       this.headKey = columns;
-      const cells = this.columns.map((column) => this.heading(column.key, column.label, isRight(column)));
+      const cells = this.columns.map((column) => this.heading(column.key, column.label, isRightAligned(column)));
       const rest = [
         el("th", { scope: "col" }, "Executions"),
         this.heading("seconds", "Took", true),
         el("th", { scope: "col" }, "Finished"),
       ];
       this.head.replaceChildren(
-        el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Pick")), ...cells, ...rest),
+        el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Select")), ...cells, ...rest),
       );
       this.sorted = null;
     }
@@ -186,11 +186,11 @@ class Trials extends HTMLElement {
     }
     while (this.lines.length < indices.length) this.lines.push(new Line(this));
     const lines = this.lines.slice(0, indices.length);
-    const [from, to] = this.sight;
+    const [from, to] = this.visible;
     /** @type {(() => void)[]} */
-    const late = [];
+    const deferred = [];
     lines.forEach((line, at) => {
-      if (line.row.isConnected && (at < from || at >= to)) late.push(() => line.show(indices[at]));
+      if (line.row.isConnected && (at < from || at >= to)) deferred.push(() => line.show(indices[at]));
       else line.show(indices[at]);
     });
     const wanted = lines.map((line) => line.row);
@@ -205,7 +205,7 @@ class Trials extends HTMLElement {
     if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild)
       this.body.replaceChildren(...wanted);
     then();
-    this.afterwards(late.length ? [...late, then] : []);
+    this.afterwards(deferred.length ? [...deferred, then] : []);
   }
 
   /**
@@ -223,18 +223,18 @@ class Trials extends HTMLElement {
     });
   }
 
-  markPicked() {
+  markSelected() {
     for (const { row, box } of this.lines) {
-      const picked = this.view.picked.has(Number(row.dataset.trial));
-      row.classList.toggle("ty-picked", picked);
-      box.checked = picked;
+      const selected = this.view.selected.has(Number(row.dataset.trial));
+      row.classList.toggle("ty-selected", selected);
+      box.checked = selected;
     }
   }
 
   /** @param {MouseEvent} event */
   clicked(event) {
     const row = closest(event, "input[type=checkbox]")?.closest("tr");
-    if (row) this.view.pick(Number(row.dataset.trial));
+    if (row) this.view.toggleSelected(Number(row.dataset.trial));
   }
 
   /** Make the pager, once: removing a button would cost a layout, and the focus if it is on the button. */
@@ -268,7 +268,7 @@ class Trials extends HTMLElement {
    */
   drawFoot(count, from, page, pages) {
     this.page = page;
-    say(
+    setText(
       this.range,
       count ? `${grouped(from + 1)}–${grouped(Math.min(from + EACH, count))} of ${grouped(count)}` : "none",
     );
@@ -295,9 +295,9 @@ class Trials extends HTMLElement {
 
 /** A row of the table, with a cell for each column. */
 class Line {
-  /** What the marks and the state were drawn from. */
-  marked = "";
-  stated = "";
+  /** The contents of the marks and of the state that are shown. */
+  shownMarks = "";
+  shownState = "";
 
   /** @param {Trials} table */
   constructor(table) {
@@ -311,7 +311,7 @@ class Line {
         ? el("td", {}, this.link, " ", this.marks)
         : column.key === "state"
           ? this.state
-          : el("td", { class: isRight(column) ? "num" : null }),
+          : el("td", { class: isRightAligned(column) ? "num" : null }),
     );
     this.done = el("td", { class: "num" });
     this.took = el("td", { class: "num" });
@@ -322,26 +322,27 @@ class Line {
   /** @param {number} index */
   show(index) {
     const { table, row } = this;
-    const { store, picked } = table.view;
+    const { store, selected } = table.view;
     const trial = store.number[index];
     row.dataset.trial = String(trial);
-    row.className = [index === table.best ? "ty-best" : "", picked.has(trial) ? "ty-picked" : ""].join(" ").trim();
-    this.box.checked = picked.has(trial);
-    this.box.setAttribute("aria-label", `Pick trial ${trial}`);
+    row.className = [index === table.best ? "ty-best" : "", selected.has(trial) ? "ty-selected" : ""].join(" ").trim();
+    this.box.checked = selected.has(trial);
+    this.box.setAttribute("aria-label", `Select trial ${trial}`);
     this.link.href = `/jobs/${table.job}/trials/${trial}`;
-    say(this.link, String(trial));
+    setText(this.link, String(trial));
     this.mark(index === table.best, {
       "by hand": store.by_hand[index],
       "Pareto front": store.front.has(trial),
       [`answered by ${store.answers[trial]}`]: store.answers[trial],
     });
-    this.tellState(store, index, trial);
+    this.showState(store, index, trial);
     table.columns.forEach((column, at) => {
-      if (column.key !== "number" && column.key !== "state") say(this.cells[at], store.told(column, index));
+      if (column.key !== "number" && column.key !== "state")
+        setText(this.cells[at], store.textWithSpread(column, index));
     });
-    say(this.done, doneOf(store, index, trial));
-    say(this.took, duration(store.column("seconds").values[index]));
-    this.tellTime(store.finished[index]);
+    setText(this.done, doneOf(store, index, trial));
+    setText(this.took, duration(store.column("seconds").values[index]));
+    this.showTime(store.finished[index]);
   }
 
   /**
@@ -351,8 +352,8 @@ class Line {
   mark(best, tags) {
     const shown = Object.keys(tags).filter((tag) => tags[tag]);
     const key = `${best} ${shown}`;
-    if (this.marked === key) return;
-    this.marked = key;
+    if (this.shownMarks === key) return;
+    this.shownMarks = key;
     const trophy = best
       ? el("span", { title: "best" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best"))
       : "";
@@ -364,13 +365,13 @@ class Line {
    * @param {number} index
    * @param {number} trial
    */
-  tellState(store, index, trial) {
+  showState(store, index, trial) {
     const state = store.states[store.state[index]];
     const why = store.waiting[trial] ?? "";
     const restarts = store.restarts[index];
     const key = `${state} ${restarts} ${why}`;
-    if (this.stated === key) return;
-    this.stated = key;
+    if (this.shownState === key) return;
+    this.shownState = key;
     const more = restarts
       ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`)
       : "";
@@ -378,12 +379,12 @@ class Line {
   }
 
   /** @param {number | null} seconds */
-  tellTime(seconds) {
+  showTime(seconds) {
     const moment = seconds ? new Date(seconds * 1000).toISOString() : "";
     this.time.toggleAttribute("data-relative", Boolean(seconds));
     this.time.dateTime = moment;
     this.time.title = moment ? `${moment.slice(0, 19).replace("T", " ")} UTC` : "";
-    say(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
+    setText(this.time, seconds ? relative(Date.now() / 1000 - seconds) : "–");
   }
 }
 
@@ -410,7 +411,7 @@ function reached(running) {
 }
 
 /** @param {Column} column */
-const isRight = (column) => column.numeric && column.key !== "number";
+const isRightAligned = (column) => column.numeric && column.key !== "number";
 
 /** @param {Store} store */
 function bestOf(store) {

@@ -27,7 +27,7 @@ export interface Reached {
   of: number | null;
 }
 
-/** What `/jobs/{id}/trials/columns` answers. */
+/** The response of `/jobs/{id}/trials/columns`. */
 export interface ColumnsAnswer {
   whole: boolean;
   cursor: string;
@@ -92,7 +92,7 @@ export interface Control {
   first?: (scene: Scene) => string | undefined;
 }
 
-/** What a chart is drawn from. */
+/** The data and the look that a chart is drawn with. */
 export interface Scene {
   job: number;
   view: View;
@@ -137,7 +137,7 @@ interface Described {
   table: () => Table;
 }
 
-/** What a chart draws: a picture, or an element that draws itself. */
+/** The result of drawing: a picture, or an element that draws itself. */
 export type Drawing = Described & (Picture | { element: HTMLElement });
 
 export interface Missing {
@@ -149,7 +149,7 @@ export interface Chart {
   id: string;
   title: string;
   controls?: Control[];
-  /** Return what the chart needs and does not have; null when it can be drawn. */
+  /** Return the missing requirement of the chart; null when it can be drawn. */
   missing: (scene: Scene) => Missing | null;
   draw: (scene: Scene) => Drawing;
 }

@@ -1,11 +1,11 @@
-// The choices of the person who looks at a search: filters, sort, columns, picked and compared trials, chart and
+// The choices of the person who looks at a search: filters, sort, columns, selected and compared trials, chart and
 // axes. All of them are part of the address, and the table and every chart share them.
 
 /** @import { Column, Condition } from "./types.js" */
 /** @import { Store } from "./store.js" */
 import { numbersOf, storeOf } from "./store.js";
 
-/** @typedef {"filter" | "sort" | "page" | "columns" | "pick" | "compare" | "chart" | "axes" | "data" | "progress" | "all"} What */
+/** @typedef {"filter" | "sort" | "page" | "columns" | "selection" | "compare" | "chart" | "axes" | "data" | "progress" | "all"} ChangeKind */
 
 /** @type {Map<number, View>} */
 const views = new Map();
@@ -26,7 +26,7 @@ export class View extends EventTarget {
   sort = "number";
   page = 1;
   /** @type {Set<number>} */
-  picked = new Set();
+  selected = new Set();
   /** @type {number[]} */
   compared = [];
   onlyDiffering = false;
@@ -38,11 +38,11 @@ export class View extends EventTarget {
   /** @type {Map<string, string>} */
   axes = new Map();
   /** @type {Uint8Array | null} */
-  masked = null;
+  cachedMask = null;
   /** @type {Uint32Array | null} */
-  known = null;
+  cachedRows = null;
   /** @type {{ sort: string, version: number, indices: Uint32Array } | null} */
-  ordered = null;
+  cachedOrder = null;
 
   /** @param {Store} store */
   constructor(store) {
@@ -51,10 +51,10 @@ export class View extends EventTarget {
     this.read();
     addEventListener("popstate", () => {
       this.read();
-      this.tell("all");
+      this.notify("all");
     });
-    store.addEventListener("change", () => this.tell("data"));
-    store.addEventListener("progress", () => this.tell("progress"));
+    store.addEventListener("change", () => this.notify("data"));
+    store.addEventListener("progress", () => this.notify("progress"));
   }
 
   read() {
@@ -62,7 +62,7 @@ export class View extends EventTarget {
     this.where = parse(query.get("where") ?? "");
     this.sort = query.get("sort") ?? "number";
     this.page = Math.max(1, Number(query.get("page")) || 1);
-    this.picked = new Set(numbers(query.get("pick")));
+    this.selected = new Set(numbers(query.get("pick")));
     this.compared = numbers(query.get("compare"));
     this.onlyDiffering = query.get("only") === "differing";
     const columns = query.get("cols");
@@ -81,7 +81,7 @@ export class View extends EventTarget {
     set("where", unparse(this.where));
     set("sort", this.sort === "number" ? "" : this.sort);
     set("page", this.page > 1 ? String(this.page) : "");
-    set("pick", [...this.picked].join(","));
+    set("pick", [...this.selected].join(","));
     set("compare", this.compared.join(","));
     set("only", this.onlyDiffering && this.compared.length ? "differing" : "");
     if (this.shown) query.set("cols", [...this.shown].map(code).join(","));
@@ -95,21 +95,21 @@ export class View extends EventTarget {
   }
 
   /**
-   * Call the listener with what has changed, after every change.
-   * @param {(what: What) => void} listener
-   * @returns {() => void} ends this
+   * Call the listener after every change with its kind.
+   * @param {(kind: ChangeKind) => void} listener
+   * @returns {() => void} removes the listener
    */
   onChange(listener) {
-    const heard = (/** @type {Event} */ event) => listener(/** @type {CustomEvent<What>} */ (event).detail);
-    this.addEventListener("change", heard);
-    return () => this.removeEventListener("change", heard);
+    const handle = (/** @type {Event} */ event) => listener(/** @type {CustomEvent<ChangeKind>} */ (event).detail);
+    this.addEventListener("change", handle);
+    return () => this.removeEventListener("change", handle);
   }
 
-  /** @param {What} what */
-  tell(what) {
-    if (["filter", "data", "all"].includes(what)) this.masked = null;
-    if (["filter", "sort", "data", "all"].includes(what)) this.known = null;
-    this.dispatchEvent(new CustomEvent("change", { detail: what }));
+  /** @param {ChangeKind} kind */
+  notify(kind) {
+    if (["filter", "data", "all"].includes(kind)) this.cachedMask = null;
+    if (["filter", "sort", "data", "all"].includes(kind)) this.cachedRows = null;
+    this.dispatchEvent(new CustomEvent("change", { detail: kind }));
   }
 
   /**
@@ -121,14 +121,14 @@ export class View extends EventTarget {
     else this.where.delete(key);
     this.page = 1;
     this.write();
-    this.tell("filter");
+    this.notify("filter");
   }
 
   clearFilters() {
     this.where.clear();
     this.page = 1;
     this.write();
-    this.tell("filter");
+    this.notify("filter");
   }
 
   /** @param {string} key */
@@ -136,27 +136,27 @@ export class View extends EventTarget {
     this.sort = this.sort === key ? `-${key}` : key;
     this.page = 1;
     this.write();
-    this.tell("sort");
+    this.notify("sort");
   }
 
   /** @param {number} page */
   turnTo(page) {
     this.page = page;
     this.write();
-    this.tell("page");
+    this.notify("page");
   }
 
   /** @param {number} number */
-  pick(number) {
-    if (!this.picked.delete(number)) this.picked.add(number);
+  toggleSelected(number) {
+    if (!this.selected.delete(number)) this.selected.add(number);
     this.write();
-    this.tell("pick");
+    this.notify("selection");
   }
 
-  unpickAll() {
-    this.picked.clear();
+  clearSelection() {
+    this.selected.clear();
     this.write();
-    this.tell("pick");
+    this.notify("selection");
   }
 
   /**
@@ -166,7 +166,7 @@ export class View extends EventTarget {
   showColumns(keys) {
     this.shown = keys;
     this.write();
-    this.tell("columns");
+    this.notify("columns");
   }
 
   /**
@@ -176,14 +176,14 @@ export class View extends EventTarget {
   compare(trials) {
     this.compared = trials;
     this.write(true);
-    this.tell("compare");
+    this.notify("compare");
   }
 
   /** @param {boolean} on */
   compareOnlyDiffering(on) {
     this.onlyDiffering = on;
     this.write();
-    this.tell("compare");
+    this.notify("compare");
   }
 
   /** @param {string} chart */
@@ -191,7 +191,7 @@ export class View extends EventTarget {
     this.chart = chart;
     this.axes.clear();
     this.write(true);
-    this.tell("chart");
+    this.notify("chart");
   }
 
   /**
@@ -201,14 +201,14 @@ export class View extends EventTarget {
   setAxis(name, value) {
     this.axes.set(name, value);
     this.write();
-    this.tell("axes");
+    this.notify("axes");
   }
 
   /** @param {boolean} on */
   readAsTable(on) {
     this.asTable = on;
     this.write();
-    this.tell("axes");
+    this.notify("axes");
   }
 
   /** The columns of the table that may be shown: the number and the state always are. */
@@ -224,8 +224,8 @@ export class View extends EventTarget {
 
   /** Which trials fit all filters: a byte each, 1 for those that do. A trial without a value fits none. */
   get mask() {
-    this.masked ??= this.sieve();
-    return this.masked;
+    this.cachedMask ??= this.computeMask();
+    return this.cachedMask;
   }
 
   /** One test for all filters. */
@@ -234,7 +234,7 @@ export class View extends EventTarget {
     return (/** @type {number} */ index) => mask[index] === 1;
   }
 
-  sieve() {
+  computeMask() {
     const mask = new Uint8Array(this.store.size).fill(1);
     for (const [key, condition] of this.where) {
       const column = this.store.columns.get(key);
@@ -254,14 +254,14 @@ export class View extends EventTarget {
   /** Return the indices of the trials that fit, in the order of the sort. */
   rows() {
     const { mask } = this;
-    this.known ??= this.order().filter((index) => mask[index] === 1);
-    return this.known;
+    this.cachedRows ??= this.order().filter((index) => mask[index] === 1);
+    return this.cachedRows;
   }
 
   /** Return the indices of all trials, sorted; trials without a value come last in both directions. */
   order() {
     const { store, sort } = this;
-    if (this.ordered?.sort === sort && this.ordered.version === store.version) return this.ordered.indices;
+    if (this.cachedOrder?.sort === sort && this.cachedOrder.version === store.version) return this.cachedOrder.indices;
     const down = sort.startsWith("-");
     const column = store.columns.get(down ? sort.slice(1) : sort) ?? store.column("number");
     const last = down ? -Infinity : Infinity;
@@ -270,7 +270,7 @@ export class View extends EventTarget {
     const indices = Uint32Array.from(values, (_, index) => index).sort((a, b) =>
       values[a] === values[b] ? store.number[a] - store.number[b] : sign * (values[a] - values[b]),
     );
-    this.ordered = { sort, version: store.version, indices };
+    this.cachedOrder = { sort, version: store.version, indices };
     return indices;
   }
 }

@@ -1,4 +1,4 @@
-// Formats numbers for people, in the words of `words` on the server.
+// Formats numbers for people, as `words` on the server does.
 const NONE = "–";
 
 /**

@@ -2,14 +2,14 @@
 
 import { el } from "../dom.js";
 import { tip } from "../echart.js";
-import { axis, legend, middle, thin, towards } from "../look.js";
+import { axis, evenSample, legend, middle, towards } from "../look.js";
 /** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Extent } from "./heat.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number } from "../words.js";
 import { extent } from "./heat.js";
-import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
+import { control, directionOf, drawn, needsHyperparameters, partition, scoredCount, seriesItems } from "./shared.js";
 
 const FINE = 30; // points a side at which the surface is computed
 const SHARP = 150; // pixels a side of its picture, between those points
@@ -32,14 +32,14 @@ export const contour = {
     const surface = smooth(found, x, y, metric, across, up);
     const range = middle(surface);
     const image = painted(surface, range, towards(colours.scale, direction));
-    const dots = thin(found, DOTS);
+    const dots = evenSample(found, DOTS);
     const best = bestOf(found, metric, direction);
     const columns = [x, y, metric];
     const ranked = [...new Set([...dots, best])].sort((a, b) => store.number[a] - store.number[b]);
-    const [others, bests] = apart(ranked, (index) => index === best);
+    const [others, bests] = partition(ranked, (index) => index === best);
     const [xs, ys, values] = columns.map(numbersOf);
-    const isPicked = (/** @type {number} */ index) => view.picked.has(store.number[index]);
-    const lists = [[], ...apart(others, isPicked), bests];
+    const isSelected = (/** @type {number} */ index) => view.selected.has(store.number[index]);
+    const lists = [[], ...partition(others, isSelected), bests];
     const dot = (/** @type {number} */ index) => [xs[index], ys[index], values[index]];
     const plain = { color: colours.surface, borderColor: colours.ink, borderWidth: 1 };
     const ringed = { color: colours.surface, borderColor: colours.second, borderWidth: 2.5 };
@@ -52,16 +52,20 @@ export const contour = {
     };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
-      note: `${behind(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
+      note: `${scoredCount(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
-      items: () => walked(ranked, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
+      items: () =>
+        seriesItems(ranked, lists, (index) => ({
+          trial: store.number[index],
+          text: store.describeTrial(index, columns),
+        })),
       table: () => ({
         head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
         rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
       }),
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+          store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
         ),
         grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
         xAxis: axis(colours, x, { ...edges(colours, across, x), splitLine: { show: false } }),
@@ -96,7 +100,7 @@ export const contour = {
           {
             ...scatter,
             data: bests.map(dot),
-            itemStyle: isPicked(best) ? ringed : plain,
+            itemStyle: isSelected(best) ? ringed : plain,
             symbol: "diamond",
             symbolSize: 14,
           },

@@ -1,4 +1,4 @@
-// Learning curves of the picked trials, or of the best of those that fit the filters.
+// Learning curves of the selected trials, or of the best of those that fit the filters.
 
 /** @import { Chart } from "../types.js" */
 /** @import { Curves } from "../../jobs/curves.js" */
@@ -23,16 +23,16 @@ export const curves = {
     const { found, all } = drawn(scene, []);
     const score = /** @type {number[]} */ (store.score);
     const ranked = [...found].sort((a, b) => (store.better(score[a], score[b]) ? -1 : 1));
-    const picked = [...view.picked].filter((trial) => store.place.has(trial)).slice(0, MOST);
-    const numbers = picked.length ? picked : ranked.slice(0, BEST).map((index) => store.number[index]);
+    const selected = [...view.selected].filter((trial) => store.place.has(trial)).slice(0, MOST);
+    const numbers = selected.length ? selected : ranked.slice(0, BEST).map((index) => store.number[index]);
     const key = `${job} ${axes.metric} ${numbers.join()}`;
     if (shown.key !== key)
       shown = { key, element: el("ty-curves", { job, names: axes.metric, trials: numbers.join() }) };
     const { element } = shown;
     return {
       element,
-      note: picked.length
-        ? `${trials(picked.length)} picked of ${grouped(all.length)} with a score`
+      note: selected.length
+        ? `${trials(selected.length)} selected of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
       foot: "Pick trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
       table: () => ({

@@ -6,7 +6,7 @@ import { axis, clamp, legend, middle } from "../look.js";
 /** @import { Chart, Column, Direction, Range } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number, setting } from "../words.js";
-import { apart, behind, control, directionOf, drawn, needsHyperparameters, walked } from "./shared.js";
+import { control, directionOf, drawn, needsHyperparameters, partition, scoredCount, seriesItems } from "./shared.js";
 
 /** @typedef {{ column: number, row: number, mean: number, count: number }} Cell */
 
@@ -93,11 +93,11 @@ export const heat = {
         count,
       }));
     const range = middle(filled.map(({ mean }) => mean));
-    const tell = (/** @type {Cell} */ { column, row, mean, count }) =>
+    const describe = (/** @type {Cell} */ { column, row, mean, count }) =>
       `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
-    const way = directionOf(scene, metric.key);
+    const direction = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
-    const lists = apart(filled, ({ mean }) => labelled && isStrong(mean, range, way));
+    const lists = partition(filled, ({ mean }) => labelled && isStrong(mean, range, direction));
     /**
      * @param {Cell[]} list
      * @param {string} ink
@@ -117,9 +117,9 @@ export const heat = {
     });
     return {
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
-      note: behind(found, all),
+      note: scoredCount(found, all),
       foot: "The mean of the trials in each cell; empty cells have none.",
-      items: () => walked(filled, lists, (cell) => ({ text: tell(cell) })),
+      items: () => seriesItems(filled, lists, (cell) => ({ text: describe(cell) })),
       table: () => ({
         head: [
           { label: x.label },
@@ -135,7 +135,7 @@ export const heat = {
         ]),
       }),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => tell(lists[seriesIndex][dataIndex])),
+        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => describe(lists[seriesIndex][dataIndex])),
         grid: { left: 8, right: narrow ? 12 : 116, top: 12, bottom: 34, containLabel: true },
         xAxis: axis(
           colours,
@@ -154,7 +154,7 @@ export const heat = {
           },
         ),
         visualMap: {
-          ...legend(colours, { range, direction: way, label: metric.label, dimension: 2, series: [0, 1] }),
+          ...legend(colours, { range, direction, label: metric.label, dimension: 2, series: [0, 1] }),
           show: !narrow,
         },
         series: [cellsOf(lists[0], colours.ink), cellsOf(lists[1], colours.surface)],

@@ -4,7 +4,7 @@
 
 import { el } from "../dom.js";
 import { number } from "../words.js";
-import { behind, needsTrials } from "./shared.js";
+import { needsTrials, scoredCount } from "./shared.js";
 
 /** @type {Map<number, HTMLElement>} */
 const elements = new Map();
@@ -23,7 +23,7 @@ export const history = {
     const found = all.filter(fits);
     return {
       element,
-      note: behind(found, all),
+      note: scoredCount(found, all),
       foot: "Drag across to filter trials, here and in the table. With the chart in focus, the arrow keys go from trial to trial.",
       table: () => {
         const scores = /** @type {number[]} */ (store.score);

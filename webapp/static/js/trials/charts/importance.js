@@ -9,16 +9,16 @@ const UNREACHABLE = "The server did not answer; reload the page to try again.";
 
 /** @typedef {{ name: string, alone: number, spread: number, impurity: number }} Importance */
 /**
- * What the server answers about the importance of a search's hyperparameters.
+ * The server's report on the importance of a search's hyperparameters.
  * @typedef {{
  *   state: "fresh" | "computing" | "stale" | "missing" | "too_few", error?: string, objective: string, source: string,
  *   needs: number, completed: number, pruned: number, over: boolean, trials: number,
  *   result: { importances: Importance[], explained: number, used: number, trees: number } | null,
- * }} Answer
+ * }} Report
  */
-/** @typedef {{ version: number, asking: boolean, answer: Answer | null, failed: boolean }} Known */
+/** @typedef {{ version: number, loading: boolean, report: Report | null, failed: boolean }} Cached */
 
-/** @type {Map<number, Known>} */
+/** @type {Map<number, Cached>} */
 const known = new Map();
 const MEASURES = [
   { value: "alone", label: "alone (fANOVA)" },
@@ -31,37 +31,38 @@ export const importance = {
   title: "Importance",
   controls: [{ name: "measure", label: "Share of the variance", options: () => MEASURES }],
   missing(scene) {
-    const { answer: said, failed } = answerOf(scene);
+    const { report, failed } = reportOf(scene);
     if (failed) return { title: "No importance for these trials", hint: UNREACHABLE };
-    if (!said) return { title: "Loading …", hint: "The importance of each hyperparameter is being loaded." };
-    if (said.state === "too_few") return { title: `Needs ${said.needs} completed trials`, hint: tooFew(said) };
-    if (said.result) return null;
-    if (said.error && said.state === "fresh") return { title: "No importance for these trials", hint: said.error };
+    if (!report) return { title: "Loading …", hint: "The importance of each hyperparameter is being loaded." };
+    if (report.state === "too_few") return { title: `Needs ${report.needs} completed trials`, hint: tooFew(report) };
+    if (report.result) return null;
+    if (report.error && report.state === "fresh")
+      return { title: "No importance for these trials", hint: report.error };
     return {
       title: "Computing …",
-      hint: `A random forest is fitted to ${trials(said.completed)}; this takes some seconds.`,
+      hint: `A random forest is fitted to ${trials(report.completed)}; this takes some seconds.`,
     };
   },
   draw(scene) {
     const { axes, colours, narrow } = scene;
-    const { answer: said } = answerOf(scene);
-    if (!said?.result) throw new TypeError("a chart that misses something is not drawn");
-    const { importances, explained, used, trees } = said.result;
+    const { report } = reportOf(scene);
+    if (!report?.result) throw new TypeError("a chart that misses something is not drawn");
+    const { importances, explained, used, trees } = report.result;
     const measure = axes.measure === "impurity" ? "impurity" : "alone";
     const entries = [...importances].sort((a, b) => a[measure] - b[measure]);
-    const tell = (/** @type {Importance} */ { name, alone, spread, impurity }) =>
+    const describe = (/** @type {Importance} */ { name, alone, spread, impurity }) =>
       `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
     const old =
-      said.trials < said.completed
-        ? `; ${trials(said.completed - said.trials)} since${said.state === "computing" ? ", being computed again" : ""}`
+      report.trials < report.completed
+        ? `; ${trials(report.completed - report.trials)} since${report.state === "computing" ? ", being computed again" : ""}`
         : "";
     return {
-      label: `Importance of ${entries.length} hyperparameters for ${said.objective}.`,
-      note: `from ${trials(said.trials)}${used < said.trials ? `, ${used} of them sampled at random` : ""}${old}`,
-      foot: `A random forest of ${trees} trees explains ${percent(Math.max(explained, 0))} of the variance of unseen trials${explained < 0.3 ? ": too little to rely on" : ""}. Method: ${said.source}; decrease of impurity after Breiman 2001. All completed trials count, whatever the filters.`,
+      label: `Importance of ${entries.length} hyperparameters for ${report.objective}.`,
+      note: `from ${trials(report.trials)}${used < report.trials ? `, ${used} of them sampled at random` : ""}${old}`,
+      foot: `A random forest of ${trees} trees explains ${percent(Math.max(explained, 0))} of the variance of unseen trials${explained < 0.3 ? ": too little to rely on" : ""}. Method: ${report.source}; decrease of impurity after Breiman 2001. All completed trials count, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
       items: () =>
-        [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: tell(entry) })),
+        [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: describe(entry) })),
       table: () => ({
         head: [
           { label: "hyperparameter" },
@@ -77,7 +78,7 @@ export const importance = {
         ]),
       }),
       option: {
-        tooltip: tip(colours, ({ dataIndex }) => tell(entries[dataIndex])),
+        tooltip: tip(colours, ({ dataIndex }) => describe(entries[dataIndex])),
         grid: { left: 8, right: narrow ? 48 : 80, top: 8, bottom: 28, containLabel: true },
         xAxis: {
           type: "value",
@@ -116,8 +117,8 @@ export const importance = {
 };
 
 /**
- * Say why there is no importance yet, and what would help.
- * @param {Answer} answer
+ * Return why there is no importance yet, and how to get it.
+ * @param {Report} report
  */
 function tooFew({ completed, pruned, over }) {
   const there = over
@@ -134,31 +135,31 @@ function tooFew({ completed, pruned, over }) {
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 /**
- * Return the answer of the server; it is requested when the trials have changed, and again while it computes.
+ * Return the last report. It is requested again when the trials have changed, and while the server computes it.
  * @param {Scene} scene
  */
-function answerOf({ job, store, again }) {
-  const mine = known.get(job) ?? { version: -1, asking: false, answer: null, failed: false };
-  known.set(job, mine);
-  if (mine.version !== store.version && !mine.asking) {
-    mine.asking = true;
-    mine.version = store.version;
-    ask(job, mine, again);
+function reportOf({ job, store, again }) {
+  const cached = known.get(job) ?? { version: -1, loading: false, report: null, failed: false };
+  known.set(job, cached);
+  if (cached.version !== store.version && !cached.loading) {
+    cached.loading = true;
+    cached.version = store.version;
+    load(job, cached, again);
   }
-  return mine;
+  return cached;
 }
 
 /**
  * @param {number} job
- * @param {Known} mine
+ * @param {Cached} cached
  * @param {() => void} again
  */
-async function ask(job, mine, again) {
-  const answer = await fetch(`/api/v1/jobs/${job}/importance`).catch(() => null);
-  if (answer?.ok) mine.answer = await answer.json();
-  mine.failed = !mine.answer;
-  if (["computing", "stale", "missing"].includes(mine.answer?.state ?? ""))
-    setTimeout(() => ask(job, mine, again), PAUSE);
-  else mine.asking = false;
+async function load(job, cached, again) {
+  const response = await fetch(`/api/v1/jobs/${job}/importance`).catch(() => null);
+  if (response?.ok) cached.report = await response.json();
+  cached.failed = !cached.report;
+  if (["computing", "stale", "missing"].includes(cached.report?.state ?? ""))
+    setTimeout(() => load(job, cached, again), PAUSE);
+  else cached.loading = false;
   again();
 }

@@ -1,21 +1,21 @@
 // Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
 import { tip } from "../echart.js";
-import { clamp, legend, middle, thin } from "../look.js";
+import { clamp, evenSample, legend, middle } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
 /** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped } from "../words.js";
 import {
-  apart,
-  behind,
   control,
   directionOf,
   drawn,
   needsHyperparameters,
+  partition,
   rankedAmong,
+  scoredCount,
+  seriesItems,
   tableOf,
-  walked,
 } from "./shared.js";
 
 /** @typedef {Exclude<NonNullable<EChartsOption["parallelAxis"]>, unknown[]>} AxisOption */
@@ -41,8 +41,8 @@ export const parallel = {
     const lines = chosen(scene, found, all, metric, direction);
     const range = middle(lines.map((index) => metric.values[index]));
     const { fits } = view;
-    const [others, fitting] = apart(lines, fits);
-    const lists = [others, ...apart(fitting, (index) => view.picked.has(store.number[index]))];
+    const [others, fitting] = partition(lines, fits);
+    const lists = [others, ...partition(fitting, (index) => view.selected.has(store.number[index]))];
     const line = (/** @type {number} */ index) => [
       ...columns.map((column) => column.values[index] ?? "-"),
       clamp(values[index] ?? range[0], range),
@@ -65,15 +65,18 @@ export const parallel = {
     const drawnNote = lines.length < all.length ? `; ${grouped(lines.length)} lines drawn` : "";
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
-      note: behind(found, all) + drawnNote,
+      note: scoredCount(found, all) + drawnNote,
       foot: "Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.",
       tips: false,
       items: () =>
-        walked(fitting, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
+        seriesItems(fitting, lists, (index) => ({
+          trial: store.number[index],
+          text: store.describeTrial(index, columns),
+        })),
       table: () => tableOf(scene, found, columns),
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+          store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
         ),
         visualMap: {
           ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }),
@@ -102,11 +105,11 @@ function chosen({ store, view: { fits } }, found, all, metric, direction) {
   const fitting =
     ranked.length <= FITTING
       ? ranked
-      : [...ranked.slice(0, FITTING / 3), ...thin(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
+      : [...ranked.slice(0, FITTING / 3), ...evenSample(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
   const others =
     all.length === found.length
       ? []
-      : thin(
+      : evenSample(
           all.filter((index) => !fits(index)),
           OTHERS,
         );

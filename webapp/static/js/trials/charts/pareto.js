@@ -5,7 +5,17 @@ import { axis } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Chart, Direction, Option, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
-import { apart, counts, directionOf, dotted, drawn, metrics, needsTrials, tableOf, walked } from "./shared.js";
+import {
+  directionOf,
+  dotted,
+  drawn,
+  drawnCount,
+  metrics,
+  needsTrials,
+  partition,
+  seriesItems,
+  tableOf,
+} from "./shared.js";
 
 /**
  * Return the second objective or, if there is one only, another metric, of the validation data if possible.
@@ -19,7 +29,7 @@ function other({ store }) {
 }
 
 /** @type {Option[]} */
-const WAYS = [
+const DIRECTIONS = [
   { value: "max", label: "higher is better" },
   { value: "min", label: "lower is better" },
 ];
@@ -30,9 +40,9 @@ export const pareto = {
   title: "Pareto front",
   controls: [
     { name: "x", label: "Across", options: metrics },
-    { name: "xway", label: "where", options: () => WAYS, first: (scene) => directionOf(scene, scene.axes.x) },
+    { name: "xway", label: "where", options: () => DIRECTIONS, first: (scene) => directionOf(scene, scene.axes.x) },
     { name: "y", label: "Up", options: metrics, first: other },
-    { name: "yway", label: "where", options: () => WAYS, first: (scene) => directionOf(scene, scene.axes.y) },
+    { name: "yway", label: "where", options: () => DIRECTIONS, first: (scene) => directionOf(scene, scene.axes.y) },
   ],
   missing(scene) {
     if (scene.store.of("metric").length < 2)
@@ -46,19 +56,19 @@ export const pareto = {
     const { store, axes, colours, view, narrow } = scene;
     const [x, y] = [store.column(axes.x), store.column(axes.y)];
     const [xs, ys] = [numbersOf(x), numbersOf(y)];
-    const [xway, yway] = [wayOf(axes.xway), wayOf(axes.yway)];
+    const [xDirection, yDirection] = [toDirection(axes.xway), toDirection(axes.yway)];
     const { found, all } = drawn(scene, [x, y]);
-    const front = frontOf(found, xs, ys, xway, yway);
+    const front = frontOf(found, xs, ys, xDirection, yDirection);
     const onFront = new Set(front);
     const rest = found.filter((index) => !onFront.has(index));
-    const shown = dotted(scene, rest, y, yway);
+    const shown = dotted(scene, rest, y, yDirection);
     const dot = (/** @type {number} */ index) => [xs[index], ys[index]];
     const ringed = { borderColor: colours.second, borderWidth: 2 };
-    const lists = [front, ...apart(shown, (index) => view.picked.has(store.number[index]))];
+    const lists = [front, ...partition(shown, (index) => view.selected.has(store.number[index]))];
     const items = () =>
-      walked([...front, ...shown], lists, (index) => ({
+      seriesItems([...front, ...shown], lists, (index) => ({
         trial: store.number[index],
-        text: `${store.tell(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}`,
+        text: `${store.describeTrial(index, [x, y])}${onFront.has(index) ? ", on the front" : ""}`,
       }));
     /** @type {ScatterSeriesOption} */
     const scatter = {
@@ -69,7 +79,7 @@ export const pareto = {
     };
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
-      note: `${counts([...front, ...shown], found, all)}; ${front.length} on the front`,
+      note: `${drawnCount([...front, ...shown], found, all)}; ${front.length} on the front`,
       foot: "The line joins the trials that no other beats in both metrics. Values are means over the executions of a trial.",
       items,
       table: () => {
@@ -81,7 +91,7 @@ export const pareto = {
       },
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.tell(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n"),
+          store.describeTrial(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n"),
         ),
         grid: { left: 64, right: narrow ? 16 : 32, top: 16, bottom: 48 },
         xAxis: axis(colours, x),
@@ -91,7 +101,7 @@ export const pareto = {
             type: "line",
             z: 3,
             data: front.map((index) =>
-              view.picked.has(store.number[index]) ? { value: dot(index), itemStyle: ringed } : dot(index),
+              view.selected.has(store.number[index]) ? { value: dot(index), itemStyle: ringed } : dot(index),
             ),
             symbol: "diamond",
             symbolSize: 11,
@@ -111,19 +121,19 @@ export const pareto = {
  * @param {string} value
  * @returns {Direction}
  */
-const wayOf = (value) => (value === "max" ? "max" : "min");
+const toDirection = (value) => (value === "max" ? "max" : "min");
 
 /**
  * Return the indices that no other beats in both, in the order of x.
  * @param {number[]} found
  * @param {number[]} xs
  * @param {number[]} ys
- * @param {Direction} xway
- * @param {Direction} yway
+ * @param {Direction} xDirection
+ * @param {Direction} yDirection
  */
-function frontOf(found, xs, ys, xway, yway) {
-  const sign = (/** @type {Direction} */ way) => (way === "max" ? -1 : 1);
-  const [sx, sy] = [sign(xway), sign(yway)];
+function frontOf(found, xs, ys, xDirection, yDirection) {
+  const sign = (/** @type {Direction} */ direction) => (direction === "max" ? -1 : 1);
+  const [sx, sy] = [sign(xDirection), sign(yDirection)];
   const sorted = [...found].sort((a, b) => sx * (xs[a] - xs[b]) || sy * (ys[a] - ys[b]));
   /** @type {number[]} */
   const front = [];

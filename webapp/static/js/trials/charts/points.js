@@ -6,16 +6,16 @@ import { axis, clamp, legend } from "../look.js";
 /** @import { Chart, Column, Direction, Drawing, Range, Scene, Table } from "../types.js" */
 import { numbersOf } from "../store.js";
 import {
-  apart,
   control,
-  counts,
   directionOf,
   dotted,
   drawn,
+  drawnCount,
   needsHyperparameters,
+  partition,
   rankedAmong,
+  seriesItems,
   tableOf,
-  walked,
 } from "./shared.js";
 
 /**
@@ -28,7 +28,7 @@ import {
  */
 
 /**
- * Draw a dot for each trial, with a ring around those that are picked.
+ * Draw a dot for each trial, with a ring around those that are selected.
  * @param {Scene} scene
  * @param {Dots} dots
  * @returns {Drawing}
@@ -36,7 +36,7 @@ import {
 function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
   const { store, view, colours, narrow } = scene;
   const size = shown.length > 300 ? 6 : 9;
-  const lists = apart(shown, (index) => view.picked.has(store.number[index]));
+  const lists = partition(shown, (index) => view.selected.has(store.number[index]));
   const [xs, ys] = [numbersOf(x), numbersOf(y)];
   const dot = (/** @type {number} */ index) => [xs[index], ys[index], clamp(colour(index), range)];
   const emphasis = { itemStyle: { borderColor: colours.second, borderWidth: 2 } };
@@ -44,13 +44,14 @@ function dots(scene, { found, all, shown, x, y, colour, range, direction, legend
   const shared = { type: "scatter", progressive: 0, emphasis };
   return {
     label,
-    note: counts(shown, found, all),
+    note: drawnCount(shown, found, all),
     foot,
-    items: () => walked(shown, lists, (index) => ({ trial: store.number[index], text: store.tell(index, columns) })),
+    items: () =>
+      seriesItems(shown, lists, (index) => ({ trial: store.number[index], text: store.describeTrial(index, columns) })),
     table: table ?? (() => tableOf(scene, found, columns)),
     option: {
       tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-        store.tell(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
+        store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
       ),
       grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
       xAxis: axis(colours, x),

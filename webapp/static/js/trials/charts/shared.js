@@ -2,7 +2,7 @@
 
 /** @import { Column, Control, Direction, Item, Missing, Option, Scene, Table } from "../types.js" */
 /** @import { Store } from "../store.js" */
-import { thin } from "../look.js";
+import { evenSample } from "../look.js";
 import { grouped, trials } from "../words.js";
 
 /**
@@ -34,14 +34,14 @@ export function curveNames({ store }) {
 }
 
 /**
- * Return which values of a metric are better: as the objective says, else errors and losses are better small.
+ * Return which values of a metric are better: as the objective states, else small errors and losses are better.
  * @param {{ store: Store }} scene
  * @param {string} key
  * @returns {Direction}
  */
 export function directionOf({ store }, key) {
-  const told = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
-  if (told) return told.direction;
+  const objective = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
+  if (objective) return objective.direction;
   return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key)
     ? "min"
     : "max";
@@ -86,7 +86,7 @@ export function dotted({ store }, found, metric, direction) {
   if (found.length <= DOTS) return found;
   const ranked = rankedAmong(store, found, metric, direction);
   const third = Math.floor(DOTS / 3);
-  const kept = [...ranked.slice(0, third), ...thin(ranked.slice(third), DOTS - third)];
+  const kept = [...ranked.slice(0, third), ...evenSample(ranked.slice(third), DOTS - third)];
   return kept.sort((a, b) => store.number[a] - store.number[b]);
 }
 
@@ -95,13 +95,13 @@ export function dotted({ store }, found, metric, direction) {
  * because a single dot with another look would slow down all dots of its series.
  * @template T
  * @param {T[]} list
- * @param {(entry: T) => boolean} isSo
+ * @param {(entry: T) => boolean} test
  * @returns {[T[], T[]]}
  */
-export function apart(list, isSo) {
+export function partition(list, test) {
   /** @type {[T[], T[]]} */
   const lists = [[], []];
-  for (const entry of list) lists[Number(isSo(entry))].push(entry);
+  for (const entry of list) lists[Number(test(entry))].push(entry);
   return lists;
 }
 
@@ -110,31 +110,31 @@ export function apart(list, isSo) {
  * @template T
  * @param {T[]} list
  * @param {T[][]} lists
- * @param {(entry: T) => Pick<Item, "text" | "trial">} tell
+ * @param {(entry: T) => Pick<Item, "text" | "trial">} describe
  * @returns {Item[]}
  */
-export function walked(list, lists, tell) {
+export function seriesItems(list, lists, describe) {
   /** @type {Map<T, Pick<Item, "series" | "data">>} */
   const places = new Map();
   lists.forEach((part, series) => part.forEach((entry, data) => places.set(entry, { series, data })));
-  return list.map((entry) => ({ series: -1, data: -1, ...places.get(entry), ...tell(entry) }));
+  return list.map((entry) => ({ series: -1, data: -1, ...places.get(entry), ...describe(entry) }));
 }
 
 /**
- * Say how many trials a chart is of, and how many of them are drawn if not all are.
+ * Return the number of trials of a chart as text, and how many of them are drawn if not all are.
  * @param {unknown[]} dots
  * @param {unknown[]} found
  * @param {unknown[]} all
  */
-export const counts = (dots, found, all) =>
-  behind(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
+export const drawnCount = (dots, found, all) =>
+  scoredCount(found, all) + (dots.length < found.length ? `; ${grouped(dots.length)} drawn, the best among them` : "");
 
 /**
- * Say how many trials a chart is of.
+ * Return the number of trials of a chart as text.
  * @param {unknown[]} found
  * @param {unknown[]} all
  */
-export const behind = (found, all) =>
+export const scoredCount = (found, all) =>
   found.length === all.length
     ? `${trials(found.length)} with a score`
     : `${grouped(found.length)} of ${trials(all.length)} with a score`;

@@ -13,9 +13,9 @@ const MOST = 400;
  *   outcome: string[], resumed_from: (number | null)[], workers: string[],
  * }} Attempts
  */
-/** @typedef {{ version: number, asking: boolean, read: Attempts | null, failed: boolean }} Known */
+/** @typedef {{ version: number, loading: boolean, attempts: Attempts | null, failed: boolean }} Cached */
 
-/** @type {Map<number, Known>} */
+/** @type {Map<number, Cached>} */
 const known = new Map();
 /** @type {Record<string, string>} */
 const TONES = {
@@ -34,10 +34,10 @@ export const timeline = {
   id: "timeline",
   title: "Timeline",
   missing(scene) {
-    const { read, failed } = readOf(scene);
-    if (!read && !failed) return { title: "Loading …", hint: "The attempts are being loaded." };
-    if (!read) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
-    if (!read.trial.length)
+    const { attempts, failed } = attemptsOf(scene);
+    if (!attempts && !failed) return { title: "Loading …", hint: "The attempts are being loaded." };
+    if (!attempts) return { title: "The timeline could not be loaded", hint: "Reload the page to try again." };
+    if (!attempts.trial.length)
       return {
         title: "Needs a started trial",
         hint: "Each attempt at a trial appears here with its worker, as soon as a worker has a free slot.",
@@ -46,28 +46,30 @@ export const timeline = {
   },
   draw(scene) {
     const { store, view, colours, narrow } = scene;
-    const { read } = readOf(scene);
-    if (!read) throw new TypeError("a chart that misses something is not drawn");
+    const { attempts } = attemptsOf(scene);
+    if (!attempts) throw new TypeError("a chart that misses something is not drawn");
     const { fits } = view;
-    const fitting = read.trial
+    const fitting = attempts.trial
       .map((_, at) => at)
-      .filter((at) => fits(store.place.get(read.trial[at]) ?? -1) || !view.where.size);
+      .filter((at) => fits(store.place.get(attempts.trial[at]) ?? -1) || !view.where.size);
     const shown = fitting.slice(-MOST);
     /** @type {Map<string, [worker: number, lane: number]>} */
-    const lanes = new Map(shown.map((at) => [`${read.worker[at]}.${read.lane[at]}`, [read.worker[at], read.lane[at]]]));
+    const lanes = new Map(
+      shown.map((at) => [`${attempts.worker[at]}.${attempts.lane[at]}`, [attempts.worker[at], attempts.lane[at]]]),
+    );
     const rows = [...lanes.values()].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const place = new Map(rows.map(([worker, lane], index) => [`${worker}.${lane}`, index]));
-    const labels = rows.map(([worker, lane]) => `${read.workers[worker]} · ${lane + 1}`);
-    const outcome = (/** @type {number} */ at) => read.outcome[at] || "running";
-    const tell = (/** @type {number} */ at) =>
-      `Trial ${read.trial[at]}, attempt ${read.attempt[at]} on ${read.workers[read.worker[at]]}, lane ${read.lane[at] + 1}: ${outcome(at)} after ${duration(read.end[at] - read.start[at])}, from ${clock(read.start[at])} UTC${read.resumed_from[at] === null ? "" : `, resumed from step ${read.resumed_from[at]}`}`;
-    const count = new Set(fitting.map((at) => read.trial[at])).size;
+    const labels = rows.map(([worker, lane]) => `${attempts.workers[worker]} · ${lane + 1}`);
+    const outcome = (/** @type {number} */ at) => attempts.outcome[at] || "running";
+    const describe = (/** @type {number} */ at) =>
+      `Trial ${attempts.trial[at]}, attempt ${attempts.attempt[at]} on ${attempts.workers[attempts.worker[at]]}, lane ${attempts.lane[at] + 1}: ${outcome(at)} after ${duration(attempts.end[at] - attempts.start[at])}, from ${clock(attempts.start[at])} UTC${attempts.resumed_from[at] === null ? "" : `, resumed from step ${attempts.resumed_from[at]}`}`;
+    const count = new Set(fitting.map((at) => attempts.trial[at])).size;
     const outcomes = [...new Set(shown.map(outcome))];
     const bars = outcomes.map((word) => shown.filter((at) => outcome(at) === word));
     const order = new Map(shown.map((at, index) => [at, index]));
     const items = () =>
       bars.flatMap((list, series) =>
-        list.map((at, data) => ({ at, series, data, trial: read.trial[at], text: tell(at) })),
+        list.map((at, data) => ({ at, series, data, trial: attempts.trial[at], text: describe(at) })),
       );
     return {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
@@ -88,18 +90,18 @@ export const timeline = {
         rows: [...shown]
           .reverse()
           .map((at) => [
-            read.trial[at],
-            read.attempt[at],
-            read.workers[read.worker[at]],
-            read.lane[at] + 1,
+            attempts.trial[at],
+            attempts.attempt[at],
+            attempts.workers[attempts.worker[at]],
+            attempts.lane[at] + 1,
             outcome(at),
-            clock(read.start[at]),
-            duration(read.end[at] - read.start[at]),
+            clock(attempts.start[at]),
+            duration(attempts.end[at] - attempts.start[at]),
           ]),
       }),
       option: {
         tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          tell(bars[seriesIndex][dataIndex]).replace(": ", "\n").replaceAll(", ", "\n"),
+          describe(bars[seriesIndex][dataIndex]).replace(": ", "\n").replaceAll(", ", "\n"),
         ),
         legend: { top: 0, left: 0, textStyle: { color: colours.quiet }, itemWidth: 14, itemHeight: 10 },
         grid: { left: 8, right: 24, top: 32, bottom: 28, containLabel: true },
@@ -126,10 +128,10 @@ export const timeline = {
           itemStyle: { color: colours.tones[TONES[word] ?? TONES[""]] ?? colours.accent },
           encode: { x: [1, 2], y: 0 },
           data: bars[series].map((at) => [
-            Number(place.get(`${read.worker[at]}.${read.lane[at]}`)),
-            read.start[at] * 1000,
-            read.end[at] * 1000,
-            read.trial[at],
+            Number(place.get(`${attempts.worker[at]}.${attempts.lane[at]}`)),
+            attempts.start[at] * 1000,
+            attempts.end[at] * 1000,
+            attempts.trial[at],
           ]),
           renderItem: (_, api) => bar(api, colours),
         })),
@@ -165,21 +167,21 @@ function bar(api, colours) {
  * Return the attempts; they are requested again when trials have changed.
  * @param {Scene} scene
  */
-function readOf({ job, store, again }) {
-  const mine = known.get(job) ?? { version: -1, asking: false, read: null, failed: false };
-  known.set(job, mine);
-  if (mine.version !== store.version && !mine.asking) {
-    mine.asking = true;
-    mine.version = store.version;
+function attemptsOf({ job, store, again }) {
+  const cached = known.get(job) ?? { version: -1, loading: false, attempts: null, failed: false };
+  known.set(job, cached);
+  if (cached.version !== store.version && !cached.loading) {
+    cached.loading = true;
+    cached.version = store.version;
     fetch(`/api/v1/jobs/${job}/timeline`)
-      .then((answer) => (answer.ok ? answer.json() : null))
+      .then((response) => (response.ok ? response.json() : null))
       .catch(() => null)
-      .then((read) => {
-        mine.read = read;
-        mine.failed = read === null;
-        mine.asking = false;
+      .then((attempts) => {
+        cached.attempts = attempts;
+        cached.failed = attempts === null;
+        cached.loading = false;
         again();
       });
   }
-  return mine;
+  return cached;
 }
