@@ -272,7 +272,7 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     dialog.get_by_role("button", name="Preview").press("Enter")
     expect(dialog.locator("[data-import-result]")).to_contain_text("Weights & Biases: 2 hyperparameters")
     expect(dialog.locator("[data-import-result]")).to_contain_text("numbers from 0.0 to 0.5")
-    expect(dialog.locator("[data-import-result]")).to_contain_text("program: how runs are launched")
+    expect(dialog.locator("[data-import-result]")).to_contain_text("program: ignored; concerns how")
     dialog.get_by_label("Append the hyperparameters only").check()
     expect(dialog.locator("[data-duplicates]")).to_contain_text("has dropout already")
     dialog.get_by_label("Replace the hyperparameters").check()

@@ -34,7 +34,7 @@ export const curves = {
       note: selected.length
         ? `${trials(selected.length)} selected of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
-      foot: "Pick trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
+      foot: "Select trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
       table: () => ({
         head: [
           { label: "curve" },
