@@ -1,4 +1,4 @@
-"""The part of allauth that we use: log in and out, password, second factor. No sign-up, no e-mail."""
+"""The URLs of allauth that are in use: log in, log out, password, second factor. No sign-up, no e-mail."""
 
 from allauth.account import views
 from django.urls import include, path

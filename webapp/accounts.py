@@ -1,3 +1,5 @@
+"""Configures allauth: no sign-up and no login messages."""
+
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -5,11 +7,10 @@ from django.http import HttpRequest
 
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no types
-    """Accounts are made by administrators; nobody signs up alone."""
+    """Disables sign-up, because administrators create the accounts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002
-        """Return False, always."""
         return False
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """Say nothing: "you are logged in" is plain to see."""
+        """Add no message: the page shows that the user is logged in."""

@@ -1,4 +1,4 @@
-"""Registers every model with Django's admin, for operators to look at."""
+"""Registers every model with Django's admin, read-only except for promotion requests."""
 
 from django.contrib import admin
 from django.db.models import Model

@@ -1,4 +1,4 @@
-"""Promotion requests in Django's admin: approved and rejected there by the same actions as elsewhere."""
+"""Approves and rejects promotion requests in Django's admin, by the same actions as the pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ NOTE = "decided in the admin"
 
 
 class PromotionRequestAdmin(ReadOnlyAdmin):
-    """Rows change through the actions alone."""
+    """Shows promotion requests read-only, with actions that approve and reject them."""
 
     list_filter = ("state", "stage")
     list_select_related = ("version__model", "requested_by")
@@ -26,19 +26,18 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
     actions = ("approve", "reject")
 
     def get_list_display(self, request: HttpRequest) -> Any:  # noqa: ARG002
-        """Show what an approver looks for."""
         return ["id", "state", "version", "stage", "requested_by", "created", "expires"]
 
     @admin.action(
         description="Approve (gates that were not evaluated keep a request open)", permissions=["view"]
     )
     def approve(self, request: HttpRequest, rows: QuerySet[PromotionRequest]) -> None:
-        """Approve each as the person who is logged in."""
+        """Approve each request as the logged-in user."""
         self._decide(request, rows, promotions.approve, "approved")
 
     @admin.action(description="Reject", permissions=["view"])
     def reject(self, request: HttpRequest, rows: QuerySet[PromotionRequest]) -> None:
-        """Reject each."""
+        """Reject each request as the logged-in user."""
         self._decide(request, rows, promotions.reject, "rejected")
 
     def _decide(
@@ -54,9 +53,9 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
         for row in rows.select_related("model__project", "version__artifact"):
             try:
                 act(row, comment=NOTE, by=user)
-            except TrainyardError as refusal:
-                opened = must_accept(read(row))
-                hint = f" Open gates: {', '.join(opened)}; accept them on its page." if opened else ""
-                self.message_user(request, f"Request {row.pk}: {refusal.message}{hint}", messages.ERROR)
+            except TrainyardError as error:
+                open_gates = must_accept(read(row))
+                hint = f" Open gates: {', '.join(open_gates)}; accept them on its page." if open_gates else ""
+                self.message_user(request, f"Request {row.pk}: {error.message}{hint}", messages.ERROR)
             else:
                 self.message_user(request, f"Request {row.pk} is {word}.", messages.SUCCESS)

@@ -1,4 +1,4 @@
-"""Shows rows in Django's admin without a way to change them: writes go through actions."""
+"""A read-only model admin: all changes are made by `jobs.actions`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +8,9 @@ from django.http import HttpRequest
 
 from jobs import models
 
-# What shall not be looked at: hashes of secrets.
+# Hashes of secrets are not shown.
 HIDDEN = ("password", "digest")
-SECRETIVE = (models.ApiToken, models.LoginLink)
+SECRET_MODELS = (models.ApiToken, models.LoginLink)
 WIDE_FIELDS = (JSONField, TextField)
 
 
@@ -21,31 +21,28 @@ else:  # generic for the type checker alone
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Lists and shows rows; adds, changes and deletes nothing."""
+    """Lists and shows rows, but does not add, change or delete them."""
 
     list_per_page = 50
     show_full_result_count = False  # a count of all rows on each page is slow on large tables
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
-        """Return False: rows come about by actions."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
-        """Return False: rows change by actions."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
-        """Return False: rows go by actions."""
         return False
 
     def get_list_display(self, request: HttpRequest) -> Any:  # noqa: ARG002
-        """Show the columns that fit on a line."""
+        """Return the first columns, as many as fit on a line."""
         return ["__str__", *(field.name for field in _plain_fields(self.model))][:8]
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
         """Leave out hashes of secrets."""
-        secretive = self.model in SECRETIVE
-        return [name for name in HIDDEN if name == "password" or secretive]
+        has_secret = self.model in SECRET_MODELS
+        return [name for name in HIDDEN if name == "password" or has_secret]
 
 
 def _plain_fields(model: type[Model]) -> list["Field[Any, Any]"]:

@@ -1,4 +1,4 @@
-"""Starts the short-lived process that analyses a search: what it imports never gets into this one."""
+"""Analyses a search in a short-lived process, so that the web process does not import its libraries."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from jobs.models import Analysis, Job
 from jobs.queries import importance
 
 PROGRAM = (sys.executable, "-m", "workers.engine.analysis")
-PATIENCE_SECONDS = 100.0
-PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+TIMEOUT_SECONDS = 100.0
+INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
-_one_at_a_time = threading.BoundedSemaphore(1)
+_slot = threading.BoundedSemaphore(1)
 
 
 def importance_of(search: Job) -> ImportanceOut:
-    """Return the newest importance, and have it computed in the background if trials came since.
+    """Return the newest importance, and recompute it in the background if trials completed since.
 
     Raises:
         Conflict: the job is no search.
@@ -35,8 +35,8 @@ def importance_of(search: Job) -> ImportanceOut:
 
 
 def _start(search: Job) -> bool:
-    """Begin to compute; False while this process or another is at it already."""
-    if not _one_at_a_time.acquire(blocking=False):
+    """Start the computation; return False if this process or another computes already."""
+    if not _slot.acquire(blocking=False):
         return False
     claimed = None
     try:
@@ -45,7 +45,7 @@ def _start(search: Job) -> bool:
             threading.Thread(target=_in_background, args=(claimed,), daemon=True, name="analysis").start()
     finally:
         if claimed is None:
-            _one_at_a_time.release()
+            _slot.release()
     return claimed is not None
 
 
@@ -53,17 +53,17 @@ def _in_background(claimed: Analysis) -> None:
     try:
         compute(claimed)
     finally:
-        _one_at_a_time.release()
-        connection.close()  # a thread's own, and this one ends
+        _slot.release()
+        connection.close()  # the connection belongs to this thread, which ends
 
 
 def compute(claimed: Analysis) -> None:
-    """Ask the process and keep what it says."""
+    """Run the analysis in its process and save the result."""
     close_old_connections()
     search = claimed.job
     trials = importance.completed(search)
     try:
-        answer = ask(importance.request(search).model_dump_json())
+        answer = run_process(importance.request(search).model_dump_json())
     except (ValueError, OSError, subprocess.SubprocessError) as error:
         analyses.fail(claimed, trials=trials, error=f"It could not be computed: {error}")
         return
@@ -73,21 +73,21 @@ def compute(claimed: Analysis) -> None:
         analyses.finish(claimed, trials=trials, result=answer)
 
 
-def ask(request: str) -> dict[str, Any]:
-    """Return the answer of a fresh process, which gets none of this one's secrets.
+def run_process(request: str) -> dict[str, Any]:
+    """Run the request in a new process without this process's secrets, and return its answer.
 
     Raises:
-        OSError: it did not start.
-        SubprocessError: it was slow, or died.
-        ValueError: what it said is no answer.
+        OSError: the process did not start.
+        SubprocessError: it timed out or failed.
+        ValueError: its output is not JSON.
     """
-    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    ended = subprocess.run(  # noqa: S603 - a fixed argv
+    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    ended = subprocess.run(  # noqa: S603 - the command is fixed
         PROGRAM,
         input=request,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=True,
         cwd=settings.BASE_DIR,
         env=environment,

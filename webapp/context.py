@@ -1,4 +1,4 @@
-"""What the frame round every page needs: navigation, projects, theme. Computed only when it is shown."""
+"""The template context of the page frame: navigation, projects and theme. It is computed lazily."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def current_project(request: HttpRequest, projects: list[Project]) -> Project | None:
-    """Return the project of the address, else the one chosen last, else the first."""
+    """Return the project of the address, else the last selected one, else the first."""
     match = request.resolver_match
     slug = (match.kwargs.get("project") if match else None) or request.session.get(SESSION_KEY)
     return next((project for project in projects if project.slug == slug), projects[0] if projects else None)

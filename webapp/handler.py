@@ -1,8 +1,8 @@
 """Django's ASGI handler, with all middleware and the view of a request in one thread.
 
-Django runs what is synchronous in a thread and what is not in the event loop, middleware by middleware. Views
-and queries here are synchronous, and so are some of the middlewares, so a request went back and forth about
-fifteen times, which for a small answer cost as much as the rest of it.
+Django runs synchronous middleware in a thread and asynchronous middleware in the event loop. Views, queries
+and some middlewares are synchronous here, so a request switched about fifteen times. That took as long as
+the rest of a small response.
 """
 
 from typing import Any
@@ -12,15 +12,15 @@ from django.core.handlers.asgi import ASGIHandler
 
 
 class OneThreadHandler(ASGIHandler):
-    """Changes to a thread once a request.
+    """Switches to a thread once per request.
 
-    An asynchronous view still runs in the event loop, but holds its request's thread while it waits: each
-    open long poll costs a thread that is idle.
+    An asynchronous view still runs in the event loop, but occupies its request's thread while it waits: each
+    open long poll holds an idle thread.
     """
 
     _middleware_chain: Any
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002  the framework's signature
-        """Chain all middleware as for WSGI, and enter the chain from the event loop."""
+        """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
         self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)

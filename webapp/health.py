@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: the parts it needs answer, or are named."""
+"""Health checks: `/healthz` for this process, `/readyz` for all required parts."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ PARTS: dict[str, Callable[[], bool]] = {
 
 
 def missing_parts() -> list[str]:
-    """Return the names of the parts that do not answer."""
+    """Return the names of the unavailable parts."""
     return [name for name, answers in PARTS.items() if not _try(answers)]
 
 
@@ -49,18 +49,18 @@ def _try(answers: Callable[[], bool]) -> bool:
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Say that this process is alive."""
+    """Report that this process runs."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Say whether the installation can do work: 200, or 503 with what is missing."""
+    """Return 200 if the installation can run jobs, else 503 with the unavailable parts."""
     missing = missing_parts()
     if missing:
         response = JsonResponse({"status": "not ready", "missing": missing}, status=503)
-        # Django would log each answer to a probe as an error.
+        # Else Django logs each 503 of a probe as an error.
         response._has_been_logged = True  # type: ignore[attr-defined]
         return response
     return JsonResponse({"status": "ready"})

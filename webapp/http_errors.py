@@ -1,40 +1,40 @@
-"""The refusals of requests that no action has seen, each with its HTTP status."""
+"""Errors of HTTP requests, raised before an action is called; each with its status."""
 
 from jobs.errors import TrainyardError
 
 
 class Unauthenticated(TrainyardError):
-    """No credentials, or credentials that are not good."""
+    """The credentials are missing or invalid."""
 
     code, status = "unauthenticated", 401
 
 
 class Malformed(TrainyardError):
-    """The bytes sent are not what they claim to be."""
+    """The body cannot be parsed."""
 
     code, status = "malformed", 400
 
 
 class TooLarge(TrainyardError):
-    """More bytes, fields or files than this server takes."""
+    """The request has more bytes, fields or files than allowed."""
 
     code, status = "too_large", 413
 
 
 class UnsupportedMediaType(TrainyardError):
-    """The body is of another type than this route reads."""
+    """The route does not accept the content type of the body."""
 
     code, status = "unsupported_media_type", 415
 
 
 class StaleEtag(TrainyardError):
-    """The thing changed since the caller read it."""
+    """The object changed since the client read it."""
 
     code, status = "stale_etag", 412
 
 
 class Throttled(TrainyardError):
-    """Too many requests; `retry_after` seconds from now there is room again."""
+    """Too many requests; the client may retry after `retry_after` seconds."""
 
     code, status = "throttled", 429
 
@@ -44,6 +44,6 @@ class Throttled(TrainyardError):
 
 
 class Unavailable(TrainyardError):
-    """A part that this needs is away for a moment."""
+    """A required part is temporarily unavailable."""
 
     code, status = "unavailable", 503

@@ -1,4 +1,4 @@
-"""Reads JSON text that a person or a program sent."""
+"""Parses JSON text from requests, strictly."""
 
 import json
 from typing import Any, NoReturn
@@ -7,7 +7,7 @@ from webapp.http_errors import Malformed
 
 
 def read_json(raw: bytes) -> Any:
-    """Return the value of JSON text.
+    """Parse JSON text.
 
     Raises:
         Malformed: it is not JSON, or holds NaN, infinity, a NUL or half a surrogate pair.

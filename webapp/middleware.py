@@ -1,4 +1,4 @@
-"""Small middleware of our own."""
+"""Middleware: the Permissions-Policy header, and a log of slow and failed requests."""
 
 import time
 from collections.abc import Callable
@@ -9,19 +9,19 @@ from django.http import HttpRequest, HttpResponse
 Handler = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
 
-# What no page of ours uses, no injected script shall.
+# No page uses these features, so an injected script must not either.
 POLICY = ", ".join(
     f"{feature}=()"
     for feature in ("camera", "microphone", "geolocation", "payment", "usb", "display-capture")
 )
 SLOW_SECONDS = 1.0
 SERVER_ERROR = 500
-LONG_POLL = "/api/v1/serving/releases"  # answers late because nothing has changed
-PROBE = "/readyz"  # says 503 often while a part starts, and whoever asks reads it
+LONG_POLL = "/api/v1/serving/releases"  # slow by design
+PROBE = "/readyz"  # returns 503 while a part starts; the monitor reports it
 
 
 def permissions_policy(handler: Handler) -> Handler:
-    """Switch browser features off that pages never need."""
+    """Disable browser features that no page uses."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = handler(request)
@@ -32,7 +32,7 @@ def permissions_policy(handler: Handler) -> Handler:
 
 
 def request_log(handler: Handler) -> Handler:
-    """Log requests that were slow or failed; everything else would be noise."""
+    """Log slow and failed requests only."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         structlog.contextvars.clear_contextvars()

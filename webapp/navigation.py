@@ -1,4 +1,4 @@
-"""The navigation: one table; an entry shows once its page exists."""
+"""Builds the navigation from one table; entries whose page does not exist are left out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jobs.models import Project, User
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the navigation. `needs_project` entries lead into the current project."""
+    """An entry of the navigation. `needs_project` entries link to the current project."""
 
     label: str
     icon: str
@@ -19,7 +19,7 @@ class Entry:
     needs_project: bool = False
     admin_only: bool = False
     counts: str = ""
-    under: tuple[str, ...] = ()  # names (or their beginnings) of the pages below it
+    under: tuple[str, ...] = ()  # URL names, or their prefixes, of the pages below it
 
 
 ENTRIES = (
@@ -46,7 +46,7 @@ ADMINISTRATION = (
 
 @dataclass(frozen=True)
 class Link:
-    """An entry as a page shows it."""
+    """An entry as shown on a page."""
 
     label: str
     icon: str
@@ -58,7 +58,7 @@ class Link:
 def links(
     entries: tuple[Entry, ...], *, user: User, project: Project | None, here: str, count: Callable[[str], int]
 ) -> list[Link]:
-    """Return what `user` sees of the navigation while on the page named `here`."""
+    """Return the entries that `user` sees on the page with the URL name `here`."""
     shown = []
     for entry in entries:
         address = _address(entry.name, project.slug if project and entry.needs_project else "")

@@ -1,4 +1,4 @@
-"""Asks the prediction server, for people who try a version on its page."""
+"""Sends requests to the prediction server, for the prediction form of a version."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ TIMEOUT = 10.0
 
 
 def address() -> str:
-    """Return where predictions are answered: as the environment says, or as `up` wrote it down."""
+    """Return the address of the prediction server: from the environment, or the file that `up` writes."""
     if given := os.environ.get("TRAINYARD_SERVING_URL"):
         return given.rstrip("/")
     try:
@@ -31,7 +31,7 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
     """Return the predictions of one version for rows of input.
 
     Raises:
-        Conflict: the prediction server is away or refuses the input, with what it says.
+        Conflict: the prediction server is unavailable or rejects the input.
     """
     path = f"{address()}/v1/models/{model}/versions/{version}:predict"
     try:
@@ -42,13 +42,16 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
             f"The prediction server at {address()} did not answer ({type(error).__name__}).", code="away"
         ) from error
     if answer.is_error or "predictions" not in body:
-        raise Conflict(f"The prediction server says: {body.get('error', answer.status_code)}", code="refused")
+        raise Conflict(
+            f"The prediction server rejected the request: {body.get('error', answer.status_code)}",
+            code="refused",
+        )
     return body["predictions"]
 
 
 @functools.cache
 def _client() -> httpx.Client:
-    """Return the one client of this process: a new one reads all certificates, which takes 40 ms."""
+    """Return the client of this process. It is shared, since creating one reads all certificates (40 ms)."""
     return httpx.Client(timeout=TIMEOUT, trust_env=False)
 
 

@@ -1,4 +1,4 @@
-"""Takes in one uploaded file, for pages and the API alike. Django has streamed it to disk already."""
+"""Provides an uploaded file as a path, for pages and the API. Django has streamed it to disk already."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ from webapp.http_errors import TooLarge
 
 
 def check_size(request: HttpRequest) -> None:
-    """Refuse a body above the limit before a byte of it is parsed.
+    """Reject a body above the limit before it is parsed.
 
     Raises:
-        TooLarge: says what the limit is.
+        TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
     """
     limit: int = settings.TRAINYARD_MAX_UPLOAD_BYTES
     sent = request.headers.get("Content-Length", "")
     if sent.isdigit() and int(sent) > limit:
-        raise TooLarge(f"An upload may have {limit:,} bytes; this one has {int(sent):,}.")
+        raise TooLarge(f"The limit of an upload is {limit:,} bytes; this one has {int(sent):,}.")
 
 
 @contextmanager
 def received(request: HttpRequest, field: str = "file", sha256: str = "") -> Iterator[Upload]:
-    """Yield the uploaded file as a path that stands until the block ends.
+    """Yield the uploaded file as a path that is valid until the block ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
-        BadInput: there is no such file in the form.
+        BadInput: the form lacks the file.
     """
     check_size(request)
     file = _file(request, field, "Choose a file.")
@@ -44,10 +44,10 @@ def received(request: HttpRequest, field: str = "file", sha256: str = "") -> Ite
 
 @contextmanager
 def file_on_disk(request: HttpRequest, field: str) -> Iterator[Path]:
-    """Yield an uploaded file as a path that stands until the block ends.
+    """Yield an uploaded file as a path that is valid until the block ends.
 
     Raises:
-        BadInput: the form holds no such file.
+        BadInput: the form lacks the file.
     """
     with _on_disk(_file(request, field, "File required")) as path:
         yield path

@@ -13,7 +13,7 @@ from webapp.forms.experiment.advice import FORMATS
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, leaves
 from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
-from webapp.forms.experiment.start import fitting, starting_spec
+from webapp.forms.experiment.start import starting_spec, suitable_template
 
 
 def test_every_field_of_the_spec_is_in_the_form_or_exempt_with_a_reason() -> None:
@@ -77,6 +77,9 @@ def test_a_template_refers_only_to_its_own_arguments(info: TemplateInfo) -> None
 
 
 def test_some_template_suits_all_data() -> None:
-    assert [fitting(Profile.model_validate(profile)).name for profile in (DIGITS, DIABETES)] == ["mlp", "mlp"]
+    assert [suitable_template(Profile.model_validate(profile)).name for profile in (DIGITS, DIABETES)] == [
+        "mlp",
+        "mlp",
+    ]
     large = Profile.model_validate({**DIGITS, "input_shape": (28, 28, 1)})
-    assert fitting(large).name == "cnn"
+    assert suitable_template(large).name == "cnn"

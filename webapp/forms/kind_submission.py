@@ -28,15 +28,15 @@ class KindForm(forms.Form):
             self.fields[name] = _field(_without_null(about), required=name in required)
 
     def payload(self) -> dict[str, Any]:
-        """Return what was given, without fields that were left empty."""
-        given = {name: value for name, value in self.cleaned_data.items() if name != "project"}
-        return {name: value for name, value in given.items() if value not in (None, "")}
+        """Return the input without empty fields."""
+        filled = {name: value for name, value in self.cleaned_data.items() if name != "project"}
+        return {name: value for name, value in filled.items() if value not in (None, "")}
 
-    def refused(self, problems: tuple[Problem, ...], message: str) -> None:
-        """Show each problem at its field; those of no field, and a bare message, above the form."""
-        for pointer, told in problems or (Problem("", message),):
+    def add_problems(self, problems: tuple[Problem, ...], message: str) -> None:
+        """Add each problem to its field; problems without a field, or else the message, to the form."""
+        for pointer, text in problems or (Problem("", message),):
             name = pointer.removeprefix("/payload/").partition("/")[0]
-            self.add_error(name if name in self.fields else None, told)
+            self.add_error(name if name in self.fields else None, text)
 
 
 def _without_null(about: Schema) -> Schema:

@@ -1,3 +1,5 @@
+"""Forms of projects, members, users and tokens."""
+
 from django import forms
 
 from jobs.actions.people import SLUG
@@ -5,78 +7,68 @@ from jobs.actions.tokens import SCOPES
 from jobs.models import Role
 from webapp.forms.reading import ReadForm
 
-LIFETIMES = (("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("", "no end"))
+LIFETIMES = (("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("", "no expiry"))
 SCOPE_HELP = {
-    "read": "read everything its owner may see",
-    "write": "make and change experiments, jobs, data sets, models",
+    "read": "read everything that its owner may see",
+    "write": "create and change experiments, jobs, data sets and models",
     "approve": "decide promotion requests",
-    "serve": "roll back and change endpoints",
-    "admin": "people, workers, audit",
+    "serve": "change and roll back endpoints",
+    "admin": "manage users and workers, read the audit log",
     "worker": "act as a worker or a prediction server",
 }
 
 
 class ProjectForm(ReadForm):
-    """A new project."""
-
     name = forms.CharField(max_length=200, label="Name")
     slug = forms.RegexField(
         rf"^{SLUG.pattern}$",
         max_length=63,
         label="Slug",
-        help_text="Part of addresses, and stays: small letters, digits, hyphens.",
-        error_messages={"invalid": "Small letters, digits and hyphens inside."},
+        help_text="Part of addresses; it cannot be changed later. Lowercase letters, digits and hyphens.",
+        error_messages={"invalid": "Use lowercase letters, digits and, between them, hyphens."},
     )
     single_person = forms.BooleanField(
         required=False,
         label="One person may request and approve",
-        help_text="For somebody who works alone. Shown as a badge and in the audit log.",
+        help_text="For a project of one person. Shown as a badge and in the audit log.",
     )
 
 
 class ProjectSettingsForm(ReadForm):
-    """What may change about a project."""
-
     name = forms.CharField(max_length=200, label="Name")
     max_slots = forms.IntegerField(
         min_value=1,
         max_value=100_000,
         required=False,
         label="Slots at once",
-        help_text="The most slots its jobs hold together; empty for no quota.",
+        help_text="The most slots that its jobs may hold together. Empty: no quota.",
     )
     single_person = forms.BooleanField(required=False, label="One person may request and approve")
 
 
 class MemberForm(ReadForm):
-    """A person and a role."""
-
     user = forms.CharField(max_length=150, label="User name")
     role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, label="Role")
 
 
 class PersonForm(ReadForm):
-    """A new person."""
-
     username = forms.CharField(max_length=150, label="User name", help_text="Letters, digits and .@+-_")
     admin = forms.BooleanField(required=False, label="Administrator of the installation")
 
 
 class TokenForm(ReadForm):
-    """A new token."""
-
-    name = forms.CharField(max_length=100, label="What it is for")
+    name = forms.CharField(max_length=100, label="Purpose")
     scopes = forms.MultipleChoiceField(
         choices=[(scope, f"{scope}: {SCOPE_HELP[scope]}") for scope in SCOPES],
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
         initial=["read"],
         label="Scopes",
     )
-    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Ends after")
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Expires after")
 
     def __init__(self, *args: object, is_admin: bool = False, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         if not is_admin:
-            beyond = ("admin", "worker")
+            restricted = ("admin", "worker")
             scopes = self.fields["scopes"]
-            scopes.choices = [pair for pair in scopes.choices if pair[0] not in beyond]  # type: ignore[attr-defined]
+            scopes.choices = [pair for pair in scopes.choices if pair[0] not in restricted]  # type: ignore[attr-defined]

@@ -1,3 +1,5 @@
+"""The form that changes the priority and the pool of a queued job."""
+
 from django import forms
 
 from webapp.forms.reading import ReadForm
@@ -6,7 +8,7 @@ MAX_PRIORITY = 100
 
 
 class ChangeForm(ReadForm):
-    """Another place in the queue: what is left empty stays."""
+    """An empty field keeps its value."""
 
     priority = forms.IntegerField(min_value=0, max_value=MAX_PRIORITY, required=False)
     pool = forms.RegexField(r"^[\w.-]{1,63}$", required=False, empty_value=None)

@@ -1,4 +1,4 @@
-"""Reading a form into checked values: what does not hold becomes `BadInput` with the place it stands at."""
+"""A base form whose invalid fields become problems of `BadInput`, and the other way round."""
 
 from typing import Any, Self
 
@@ -10,38 +10,38 @@ from jobs.errors import BadInput, TrainyardError
 
 
 class ReadForm(forms.Form):
-    """A form that can be read in one step where no page shows it again.
+    """A form that converts between Django's errors and `Problem`.
 
     Attributes:
-        below: where in the body of the same request by REST the fields stand.
+        pointer_prefix: the pointer of the object that holds the fields in the body of the REST request.
     """
 
-    below = ""
+    pointer_prefix = ""
 
     @classmethod
     def read(cls, data: QueryDict) -> Any:
         """Return the cleaned values as attributes.
 
         Raises:
-            BadInput: a value does not hold.
+            BadInput: a value is invalid.
         """
         form = cls(data)
         if not form.is_valid():
-            raise BadInput("This input does not hold.", form.found())
+            raise BadInput("The input is invalid.", form.problems())
         return Values(form.cleaned_data)
 
-    def found(self) -> list[Problem]:
-        """Return what is wrong as problems, by field."""
+    def problems(self) -> list[Problem]:
+        """Return the form's errors as problems."""
         return [Problem(f"/{name}", str(text)) for name, texts in self.errors.items() for text in texts]
 
-    def refused(self, error: TrainyardError) -> Self:
-        """Take over what an action found wrong, each at its field where there is one."""
-        found = error.problems if isinstance(error, BadInput) else ()
-        for problem in found:
-            place = problem.pointer.removeprefix(self.below).strip("/").split("/")[0]
+    def add_problems(self, error: TrainyardError) -> Self:
+        """Add the problems of an action to the form, each at its field if there is one."""
+        problems = error.problems if isinstance(error, BadInput) else ()
+        for problem in problems:
+            place = problem.pointer.removeprefix(self.pointer_prefix).strip("/").split("/")[0]
             name = place.replace("~1", "/").replace("~0", "~")
             self.add_error(name if name in self.fields else None, problem.message)
-        if not found:
+        if not problems:
             self.add_error(None, error.message)
         return self
 

@@ -9,15 +9,13 @@ from jobs.models import ModelVersion, Project
 
 
 class ModelForm(forms.Form):
-    """A new model."""
-
     project: "forms.ModelChoiceField[Project]" = forms.ModelChoiceField(
         queryset=None, to_field_name="slug", empty_label=None
     )
     name = forms.CharField(
-        max_length=63, help_text="Small letters, digits and hyphens; it stands in the prediction address."
+        max_length=63, help_text="Lowercase letters, digits and hyphens; part of the prediction address."
     )
-    description = forms.CharField(required=False, max_length=10_000, help_text="What the model is for.")
+    description = forms.CharField(required=False, max_length=10_000, help_text="The purpose of the model.")
 
     def __init__(self, *args: Any, projects: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -25,20 +23,18 @@ class ModelForm(forms.Form):
 
 
 class UploadForm(forms.Form):
-    """A version from a file."""
-
     file = forms.FileField(label="Model file", help_text="A .keras archive; it is validated by a worker.")
 
 
 class RegisterForm(forms.Form):
-    """The model that a job's artifact becomes a version of: one that there is, or a new one."""
+    """Chooses the model to which an artifact of a job is added: an existing one or a new one."""
 
-    model = forms.ChoiceField(required=False, help_text="Whose newest version it becomes.")
+    model = forms.ChoiceField(required=False, help_text="The artifact becomes its newest version.")
     name = forms.CharField(
         label="Name of the new model",
         required=False,
         max_length=63,
-        help_text="If it is new: small letters, digits and hyphens; it stands in the prediction address.",
+        help_text="For a new model: lowercase letters, digits and hyphens; part of the prediction address.",
     )
 
     def __init__(self, *args: Any, models: Iterable[str], **kwargs: Any) -> None:
@@ -47,16 +43,14 @@ class RegisterForm(forms.Form):
         self.fields["model"].choices = choices  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """Want a name where the model is new."""
+        """Require a name for a new model."""
         given = self.cleaned_data
         if not (self.errors or given["model"] or given["name"]):
-            self.add_error("name", "Give the new model a name.")
+            self.add_error("name", "Enter a name for the new model.")
         return given
 
 
 class AliasForm(forms.Form):
-    """An alias and where it points."""
-
     alias = forms.CharField(max_length=63)
     version = forms.TypedChoiceField(coerce=int)
 
@@ -67,16 +61,12 @@ class AliasForm(forms.Form):
 
 
 class CardForm(forms.Form):
-    """The text of a version's card."""
-
     card = forms.CharField(
         required=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 14}), label="Model card"
     )
 
 
 class PromotionForm(forms.Form):
-    """A wish to promote."""
-
     stage = forms.ChoiceField(choices=[("production", "production"), ("staging", "staging")])
     comment = forms.CharField(
         required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}), label="Why"
@@ -84,7 +74,7 @@ class PromotionForm(forms.Form):
 
 
 class DecisionForm(forms.Form):
-    """What one has to say about a request, and the open gates one answers for."""
+    """A decision on a promotion request: a comment, and the open gates that the approver accepts."""
 
     comment = forms.CharField(
         required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}), label="Comment"
@@ -97,8 +87,6 @@ class DecisionForm(forms.Form):
 
 
 class RollbackForm(forms.Form):
-    """Why."""
-
     reason = forms.CharField(
-        max_length=2000, label="Reason", help_text="Stands in the history and the audit."
+        max_length=2000, label="Reason", help_text="Shown in the history and the audit log."
     )

@@ -1,4 +1,4 @@
-"""The form that changes a running search: its numbers, and for each hyperparameter what is left of it."""
+"""The form that changes the budget and narrows the search space of a running search."""
 
 from typing import Any
 
@@ -15,32 +15,32 @@ from webapp.forms.reading import ReadForm
 
 
 class ReviseForm(ReadForm):
-    """Begins with the present values; `sent` holds what of the input can be read and differs from them."""
+    """Shows the present values; `changes` holds the valid values that differ from them."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput)
     max_trials = forms.IntegerField(label=BUDGET["max_trials"], min_value=1)
     parallel_trials = forms.IntegerField(
-        label=BUDGET["parallel_trials"], min_value=1, required=False, help_text="All free slots if left open."
+        label=BUDGET["parallel_trials"], min_value=1, required=False, help_text="Empty: all free slots."
     )
     max_consecutive_failures = forms.IntegerField(label=BUDGET["max_consecutive_failures"], min_value=1)
     comment = forms.CharField(label="Why", required=False, max_length=1000)
 
     def __init__(self, job: Job, data: QueryDict | None = None) -> None:
         self.search = outcomes.search_of(job)
-        now = {name: getattr(self.search, name) for name in BUDGET}
-        now["revision"] = job.revision.number if job.revision is not None else 0
-        super().__init__(data, prefix="revise", initial=now)
-        self.sent: dict[str, Any] = {}
+        current = {name: getattr(self.search, name) for name in BUDGET}
+        current["revision"] = job.revision.number if job.revision is not None else 0
+        super().__init__(data, prefix="revise", initial=current)
+        self.changes: dict[str, Any] = {}
         self._named: list[str] = []
         for parameter in self.search.space:
             self.fields.update(_fields_of(parameter))
 
-    def numbers(self) -> list[forms.BoundField]:
+    def budget(self) -> list[forms.BoundField]:
         """Return the fields of the budget."""
         return [self[name] for name in BUDGET]
 
     def hyperparameters(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """Return of each hyperparameter that still varies its name, what it takes, and its fields."""
+        """Return (name, description of the values, fields) of each hyperparameter that still varies."""
         return [
             (parameter.name, describe_values(parameter), [self[name] for name in fields])
             for parameter in self.search.space
@@ -48,19 +48,19 @@ class ReviseForm(ReadForm):
         ]
 
     def clean(self) -> None:
-        """Keep what differs from what is."""
+        """Collect the valid values that differ from the present ones."""
         for name in BUDGET:
             if name in self.cleaned_data and self.cleaned_data[name] != getattr(self.search, name):
-                self.sent[name] = self.cleaned_data[name]
+                self.changes[name] = self.cleaned_data[name]
         space = []
         for parameter in self.search.space:
             if any(name in self.errors for name in _fields_of(parameter)):
-                continue  # half of a range says nothing of the other half
+                continue  # one valid end of a range is not a change without the other
             if len(change := self._change_of(parameter)) > 1:
                 space.append(change)
                 self._named.append(parameter.name)
         if space:
-            self.sent["space"] = space
+            self.changes["space"] = space
 
     def _change_of(self, parameter: Parameter) -> dict[str, Any]:
         change: dict[str, Any] = {"name": parameter.name}
@@ -70,15 +70,15 @@ class ReviseForm(ReadForm):
                 if value is not None and value != getattr(parameter, end):
                     change[end] = value
             return change
-        chosen = self.cleaned_data.get(f"{parameter.name}:values")
-        values = [value for value in parameter.grid() if chosen and str(value) in chosen]
+        selected = self.cleaned_data.get(f"{parameter.name}:values")
+        values = [value for value in parameter.grid() if selected and str(value) in selected]
         if values and len(values) < len(parameter.grid()):
             one = parameter.kind == "boolean"
             change |= {"kind": "fixed", "value": values[0]} if one else {"values": values}
         return change
 
-    def refused(self, error: TrainyardError) -> "ReviseForm":
-        """Take over what the action found wrong, each at its field."""
+    def add_problems(self, error: TrainyardError) -> "ReviseForm":
+        """Add the problems of the action to the form, each at its field."""
         for problem in getattr(error, "problems", ()):
             parts = problem.pointer.strip("/").split("/")[1:]
             name, message = parts[0] if parts else "", problem.message
@@ -91,14 +91,14 @@ class ReviseForm(ReadForm):
             self.add_error(None, error.message)
         return self
 
-    def wrong(self) -> list[tuple[str, str, str]]:
-        """List what is wrong, each with the id of its field and a name that no other field has."""
-        found = []
+    def error_lines(self) -> list[tuple[str, str, str]]:
+        """Return (field id, label, error) for each error, with labels that name the hyperparameter."""
+        lines = []
         for bound in self:
             parameter, _, part = bound.name.partition(":")
             label = f"{parameter}, {bound.label.lower()}" if part else str(bound.label)
-            found += [(bound.id_for_label, label, str(text)) for text in bound.errors]
-        return found + [("", "", str(text)) for text in self.non_field_errors()]
+            lines += [(bound.id_for_label, label, str(text)) for text in bound.errors]
+        return lines + [("", "", str(text)) for text in self.non_field_errors()]
 
 
 def _fields_of(parameter: Parameter) -> dict[str, forms.Field]:

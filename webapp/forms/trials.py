@@ -1,4 +1,4 @@
-"""The form that queues one configuration of a search by hand, and the numbers of chosen trials."""
+"""The form that queues one configuration of a search by hand; also parses lists of trial numbers."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from webapp.forms.reading import ReadForm
 class TrialForm(ReadForm):
     """A field for each hyperparameter of a search; `values` holds the configuration once it is valid."""
 
-    below = "/values"
+    pointer_prefix = "/values"
 
     def __init__(self, space: Space, data: QueryDict | None = None) -> None:
         super().__init__(data, prefix="value")
@@ -24,7 +24,7 @@ class TrialForm(ReadForm):
             self.fields[parameter.name] = _field_of(parameter)
 
     def clean(self) -> None:
-        """Read the values in the order of the space: a child counts only under its parents' values."""
+        """Parse the values in the order of the space, because parents decide whether a child is active."""
         for parameter in self.space:
             text = self.cleaned_data.get(parameter.name)
             if text is None or not parameter.is_active(self.values):
@@ -36,24 +36,24 @@ class TrialForm(ReadForm):
 
 
 def read_numbers(texts: Iterable[str]) -> list[int]:
-    """Return the numbers of trials that were chosen, each alone or several as `1,5,9`.
+    """Return the trial numbers of form values such as `7` or `1,5,9`.
 
     Raises:
-        BadInput: one is no number of a trial; says which.
+        BadInput: a word is not a trial number.
     """
     words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
     for word in words:
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
-            message = f"{word[:40]!r} is no number of a trial"
+            message = f"{word[:40]!r} is not a trial number"
             raise BadInput(message, [Problem("/trials", message)])
     return [int(word) for word in words]
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Return what was typed for a hyperparameter in its own type.
+    """Parse the input of a hyperparameter into its type.
 
     Raises:
-        ValueError: it is none of the parameter's values; says what came in and what would do.
+        ValueError: it is not a value of the hyperparameter; the message names the allowed values.
     """
     if isinstance(parameter, IntParameter | FloatParameter):
         return _read_number(parameter, text)
@@ -61,7 +61,7 @@ def read_value(parameter: Parameter, text: str) -> Value:
         if str(value) == text:
             return value
     allowed = ", ".join(str(value) for value in parameter.grid())
-    raise ValueError(f"{text!r} is not among the values searched: choose one of {allowed}.")
+    raise ValueError(f"{text!r} is not a value of this hyperparameter. Choose one of {allowed}.")
 
 
 def _read_number(parameter: IntParameter | FloatParameter, text: str) -> int | float:
@@ -69,18 +69,18 @@ def _read_number(parameter: IntParameter | FloatParameter, text: str) -> int | f
     noun = "whole number" if whole else "number"
     span = f"from {parameter.min} to {parameter.max}"
     if not text:
-        raise ValueError(f"Nothing was given: give a {noun} {span}.")
+        raise ValueError(f"Enter a {noun} {span}.")
     try:
         value = int(text) if whole else float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a {noun}: give one {span}.") from None
-    if not parameter.min <= value <= parameter.max:  # this way round, nan lies outside as well
-        raise ValueError(f"{text} is out of range: give a {noun} {span}.")
+        raise ValueError(f"{text!r} is not a {noun}. Enter one {span}.") from None
+    if not parameter.min <= value <= parameter.max:  # written so that nan is rejected too
+        raise ValueError(f"{text} is out of range. Enter a {noun} {span}.")
     return value
 
 
 def _field_of(parameter: Parameter) -> forms.Field:
-    """Return a field that takes any text: `TrialForm.clean` knows whether the text counts at all."""
+    """Return a field that accepts any text: `TrialForm.clean` ignores those of inactive hyperparameters."""
     if isinstance(parameter, IntParameter | FloatParameter):
         hints = {"inputmode": "decimal", "placeholder": f"{parameter.min} to {parameter.max}"}
         return forms.CharField(label=parameter.name, required=False, widget=forms.TextInput(attrs=hints))

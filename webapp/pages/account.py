@@ -1,4 +1,4 @@
-"""One's own account, and the one-time links that lead into it."""
+"""Shows the account of the current user, and logs users in by one-time links."""
 
 from allauth.account.utils import perform_login
 from allauth.mfa.models import Authenticator
@@ -12,15 +12,15 @@ from django.views.decorators.http import require_http_methods
 from jobs.actions import people as actions
 from jobs.errors import NotFound
 from jobs.queries.people import memberships
-from webapp.pages.shortcuts import Request, action, go, page, render, say
+from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
 
-# What `perform_login` needs to know of the model backend, which also refuses inactive people.
+# `perform_login` uses the backend of the user; this one also rejects inactive users.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @page
 def account(request: Request) -> HttpResponse:
-    """Show who one is: projects and roles, password, second factor, sessions."""
+    """Show the projects, roles, password, second factor and sessions of the current user."""
     context = {
         "memberships": memberships(request.user),
         "has_password": request.user.has_usable_password(),
@@ -31,19 +31,19 @@ def account(request: Request) -> HttpResponse:
 
 @action
 def end_sessions(request: Request) -> HttpResponse:
-    """Log oneself out everywhere, here too."""
+    """Log the current user out of all sessions, this one included."""
     actions.end_sessions(request.user)
     request.session.flush()
-    return go("account_login")
+    return redirect("account_login")
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def login_link(request: HttpRequest, secret: str) -> HttpResponse:
-    """Let somebody in by a one-time link.
+    """Log a user in by a one-time link.
 
-    Opening it changes nothing, because mail scanners and previews open links too; the button does.
-    A second factor is still asked for where one is set up.
+    A GET request changes nothing, because mail scanners and previews open links too; the button sends a
+    POST request. A second factor is still required if the user has one.
     """
     try:
         if request.method != "POST":
@@ -54,14 +54,14 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
     user.backend = BACKEND  # Django's login() reads it
     if not user.has_usable_password():
-        say(request, "Set a password here to come back without a link.", level="info")
+        notify(request, "Set a password here to log in without a link.", level="info")
         return _logged_in(request, user, reverse("account"))
     return _logged_in(request, user, reverse("home"))
 
 
 def _logged_in(request: HttpRequest, user: object, to: str) -> HttpResponse:
     response: HttpResponse = perform_login(request, user, email_verification="none", redirect_url=to)
-    response["Referrer-Policy"] = "no-referrer"  # the link stands in this page's address
+    response["Referrer-Policy"] = "no-referrer"  # the address of this page contains the secret
     return response
 
 

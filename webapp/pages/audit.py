@@ -1,4 +1,4 @@
-"""The audit log: the chain and whether it holds, filters, export."""
+"""Shows the audit log with filters, verifies its hash chain, and exports it as CSV."""
 
 import csv
 import json
@@ -17,13 +17,13 @@ from webapp.pages.shortcuts import Request, page, render
 
 FILTERS = ("actor", "action", "target")
 COLUMNS = ("id", "time", "actor", "action", "target", "project", "detail", "previous_hash", "hash")
-# A spreadsheet runs a cell that begins with one of these.
+# A spreadsheet evaluates a cell that begins with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @page
 def audit(request: Request) -> HttpResponse:
-    """List what was done, newest first."""
+    """List the audit events, newest first."""
     wanted = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = query.filtered(query.visible_events(request.user), **wanted)
     context = {"page": paging.page_of(rows, cursor=request.GET.get("cursor")), "wanted": wanted}
@@ -32,7 +32,7 @@ def audit(request: Request) -> HttpResponse:
 
 @page
 def audit_verify(request: Request) -> HttpResponse:
-    """Walk the whole chain and say whether it holds."""
+    """Verify the whole hash chain."""
     access.require_admin(request.user)
     context = {"broken": chain.verify(), "count": query.count()}
     return render(request, "audit/verify.html", context)
@@ -45,7 +45,7 @@ def audit_export(request: Request) -> HttpResponse:
     rows = query.filtered(query.visible_events(request.user), **wanted).order_by("pk")
     response = StreamingHttpResponse(_lines(rows.iterator(chunk_size=2000)), content_type="text/csv")
     response["Content-Disposition"] = 'attachment; filename="audit.csv"'
-    return response  # type: ignore[return-value] # the guard passes any response through
+    return response  # type: ignore[return-value] # the decorator returns any response unchanged
 
 
 def _lines(events: Iterator[AuditEvent]) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _safe(value: Any) -> Any:
 
 
 class _Echo:
-    """A file that hands each line straight back, so that a long log is never held in memory."""
+    """A file whose `write` returns the line, so that a long log is streamed and never held in memory."""
 
     def write(self, line: str) -> str:
         return line

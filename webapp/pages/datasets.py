@@ -1,4 +1,4 @@
-"""Data sets: the list, one version, uploads."""
+"""Lists data sets, shows one version, and accepts uploads."""
 
 from typing import Any, NamedTuple, get_args
 
@@ -19,7 +19,18 @@ from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
 from jobs.queries.paging import page_of
 from webapp.pages.pictures import Bar, histogram_bars, png_uri
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, is_partial, page, render, say, url
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    form_page,
+    is_partial,
+    notify,
+    page,
+    redirect,
+    render,
+    url,
+)
 from webapp.uploads import check_size, received
 
 SAMPLE_ROWS = 12
@@ -27,7 +38,7 @@ SAMPLE_ROWS = 12
 
 @page
 def list_page(request: Request) -> HttpResponse:
-    """Show the data sets in sight: the projects' and the bundled."""
+    """List the data sets that the user may see: those of their projects and the bundled ones."""
     rows = queries.listed(request.user)
     if text := request.GET.get("q", ""):
         rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
@@ -52,15 +63,15 @@ def _projects(request: Request) -> list[Project]:
     return [project for project in mine if access.can(request.user, project, Action.WRITE)]
 
 
-class Drawn(NamedTuple):
-    """A column with what its histogram looks like."""
+class ColumnView(NamedTuple):
+    """A column with the bars of its histogram."""
 
     column: Column
     bars: list[Bar]
     role: str
 
 
-class Balance(NamedTuple):
+class ClassShare(NamedTuple):
     """A class with its share of the rows."""
 
     label: str
@@ -71,17 +82,17 @@ class Balance(NamedTuple):
 
 @page
 def newest(request: Request, slug: str) -> HttpResponse:
-    """Go to the newest version of a data set."""
+    """Redirect to the newest version of a data set."""
     dataset = _dataset(request, slug)
     version = dataset.versions.order_by("-number").first()
     if version is None:
         raise NotFound(f"Data set {slug!r} has no version yet.")
-    return go(url("dataset_version", slug, version.number, project=_home(dataset)))
+    return redirect(url("dataset_version", slug, version.number, project=_home(dataset)))
 
 
 @page
 def version_page(request: Request, slug: str, number: int) -> HttpResponse:
-    """Show one version: sample, columns, balance, split, findings, who uses it."""
+    """Show one version: sample, columns, class balance, split, findings and the experiments that use it."""
     dataset = _dataset(request, slug)
     version = dataset.versions.select_related("created_by", "upload").filter(number=number).first()
     if version is None:
@@ -100,11 +111,11 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "start_in": _start_in(request, dataset),
         "tasks": get_args(Task),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
-        **(_described(profile) if profile is not None else {}),
+        **(_profile_context(profile) if profile is not None else {}),
     }
     response = render(request, "datasets/version.html", context, partial="body")
     if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
-        response["HX-Refresh"] = "true"  # the head of the page changes too
+        response["HX-Refresh"] = "true"  # the header of the page changes too
     return response
 
 
@@ -119,7 +130,7 @@ def _home(dataset: Dataset) -> str:
 
 
 def _start_in(request: Request, dataset: Dataset) -> Project | None:
-    """Return the project in which an experiment on these data would be started."""
+    """Return the project in which a new experiment on this data set is created."""
     mine = _projects(request)
     if dataset.project is not None:
         return next((project for project in mine if project.pk == dataset.project_id), None)
@@ -127,58 +138,58 @@ def _start_in(request: Request, dataset: Dataset) -> Project | None:
     return next((project for project in mine if project.slug == current), mine[0] if mine else None)
 
 
-def _described(profile: Profile) -> dict[str, Any]:
+def _profile_context(profile: Profile) -> dict[str, Any]:
     return {
-        "columns": [_drawn(column, profile) for column in profile.columns],
+        "columns": [_column_view(column, profile) for column in profile.columns],
         "sample": [
             [_cell(row.get(c.name), c) for c in profile.columns] for row in profile.preview[:SAMPLE_ROWS]
         ],
-        "balance": _balance(profile),
+        "balance": _class_shares(profile),
         "parts": queries.part_sizes(profile, Split()),
         "inputs": " × ".join(str(size) for size in profile.input_shape),
     }
 
 
-def _drawn(column: Column, profile: Profile) -> Drawn:
+def _column_view(column: Column, profile: Profile) -> ColumnView:
     role = "target" if column.name == profile.target else "feature" if column.name in profile.features else ""
-    return Drawn(column, histogram_bars(column.histogram), role)
+    return ColumnView(column, histogram_bars(column.histogram), role)
 
 
 def _cell(value: Any, column: Column) -> dict[str, Any]:
-    """Return how one value of the sample is shown: as an image if it is one."""
+    """Return a value of the sample as an image if the column has images, else as text."""
     if len(column.shape) in (2, 3) and column.min is not None and column.max is not None:
         return {"image": png_uri(value, column.min, column.max), "text": "image"}
     return {"image": None, "text": value if not isinstance(value, list) else f"{len(value)} values"}
 
 
-def _balance(profile: Profile) -> list[Balance]:
+def _class_shares(profile: Profile) -> list[ClassShare]:
     most = max(profile.class_counts, default=0)
     return [
-        Balance(label, count, 100 * count / profile.rows, 100 * count / most if most else 0)
+        ClassShare(label, count, 100 * count / profile.rows, 100 * count / most if most else 0)
         for label, count in zip(profile.class_labels, profile.class_counts, strict=False)
     ]
 
 
 @form_page
 def upload(request: Request) -> HttpResponse:
-    """Make a data set from a file, or add a version to one (`?dataset=&project=`)."""
+    """Create a data set from a file, or add a version to one (`?dataset=&project=`)."""
     check_size(request)
-    onto = request.GET.get("dataset", "")
-    dataset = _dataset(request, onto, Action.WRITE) if onto else None
+    slug = request.GET.get("dataset", "")
+    dataset = _dataset(request, slug, Action.WRITE) if slug else None
     if request.method != "POST":
         return _show_upload(request, dataset)
     try:
-        version = _take_upload(request, dataset)
+        version = _save_upload(request, dataset)
     except TrainyardError as error:
         found = error.problems if isinstance(error, BadInput) else ()
-        told = found or (Problem("", error.message),)
-        return _show_upload(request, dataset, problems=told, status=error.status)
-    say(request, f"{version} arrived; a worker reads it now.")
+        problems = found or (Problem("", error.message),)
+        return _show_upload(request, dataset, problems=problems, status=error.status)
+    notify(request, f"{version} is uploaded. A worker is profiling it.")
     home = _home(version.dataset)
-    return go(url("dataset_version", version.dataset.slug, version.number, project=home))
+    return redirect(url("dataset_version", version.dataset.slug, version.number, project=home))
 
 
-def _take_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
+def _save_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
     given = request.POST
     roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
     if dataset is not None:
@@ -220,24 +231,24 @@ def _show_upload(
 
 @action
 def set_roles(request: Request, slug: str, number: int) -> HttpResponse:
-    """Make a new version with other roles over the same bytes."""
+    """Create a version of the same file with other column roles."""
     dataset = _dataset(request, slug, Action.WRITE)
     version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
     given = request.POST
     roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
     made = actions.set_roles(version, roles, by=request.user)
-    say(request, f"{made} has the new roles; a worker reads it now.")
-    return go(url("dataset_version", slug, made.number, project=_home(dataset)))
+    notify(request, f"{made} has the new roles. A worker is profiling it.")
+    return redirect(url("dataset_version", slug, made.number, project=_home(dataset)))
 
 
 @action
 def try_again(request: Request, slug: str, number: int) -> HttpResponse:
-    """Read a failed version once more."""
+    """Retry the profile of a failed version."""
     dataset = _dataset(request, slug)
     version = access.get_dataset_version(request.user, slug, number, dataset.project)
     actions.try_again(version, by=request.user)
-    say(request, f"{version} is being read again.")
-    return go(url("dataset_version", slug, number, project=_home(dataset)))
+    notify(request, f"{version} is being profiled again.")
+    return redirect(url("dataset_version", slug, number, project=_home(dataset)))
 
 
 urls = [

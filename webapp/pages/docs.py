@@ -1,4 +1,4 @@
-"""Shows the documents of the folder docs/ as pages, without a network."""
+"""Shows the Markdown documents of the folder docs/ as help pages."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -32,12 +32,12 @@ GROUPS = (
 
 
 def folder() -> Path:
-    """Return where the documents lie."""
+    """Return the folder of the documents."""
     return Path(settings.BASE_DIR) / "docs"
 
 
 def documents() -> dict[str, Path]:
-    """Return the documents by name; the name is looked up here, so it never becomes a path."""
+    """Return the documents by name. A name of an address is looked up here and never used as a path."""
     found = {}
     for name in dict.fromkeys(group.folder for group in GROUPS):
         for file in sorted((folder() / name).glob("*.md")):

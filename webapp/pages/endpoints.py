@@ -1,4 +1,4 @@
-"""Endpoints: what serves now, at which generation, on which replica."""
+"""Lists endpoints, and shows one with its generation, replicas and history."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -9,14 +9,14 @@ from jobs.queries import paging, releases
 from jobs.queries import registry as queries
 from webapp import prediction
 from webapp.pages.registry import rollback_context
-from webapp.pages.shortcuts import Request, chosen, crumbs, page, render
+from webapp.pages.shortcuts import Request, crumbs, page, render, valid_choice
 
 HISTORY_ROWS = 10
 
 
 @page
 def endpoints(request: Request) -> HttpResponse:
-    """List the endpoints in sight."""
+    """List the endpoints that the user may see."""
     related = ("model__project", "production", "previous", "staging")
     rows = access.visible_endpoints(request.user).select_related(*related)
     live_only = request.GET.get("all") != "1"
@@ -40,7 +40,7 @@ def _summary(row: Endpoint) -> dict[str, int]:
 
 @page
 def endpoint(request: Request, name: str) -> HttpResponse:
-    """Show one endpoint; `?part=now` is its live piece."""
+    """Show one endpoint; `?part=now` is the part that is reloaded live."""
     row = access.get_endpoint(request.user, name)
     context = {
         "endpoint": row,
@@ -52,7 +52,7 @@ def endpoint(request: Request, name: str) -> HttpResponse:
         **_summary(row),
         **rollback_context(request, row.model, row),
     }
-    part = chosen(request.GET.get("part"), ("now",), "")
+    part = valid_choice(request.GET.get("part"), ("now",), "")
     return render(request, "endpoints/endpoint.html", context, partial=part)
 
 

@@ -1,4 +1,4 @@
-"""The form that makes and revises experiments; the same actions as the API's."""
+"""Shows the form that creates and revises experiments. It calls the same actions as the API."""
 
 import json
 from typing import Any
@@ -19,18 +19,18 @@ from webapp.forms.experiment.sections import SECTIONS
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.experiments import in_project
-from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
 
 Json = dict[str, Any]
 
 
 @form_page
 def new(request: Request, project: str) -> HttpResponse:
-    """Make an experiment; `?dataset=&version=&template=` say what to begin with."""
+    """Create an experiment; `?dataset=&version=&template=` set the initial values."""
     home = access.get_project(request.user, project, Action.WRITE)
     if request.method == "POST":
-        return _take(request, home, None)
-    slug, number, profile = start.chosen_data(
+        return _save_or_submit(request, home, None)
+    slug, number, profile = start.initial_data(
         request.user, home, request.GET.get("dataset", ""), request.GET.get("version", "")
     )
     spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
@@ -42,7 +42,7 @@ def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
     if request.method == "POST":
-        return _take(request, experiment.project, experiment)
+        return _save_or_submit(request, experiment.project, experiment)
     newest = experiment.revisions.order_by("-number").first()
     spec = experiment.draft if experiment.draft is not None else newest.spec_json if newest else {}
     given = {
@@ -55,7 +55,7 @@ def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     return _show(request, experiment.project, experiment, given)
 
 
-def _take(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
+def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
     given = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
     try:
         spec = _read(given["spec"])
@@ -64,8 +64,8 @@ def _take(request: Request, project: Project, experiment: Experiment | None) -> 
         return _save(request, project, experiment, given, spec)
     except TrainyardError as error:
         found = error.problems if isinstance(error, BadInput) else ()
-        told = found or (Problem("", error.message),)
-        return _show(request, project, experiment, given, problems=told, status=error.status)
+        problems = found or (Problem("", error.message),)
+        return _show(request, project, experiment, given, problems=problems, status=error.status)
 
 
 def _read(text: str) -> Any:
@@ -75,11 +75,11 @@ def _read(text: str) -> Any:
         raise BadInput(error.message, [Problem("/spec", error.message)]) from error
 
 
-def _kept(given: Json) -> Json:
+def _metadata(given: Json) -> Json:
     return {"name": given["name"], "notes": given["notes"], "tags": given["tags"].split(",")}
 
 
-def _seen(given: Json) -> int | None:
+def _seen_version(given: Json) -> int | None:
     return int(given["version"]) if given["version"].isdigit() else None
 
 
@@ -87,21 +87,21 @@ def _submit(
     request: Request, project: Project, experiment: Experiment | None, given: Json, spec: Any
 ) -> HttpResponse:
     job = actions.submit_spec(
-        project, experiment, spec=spec, seen=_seen(given), by=request.user, **_kept(given)
+        project, experiment, spec=spec, seen=_seen_version(given), by=request.user, **_metadata(given)
     )
-    say(request, f"Job {job.pk} is queued.")
-    return go("job", job.pk)
+    notify(request, f"Job {job.pk} is queued.")
+    return redirect("job", job.pk)
 
 
 def _save(
     request: Request, project: Project, experiment: Experiment | None, given: Json, spec: Any
 ) -> HttpResponse:
     if experiment is None:
-        experiment = actions.create(project, draft=spec, by=request.user, **_kept(given))
+        experiment = actions.create(project, draft=spec, by=request.user, **_metadata(given))
     else:
-        actions.change(experiment, draft=spec, seen=_seen(given), by=request.user, **_kept(given))
-    say(request, "The draft is saved.")
-    return go("experiment_edit", project.slug, experiment.pk)
+        actions.change(experiment, draft=spec, seen=_seen_version(given), by=request.user, **_metadata(given))
+    notify(request, "The draft is saved.")
+    return redirect("experiment_edit", project.slug, experiment.pk)
 
 
 def _show(
@@ -113,9 +113,9 @@ def _show(
     problems: tuple[Problem, ...] = (),
     status: int = 200,
 ) -> HttpResponse:
-    where = [("Experiments", url("experiments", project.slug))]
+    trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
-        where.append((experiment.name, url("experiment", project.slug, experiment.pk)))
+        trail.append((experiment.name, url("experiment", project.slug, experiment.pk)))
     context = {
         "project": project,
         "experiment": experiment,
@@ -133,7 +133,7 @@ def _show(
             **start.context_for_browser(request.user, project),
             "experiment": experiment.pk if experiment is not None else None,
         },
-        "crumbs": crumbs(*where, "Edit" if experiment else "New"),
+        "crumbs": crumbs(*trail, "Edit" if experiment else "New"),
     }
     return render(request, "experiments/form.html", context, status=status)
 

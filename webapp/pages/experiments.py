@@ -1,4 +1,4 @@
-"""The list of experiments, one experiment, and what is done to it."""
+"""Lists experiments, shows one, and submits, clones, archives, annotates and deletes it."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -16,14 +16,25 @@ from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries.paging import page_of
 from jobs.states import JobState
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, go_back, page, render, say, url
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    notify,
+    page,
+    redirect,
+    redirect_back,
+    render,
+    url,
+    valid_choice,
+)
 
 SORTS = ("-updated", "updated", "name", "-name", "-created", "created", "state", "-state")
 COLUMNS = (("name", "Name"), ("state", "Last job"), ("updated", "Changed"))
 
 
 class Header(NamedTuple):
-    """A column that sorts: its label, the order a click asks for, and the order in force."""
+    """A sortable column: its label, the order that a click sets, and the `aria-sort` of the present order."""
 
     label: str
     sort: str
@@ -32,19 +43,19 @@ class Header(NamedTuple):
 
 @page
 def list_page(request: Request, project: str) -> HttpResponse:
-    """Show the experiments of a project; filters and order are in the address."""
+    """List the experiments of a project; the query string holds filters and order."""
     home = access.get_project(request.user, project)
-    asked = {name: request.GET.get(name, "") for name in ("q", "tag", "state", "who")}
+    filters = {name: request.GET.get(name, "") for name in ("q", "tag", "state", "who")}
     archived = request.GET.get("archived") == "1"
-    sort = chosen(request.GET.get("sort"), SORTS, "-updated")
+    sort = valid_choice(request.GET.get("sort"), SORTS, "-updated")
     rows = queries.listed(
         request.user,
         project=home,
         archived=archived,
-        text=asked["q"],
-        tag=asked["tag"],
-        state=asked["state"],
-        who=asked["who"],
+        text=filters["q"],
+        tag=filters["tag"],
+        state=filters["state"],
+        who=filters["who"],
     )
     sign, column = ("-", sort[1:]) if sort.startswith("-") else ("", sort)
     shown = page_of(rows, cursor=request.GET.get("cursor"), order=sign + queries.SORTS[column])
@@ -52,9 +63,9 @@ def list_page(request: Request, project: str) -> HttpResponse:
         "project": home,
         "shown": shown,
         "best": queries.best_of(shown.items),
-        "asked": asked,
+        "filters": filters,
         "archived": archived,
-        "is_filtered": any(asked.values()) or archived,
+        "is_filtered": any(filters.values()) or archived,
         "headers": [_header(name, label, sort) for name, label in COLUMNS],
         "tags": queries.tags_in(request.user, home),
         "people": queries.authors_in(request.user, home),
@@ -66,7 +77,7 @@ def list_page(request: Request, project: str) -> HttpResponse:
 
 
 def _header(name: str, label: str, sort: str) -> Header:
-    """Say what a click on a column asks for: the other way round if it is in force."""
+    """Return the header of a column. A click on the column that sorts now reverses the order."""
     if sort.removeprefix("-") != name:
         return Header(label, name if name == "name" else f"-{name}", "none")
     is_down = sort.startswith("-")
@@ -75,7 +86,7 @@ def _header(name: str, label: str, sort: str) -> Header:
 
 @page
 def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Show one experiment: jobs, best trials, revisions with what changed, notes."""
+    """Show one experiment: jobs, best trials, revisions with their differences, and notes."""
     experiment = in_project(request, project, id)
     revisions = queries.revisions(experiment)
     context = {
@@ -94,7 +105,7 @@ def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A0
 
 
 def _space(revision: Revision) -> tuple[Line, ...]:
-    """Return a revision's search space in words; nothing for one that today's rules would not take."""
+    """Describe the search space of a revision; empty if the stored spec is invalid by now."""
     with suppress(ValidationError):
         search = revision.spec.search
         return summary(search.space) if search is not None else ()
@@ -107,7 +118,11 @@ def in_project(
     id: int,  # noqa: A002
     wanted: Action = Action.VIEW,
 ) -> Experiment:
-    """Return an experiment under the project that its address names."""
+    """Return an experiment of the project in the address.
+
+    Raises:
+        NotFound: the experiment belongs to another project.
+    """
     experiment = access.get_experiment(request.user, id, wanted)
     if experiment.project.slug != project:
         raise NotFound(f"Project {project!r} has no experiment {id}.")
@@ -116,56 +131,56 @@ def in_project(
 
 @action
 def submit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Queue it once more."""
+    """Submit the newest revision of an experiment as a job."""
     job = actions.submit(in_project(request, project, id, Action.WRITE), by=request.user)
-    say(request, f"Job {job.pk} is queued.")
-    return go("job", job.pk)
+    notify(request, f"Job {job.pk} is queued.")
+    return redirect("job", job.pk)
 
 
 @action
 def clone(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Make a copy and open it in the form."""
+    """Copy an experiment and open the copy in the form."""
     copy = actions.clone(in_project(request, project, id), by=request.user)
-    say(request, f"This is {copy.name}; nothing of it has run.")
-    return go("experiment_edit", copy.project.slug, copy.pk)
+    notify(request, f"Created {copy.name}. It has not been submitted.")
+    return redirect("experiment_edit", copy.project.slug, copy.pk)
 
 
 @action
 def archive(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Take it out of the list; the toast offers to undo that."""
+    """Archive an experiment; the message offers to undo it."""
     experiment = actions.archive(in_project(request, project, id, Action.WRITE), by=request.user)
     undo = url("experiment_unarchive", project, id)
-    say(request, f"{experiment.name} is archived.", undo=undo)
-    return go_back(request, url("experiments", project))
+    notify(request, f"{experiment.name} is archived.", undo=undo)
+    return redirect_back(request, url("experiments", project))
 
 
 @action
 def unarchive(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Take it back into the list."""
+    """Unarchive an experiment."""
     experiment = actions.archive(
         in_project(request, project, id, Action.WRITE), archived=False, by=request.user
     )
-    say(request, f"{experiment.name} is back in the list.")
-    return go_back(request, url("experiments", project))
+    notify(request, f"{experiment.name} is unarchived.")
+    return redirect_back(request, url("experiments", project))
 
 
 @action
 def delete(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Delete it with everything that came of it."""
+    """Delete an experiment with its jobs."""
     experiment = in_project(request, project, id, Action.WRITE)
     actions.delete(experiment, by=request.user)
-    say(request, f"{experiment.name} is deleted.")
-    return go("experiments", project)
+    notify(request, f"{experiment.name} is deleted.")
+    return redirect("experiments", project)
 
 
 @action
 def annotate(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Keep notes and tags."""
+    """Save notes and tags."""
     experiment = in_project(request, project, id, Action.WRITE)
     tags = request.POST.get("tags", "").split(",")
     actions.change(experiment, notes=request.POST.get("notes", ""), tags=tags, by=request.user)
-    say(request, "Notes and tags are kept.")
-    return go("experiment", project, id)
+    notify(request, "Notes and tags are saved.")
+    return redirect("experiment", project, id)
 
 
 _ONE = "p/<slug:project>/experiments/<int:id>"

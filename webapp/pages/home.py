@@ -1,3 +1,5 @@
+"""Shows the home page."""
+
 from django.http import HttpResponse
 from django.urls import path
 
@@ -8,7 +10,7 @@ from webapp.pages.shortcuts import Request, page, render
 
 @page
 def home(request: Request) -> HttpResponse:
-    """Show what needs the person, what runs, what finished and how full the workers are."""
+    """Show pending approvals, running and finished jobs, and the load of the workers."""
     context = {"home": query.home(request.user), "pools": workers.pools(request.user)}
     return render(request, "home.html", context, partial="live")
 

@@ -1,4 +1,4 @@
-"""What each tab of a job's page shows."""
+"""Builds the template context of each tab of a job's page."""
 
 import os
 from typing import Any
@@ -30,11 +30,11 @@ MODULES = (
     ),
     "../../vendor/uplot-1.6.32/uPlot.esm",
 )
-"""What the script of a search's page imports, told at once: found one by one they take a trip a level."""
+"""Modules of a search's page. Preloading them saves a round trip for each level of imports."""
 
 
-def of(row: Job) -> list[str]:
-    """Name the tabs that a job has."""
+def names(row: Job) -> list[str]:
+    """Return the names of a job's tabs."""
     hidden = set()
     if row.revision is None:
         hidden.add("spec")
@@ -44,11 +44,11 @@ def of(row: Job) -> list[str]:
 
 
 def context(request: Request, row: Job, tab: str) -> dict[str, Any]:
-    """Return what the template of `tab` needs beside the page's own."""
-    return _CONTEXTS.get(tab, _nothing)(request, row)
+    """Return the additional context of the template of `tab`."""
+    return _CONTEXTS.get(tab, _no_context)(request, row)
 
 
-def _nothing(request: Request, row: Job) -> dict[str, Any]:
+def _no_context(request: Request, row: Job) -> dict[str, Any]:
     del request, row
     return {}
 
@@ -59,17 +59,17 @@ def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
 
 
 def preloaded() -> list[str]:
-    """Return the addresses of the modules that a search's page will import."""
+    """Return the URLs of the modules that a search's page preloads."""
     return [static(os.path.normpath(f"js/jobs/{name}.js")) for name in MODULES]
 
 
 def trial_looks() -> dict[str, Any]:
-    """Return how each state of a trial looks, for the tables and charts that are drawn in the browser."""
+    """Return the icon, colour and label of each trial state, for tables and charts drawn in the browser."""
     return {"sprite": static(SPRITE), "states": {str(s): look(s)._asdict() for s in TrialState}}
 
 
 def space_of(row: Job) -> tuple[Parameter, ...]:
-    """Return the hyperparameters that a search varies; none for other jobs."""
+    """Return the search space of a search; empty for other jobs."""
     return outcomes.search_of(row).space if row.facts.has_trials else ()
 
 
@@ -96,11 +96,13 @@ def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
 
 
 def pair_metrics(names: list[str]) -> list[list[str]]:
-    """Put each metric beside its validation twin: one chart a pair."""
+    """Pair each metric with its validation metric; each pair is drawn in one chart."""
     plain = [name for name in names if not name.startswith("val_")]
     pairs = [[name, f"val_{name}"] if f"val_{name}" in names else [name] for name in plain]
-    lonely = [[name] for name in names if name.startswith("val_") and name.removeprefix("val_") not in plain]
-    return sorted(pairs + lonely, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
+    unpaired = [
+        [name] for name in names if name.startswith("val_") and name.removeprefix("val_") not in plain
+    ]
+    return sorted(pairs + unpaired, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
 
 
 def _system_tab(request: Request, row: Job) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
     which = request.GET.get("of")
     current = next((e for e in found if str(e.job.pk) == which), found[0] if found else None)
     if current is None:
-        raise NotFound("This job has evaluated nothing yet.")
+        raise NotFound("This job has no evaluation yet.")
     return {"evaluations": found, "current": current, "report": evaluations.load(current)}
 
 

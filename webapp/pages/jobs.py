@@ -1,4 +1,4 @@
-"""Jobs: the list, one job, and what is asked of it."""
+"""Lists jobs, shows one, and pauses, resumes, stops, kills, retries and clones it."""
 
 from typing import Any
 
@@ -19,24 +19,24 @@ from jobs.queries import outcomes, paging, waiting
 from jobs.states import FINAL, Desired, JobState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_tabs as tabs
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
+from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect, render, url, valid_choice
 
-ORDERS = {
+COMMANDS = {
     "pause": (control.pause, "pauses at its next checkpoint"),
-    "resume": (control.resume, "goes on"),
+    "resume": (control.resume, "resumes"),
     "stop": (control.stop, "stops after a checkpoint"),
-    "kill": (control.kill, "ends now"),
-    "retry": (control.retry, "runs again what failed or was stopped"),
+    "kill": (control.kill, "is killed"),
+    "retry": (control.retry, "is retried"),
 }
 
 
 @page
 def jobs(request: Request) -> HttpResponse:
-    """List the jobs in sight; children stand on their root's page."""
+    """List the jobs that the user may see."""
     rows = shown.for_lists(access.visible_jobs(request.user))
-    state = chosen(request.GET.get("state"), [str(s) for s in JobState], "")
-    kind = chosen(request.GET.get("kind"), public_names(), "")
-    # Unless asked for, children stand on their root's page alone, and profiles on their data set's.
+    state = valid_choice(request.GET.get("state"), [str(s) for s in JobState], "")
+    kind = valid_choice(request.GET.get("kind"), public_names(), "")
+    # Unless filtered by kind, children are shown on their root's page alone, profiles on their data set's.
     rows = rows.called(kind) if kind else rows.roots().listed()
     if state:
         rows = rows.filter(state=state)
@@ -58,16 +58,16 @@ def jobs(request: Request) -> HttpResponse:
 
 @page
 def job(request: Request, job_id: int) -> HttpResponse:
-    """Show one job; `?part=head` and `?part=body` are its live pieces."""
+    """Show one job; `?part=head` and `?part=body` are the parts that are reloaded live."""
     row = access.get_job(request.user, job_id)
-    tab = chosen(request.GET.get("tab"), tabs.of(row), "overview")
+    tab = valid_choice(request.GET.get("tab"), tabs.names(row), "overview")
     return job_page(request, row, tab)
 
 
 def job_page(request: Request, row: Job, tab: str, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show a job with one of its tabs; `instead` is for a form of the tab that was refused."""
+    """Show a job with one of its tabs; `instead` overrides context values, such as an invalid form."""
     context = _context(request, row) | {"tab": tab} | tabs.context(request, row, tab) | instead
-    part = chosen(request.GET.get("part"), ("head", "body"), "")
+    part = valid_choice(request.GET.get("part"), ("head", "body"), "")
     return render(request, "jobs/job.html", context, partial=part, status=status)
 
 
@@ -84,32 +84,32 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "cursor": (row.root or row).event_seq,
         "tabs": [
             (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
-            for tab in tabs.of(row)
+            for tab in tabs.names(row)
         ],
         "here": here,
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may": access.can(request.user, row.project, Action.WRITE),
-        "orders": _orders(row),
+        "orders": _commands(row),
         "unregistered": _unregistered(row, detail.results),
         "is_final": row.state in FINAL,
         "is_search": row.facts.has_trials,
-        **(_of_search(row) if row.facts.has_trials else {}),
+        **(_search_context(row) if row.facts.has_trials else {}),
     }
 
 
 def _unregistered(row: Job, results: ResultsOut) -> str:
-    """Return the digest of the model that a single run made and nobody has registered; else nothing."""
+    """Return the digest of an unregistered model that a completed training produced; else an empty text."""
     if row.facts.has_trials or row.state != JobState.COMPLETED or results["versions"]:
         return ""
     own = [made for made in results["artifacts"] if made["job"] == row.pk and made["role"] == "model"]
     return own[-1]["digest"] if own and row.project_id is not None else ""
 
 
-def _of_search(row: Job) -> dict[str, Any]:
+def _search_context(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
-    search, standing = outcomes.search_of(row), outcomes.standing(row)
+    search, ranking = outcomes.search_of(row), outcomes.standing(row)
     best = outcomes.best_trials(row, limit=1).first()
-    scores = standing.scores.get(best.pk, ()) if best is not None else ()
+    scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
         "counts": [(state, count) for state, count in shown.trial_counts(row).items() if count],
         "why_trials_wait": [
@@ -117,8 +117,8 @@ def _of_search(row: Job) -> dict[str, Any]:
             for reason in dict.fromkeys(reasons.values())
         ],
         "best": best,
-        "best_scores": list(zip(standing.objectives, scores, strict=True)) if scores else [],
-        "front": len(standing.front),
+        "best_scores": list(zip(ranking.objectives, scores, strict=True)) if scores else [],
+        "front": len(ranking.front),
         "objective": outcomes.objective_of(row),
         "warm_start": search.warm_start if search.info.learns_from_earlier else None,
         "revise_form": ReviseForm(row) if may_revise(row) else None,
@@ -128,14 +128,14 @@ def _of_search(row: Job) -> dict[str, Any]:
 
 
 def may_revise(row: Job) -> bool:
-    """Say whether a search can be changed now."""
+    """Return whether the search can be changed now."""
     if row.revision_id is None:
-        return False  # its scripts' chief was told what it is, not an experiment
+        return False  # an external search has no experiment
     return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.takes_trials(row)
 
 
 def _track(steps: list[StepOut]) -> list[dict[str, Any]]:
-    """Return the steps to show: those of a kind that are still to come stand together."""
+    """Return the steps to show, with consecutive pending steps of one kind merged into one."""
     track: list[dict[str, Any]] = []
     for step in steps:
         last = track[-1] if track else {}
@@ -146,38 +146,38 @@ def _track(steps: list[StepOut]) -> list[dict[str, Any]]:
     return track
 
 
-def _orders(row: Job) -> set[str]:
-    """Name what can be asked of a job in its state."""
+def _commands(row: Job) -> set[str]:
+    """Return the commands that a job accepts in its state."""
     state, pausing = JobState(row.state), row.desired == "paused"
     if state in FINAL:
         failed = state != JobState.COMPLETED or row.trials.filter(state__in=("failed", "stopped")).exists()
         return {"clone", "retry"} if failed else {"clone"}
-    orders = {"stop", "kill", "clone"}
+    commands = {"stop", "kill", "clone"}
     if pausing:
-        orders |= {"resume"} if row.parent is None or row.parent.desired == "running" else set()
+        commands |= {"resume"} if row.parent is None or row.parent.desired == "running" else set()
     elif state in (JobState.STARTING, JobState.RUNNING):
-        orders.add("pause")
-    return orders - ({"stop"} if state == JobState.STOPPING else set())
+        commands.add("pause")
+    return commands - ({"stop"} if state == JobState.STOPPING else set())
 
 
 @action
 def order(request: Request, job_id: int, what: str) -> HttpResponse:
     """Pause, resume, stop, kill or retry a job."""
-    if what not in ORDERS:
+    if what not in COMMANDS:
         raise NotFound(f"A job cannot {what}.")
     row = access.get_job(request.user, job_id, Action.WRITE)
-    do, told = ORDERS[what]
-    do(row, by=request.user)
-    say(request, f"Job {row.pk} {told}.")
-    return go("job", row.pk)
+    command, effect = COMMANDS[what]
+    command(row, by=request.user)
+    notify(request, f"Job {row.pk} {effect}.")
+    return redirect("job", row.pk)
 
 
 @action
 def clone(request: Request, job_id: int) -> HttpResponse:
-    """Queue the same revision again."""
+    """Submit the same revision as a new job."""
     again = submit.clone(access.get_job(request.user, job_id, Action.WRITE), by=request.user)
-    say(request, f"Job {again.pk} is queued.")
-    return go("job", again.pk)
+    notify(request, f"Job {again.pk} is queued.")
+    return redirect("job", again.pk)
 
 
 urls = [

@@ -1,4 +1,4 @@
-"""The form of a job that is submitted by itself; it is generated from the input of the job's kind."""
+"""Shows the form that submits a job of one kind. The form is generated from the input schema of the kind."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -8,7 +8,7 @@ from jobs.actions.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
 from jobs.kinds.inputs import submittable_kinds
 from webapp.forms.kind_submission import KindForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
 
 
 @form_page
@@ -22,10 +22,10 @@ def new(request: Request, kind: str) -> HttpResponse:
         try:
             job = submit_kind(form.cleaned_data["project"], kind, form.payload(), by=request.user)
         except BadInput as error:
-            form.refused(tuple(error.problems), error.message)
+            form.add_problems(tuple(error.problems), error.message)
         else:
-            say(request, f"Job {job.pk} is queued.")
-            return go("job", job.pk)
+            notify(request, f"Job {job.pk} is queued.")
+            return redirect("job", job.pk)
     context = {"form": form, "facts": facts, "crumbs": crumbs(("Jobs", reverse("jobs")), facts.title)}
     return render(request, "jobs/new.html", context, status=422 if form.errors else 200)
 

@@ -1,4 +1,4 @@
-"""People of the installation: for administrators."""
+"""Lists the users of the installation, invites new ones, and deactivates them. For administrators."""
 
 from allauth.mfa.models import Authenticator
 from django.db.models import Count, Q
@@ -11,12 +11,12 @@ from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.queries import people as query
 from webapp.forms.people import PersonForm
-from webapp.pages.shortcuts import Request, action, form_page, go, render, say
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 
 
 @form_page
 def people(request: Request) -> HttpResponse:
-    """List people; invite somebody."""
+    """List users and create new ones."""
     access.require_admin(request.user)
     form = PersonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -24,7 +24,7 @@ def people(request: Request) -> HttpResponse:
         try:
             made = actions.add_person(wanted["username"], by=request.user, admin=wanted["admin"])
         except (BadInput, Conflict) as error:
-            form.refused(error)
+            form.add_problems(error)
         else:
             return _show_link(request, made)
     is_totp = Q(authenticator__type=Authenticator.Type.TOTP)
@@ -35,7 +35,7 @@ def people(request: Request) -> HttpResponse:
 
 
 def _show_link(request: Request, user: User) -> HttpResponse:
-    """Show a fresh login link, this once."""
+    """Create a login link and show it once."""
     link = actions.create_login_link(user, by=request.user)
     context = {"invited": user, "link": request.build_absolute_uri(link), "hours": 24}
     response = render(request, "people/link.html", context)
@@ -44,34 +44,34 @@ def _show_link(request: Request, user: User) -> HttpResponse:
 
 
 def _person(request: HttpRequest, username: str) -> User:
-    access.require_admin(request.user)  # type: ignore[arg-type] # the page guard let people in only
+    access.require_admin(request.user)  # type: ignore[arg-type] # the decorator checked the user
     return query.get_account(username)
 
 
 @action
 def person_link(request: Request, username: str) -> HttpResponse:
-    """Make a new way in for somebody."""
+    """Create a new login link for a user."""
     return _show_link(request, _person(request, username))
 
 
 @action
 def person_active(request: Request, username: str) -> HttpResponse:
-    """Let somebody in again, or cut them off."""
+    """Deactivate or reactivate a user."""
     user = _person(request, username)
     active = request.POST.get("active") == "1"
     actions.set_active(user, active, by=request.user)
-    say(request, f"{user.username} may come in again." if active else f"{user.username} is cut off.")
-    return go("people")
+    notify(request, f"{user.username} is {'reactivated' if active else 'deactivated'}.")
+    return redirect("people")
 
 
 @action
 def person_admin(request: Request, username: str) -> HttpResponse:
-    """Give or take the admin right."""
+    """Grant or revoke the administrator role."""
     user = _person(request, username)
     admin = request.POST.get("admin") == "1"
     actions.set_admin(user, admin, by=request.user)
-    say(request, f"{user.username} is {'now' if admin else 'no longer'} an administrator.")
-    return go("people")
+    notify(request, f"{user.username} is {'now' if admin else 'no longer'} an administrator.")
+    return redirect("people")
 
 
 urls = [

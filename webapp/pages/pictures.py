@@ -1,4 +1,4 @@
-"""Small pictures of data, made on the server: images as PNG, histograms and bars as figures for SVG."""
+"""Encodes sample images as PNG data URLs, and computes the bars of histograms for SVG."""
 
 import base64
 import struct
@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-LARGEST = 256
-"""Images of more pixels a side are not drawn: a preview holds them as nested lists."""
+MAX_PIXELS = 256
+"""The largest width and height of an image that is drawn, in pixels."""
 
 
 class Bar(NamedTuple):
-    """A bar of a drawing 100 wide and 30 high, from below."""
+    """A bar in an SVG of width 100 and height 30."""
 
     x: float
     y: float
@@ -20,7 +20,7 @@ class Bar(NamedTuple):
 
 
 def histogram_bars(counts: Sequence[int]) -> list[Bar]:
-    """Return the bars of a histogram; a bin with anything in it is at least visible."""
+    """Return the bars of a histogram; the bar of a non-empty bin has a visible minimum height."""
     most = max(counts, default=0)
     if not most:
         return []
@@ -30,15 +30,15 @@ def histogram_bars(counts: Sequence[int]) -> list[Bar]:
 
 
 def png_uri(pixels: Any, low: float, high: float) -> str | None:
-    """Return an image, as nested lists (rows, columns[, channels]), as a `data:` address.
+    """Return an image, as nested lists (rows, columns[, channels]), as a `data:` URL.
 
     Args:
-        pixels: numbers; one channel is grey, three are red, green and blue.
-        low: the number that is black.
-        high: the number that is white.
+        pixels: numbers; one channel is gray, three channels are red, green and blue.
+        low: the value of black.
+        high: the value of white.
 
     Returns:
-        None where the lists are no image that can be drawn.
+        None if the lists are not an image that can be drawn.
     """
     rows = _as_rows(pixels)
     if rows is None:
@@ -55,11 +55,11 @@ def png_uri(pixels: Any, low: float, high: float) -> str | None:
 
 def _as_rows(pixels: Any) -> list[list[list[float]]] | None:
     """Return (rows, columns, channels) with one or three channels, None for anything else."""
-    if not isinstance(pixels, list) or not pixels or len(pixels) > LARGEST:
+    if not isinstance(pixels, list) or not pixels or len(pixels) > MAX_PIXELS:
         return None
     if not all(isinstance(row, list) and row and len(row) == len(pixels[0]) for row in pixels):
         return None
-    if len(pixels[0]) > LARGEST:
+    if len(pixels[0]) > MAX_PIXELS:
         return None
     rows = [[pixel if isinstance(pixel, list) else [pixel] for pixel in row] for row in pixels]
     depths = {len(pixel) for row in rows for pixel in row}

@@ -1,4 +1,4 @@
-"""Projects, their members and settings."""
+"""Lists projects, and manages their members and settings."""
 
 from typing import Any
 
@@ -13,26 +13,26 @@ from jobs.models import Project, Role
 from jobs.queries import people as query
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, page, redirect, render
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
-    Role.MEMBER: "also makes experiments, data sets and models, and asks for promotions",
+    Role.MEMBER: "also creates experiments, data sets and models, and requests promotions",
     Role.TRAINER: "also runs own training code",
-    Role.APPROVER: "a viewer who decides promotions and rolls back",
-    Role.ADMIN: "everything, and manages the project",
+    Role.APPROVER: "sees everything, decides promotion requests and rolls back",
+    Role.ADMIN: "may do everything in the project and manages it",
 }
 
 
 @page
 def projects(request: Request) -> HttpResponse:
-    """List the projects one may see."""
+    """List the projects that the user may see."""
     return render(request, "projects/list.html", {"rows": query.projects(request.user)})
 
 
 @form_page
 def project_new(request: Request) -> HttpResponse:
-    """Make a project."""
+    """Create a project."""
     form = ProjectForm(request.POST or None)
     status = 200
     if request.method == "POST":
@@ -40,11 +40,11 @@ def project_new(request: Request) -> HttpResponse:
             try:
                 made = actions.create_project(**form.cleaned_data, by=request.user)
             except (BadInput, Conflict) as error:
-                form.refused(error)
+                form.add_problems(error)
             else:
                 request.session[SESSION_KEY] = made.slug
-                say(request, f"Project {made.name} is there. Add the people who work in it.")
-                return go("project_settings", made.slug)
+                notify(request, f"Project {made.name} is created. Add its members here.")
+                return redirect("project_settings", made.slug)
         status = 422
     context = {"form": form, "crumbs": crumbs(("Projects", reverse("projects")), "New")}
     return render(request, "projects/new.html", context, status=status)
@@ -52,15 +52,15 @@ def project_new(request: Request) -> HttpResponse:
 
 @page
 def project_enter(request: Request, project: str) -> HttpResponse:
-    """Choose a project: pages without one in their address then show this one's."""
+    """Make a project the current one, which pages without a project in their address use."""
     chosen = access.get_project(request.user, project)
     request.session[SESSION_KEY] = chosen.slug
-    return go("experiments", chosen.slug)
+    return redirect("experiments", chosen.slug)
 
 
 @form_page
 def project_settings(request: Request, project: str) -> HttpResponse:
-    """Show members and settings; who manages the project may change them."""
+    """Show members and settings; administrators of the project may change them."""
     row = access.get_project(request.user, project)
     if request.method != "POST":
         return _settings_page(request, row)
@@ -69,12 +69,12 @@ def project_settings(request: Request, project: str) -> HttpResponse:
         return _settings_page(request, row, status=422, form=form)
     wanted = form.cleaned_data
     actions.change_project(row, by=request.user, **wanted, lift_quota=wanted["max_slots"] is None)
-    say(request, "Settings saved.")
-    return go("project_settings", row.slug)
+    notify(request, "Settings saved.")
+    return redirect("project_settings", row.slug)
 
 
 def _settings_page(request: Request, row: Project, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show the settings; `instead` is a form that was refused, or what was `refused` of a member."""
+    """Show the settings; `instead` overrides context values, such as an invalid form."""
     context: dict[str, Any] = {
         "project": row,
         "form": ProjectSettingsForm(
@@ -90,7 +90,7 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
 
 
 def _member_refused(request: Request, row: Project, username: str, error: TrainyardError) -> HttpResponse:
-    """Show the settings again, with what was refused said in the member's row."""
+    """Show the settings again, with the error message in the row of the member."""
     refused = {"username": username, "message": error.message}
     return _settings_page(request, row, status=error.status, refused=refused)
 
@@ -99,8 +99,8 @@ def _member_refused(request: Request, row: Project, username: str, error: Trainy
 def set_role(request: Request, project: str) -> HttpResponse:
     """Add a member or change a role."""
     row = access.get_project(request.user, project, Action.MANAGE)
-    if request.method != "POST":  # the refused form was loaded again
-        return go("project_settings", row.slug)
+    if request.method != "POST":  # the page of the invalid form was reloaded
+        return redirect("project_settings", row.slug)
     form = MemberForm(request.POST)
     if not form.is_valid():
         return _settings_page(request, row, status=422, member_form=form)
@@ -113,23 +113,23 @@ def set_role(request: Request, project: str) -> HttpResponse:
         return _settings_page(request, row, status=422, member_form=form)
     except Conflict as error:
         return _member_refused(request, row, wanted["user"], error)
-    say(request, f"{person.username} is {wanted['role']} of {row.name}.")
-    return go("project_settings", row.slug)
+    notify(request, f"{person.username} is {wanted['role']} of {row.name}.")
+    return redirect("project_settings", row.slug)
 
 
 @form_page
 def remove_member(request: Request, project: str, username: str) -> HttpResponse:
-    """Take somebody out of the project."""
+    """Remove a member from the project."""
     row = access.get_project(request.user, project, Action.MANAGE)
-    if request.method != "POST":  # the page that refused it was loaded again
-        return go("project_settings", row.slug)
+    if request.method != "POST":  # the page of the error was reloaded
+        return redirect("project_settings", row.slug)
     person = actions.find_person(username)
     try:
         actions.remove_member(row, person, by=request.user)
     except Conflict as error:
         return _member_refused(request, row, username, error)
-    say(request, f"{person.username} is no longer a member of {row.name}.")
-    return go("project_settings", row.slug) if request.user != person else go("projects")
+    notify(request, f"{person.username} is no longer a member of {row.name}.")
+    return redirect("project_settings", row.slug) if request.user != person else redirect("projects")
 
 
 @action
@@ -137,8 +137,8 @@ def project_delete(request: Request, project: str) -> HttpResponse:
     """Delete the project."""
     row = access.get_project(request.user, project, Action.MANAGE)
     actions.delete_project(row, by=request.user)
-    say(request, f"Project {row.name} is gone.")
-    return go("projects")
+    notify(request, f"Project {row.name} is deleted.")
+    return redirect("projects")
 
 
 urls = [

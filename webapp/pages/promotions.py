@@ -1,4 +1,4 @@
-"""Promotion requests: the inbox of those who decide, and one request with its gates and its thread."""
+"""Lists promotion requests, and shows one with its gates, comments and decision buttons."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,15 +15,15 @@ from jobs.models import PromotionRequest
 from jobs.queries import gates, home, paging, registry, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, page, render, say, url
+from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect, render, url, valid_choice
 
 VIEWS = {"inbox": "To decide", "open": "Open", "all": "All"}
 
 
 @page
 def approvals(request: Request) -> HttpResponse:
-    """List the requests: those that wait for the caller, those that are open, all."""
-    view = chosen(request.GET.get("view"), list(VIEWS), "inbox")
+    """List the promotion requests: those that the user may decide, the open ones, or all."""
+    view = valid_choice(request.GET.get("view"), list(VIEWS), "inbox")
     rows = queries.for_lists(request.user)
     if view == "inbox":
         rows = rows.filter(pk__in=home.approvals_to_decide(request.user).values("pk"))
@@ -42,7 +42,7 @@ def approvals(request: Request) -> HttpResponse:
 
 
 def _tally(promotion: PromotionRequest) -> dict[str, int]:
-    """Count a request's gates by how they ended."""
+    """Count the gates of a request by state."""
     counted: dict[str, int] = {}
     for gate in gates.read(promotion):
         counted[gate.state] = counted.get(gate.state, 0) + 1
@@ -51,11 +51,14 @@ def _tally(promotion: PromotionRequest) -> dict[str, int]:
 
 @page
 def approval(request: Request, promotion_id: int) -> HttpResponse:
-    """Show one request. Live pieces: `?part=gates`, `?part=decide` once its state is not `was` any more."""
+    """Show one request.
+
+    Two parts are reloaded live: `?part=gates`, and `?part=decide&was=STATE` once the state differs.
+    """
     row = access.get_promotion(request.user, promotion_id)
-    part = chosen(request.GET.get("part"), ("gates", "decide"), "")
+    part = valid_choice(request.GET.get("part"), ("gates", "decide"), "")
     if part == "decide" and request.GET.get("was") == row.state:
-        return HttpResponse(status=HTTPStatus.NO_CONTENT)  # nothing is swapped while somebody types
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)  # a comment that the user is typing stays
     return render(request, "promotions/promotion.html", _context(request, row), partial=part)
 
 
@@ -86,30 +89,29 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     }
 
 
-def _verdict(verb: str) -> Callable[..., HttpResponse]:
-    """Return the function behind one of a request's buttons."""
+def _decision_view(verb: str) -> Callable[..., HttpResponse]:
+    """Return the view of one decision button."""
 
     @action
     def decide(request: Request, promotion_id: int) -> HttpResponse:
         row = access.get_promotion(request.user, promotion_id)
         form = DecisionForm(request.POST, open_gates=gates.must_accept(gates.read(row)))
         if not form.is_valid():
-            raise BadInput("The comment is too long, or a gate is accepted that is not open.")
-        said = _VERBS[verb](row, request, form.cleaned_data)
-        say(request, said)
-        return go("approval", promotion_id)
+            raise BadInput("The comment is too long, or an accepted gate is not open.")
+        notify(request, _VERBS[verb](row, request, form.cleaned_data))
+        return redirect("approval", promotion_id)
 
     return decide
 
 
 def _approve(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
     done = promotions.approve(row, accept=given["accept"], comment=given["comment"], by=request.user)
-    return f"Approved: {row.version} is going into {row.stage} under generation {done.generation}."
+    return f"Approved. {row.version} is being released to {row.stage} as generation {done.generation}."
 
 
 def _reject(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
     promotions.reject(row, comment=given["comment"], by=request.user)
-    return "Rejected; nothing about the endpoint has changed."
+    return "Rejected. The endpoint is unchanged."
 
 
 def _withdraw(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
@@ -119,7 +121,7 @@ def _withdraw(row: PromotionRequest, request: Request, given: dict[str, Any]) ->
 
 def _comment(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
     promotions.comment(row, given["comment"], by=request.user)
-    return "Your comment stands in the thread."
+    return "Your comment is added."
 
 
 _VERBS = {"approve": _approve, "reject": _reject, "withdraw": _withdraw, "comment": _comment}
@@ -128,7 +130,7 @@ urls = [
     path("approvals", approvals, name="approvals"),
     path("approvals/<int:promotion_id>", approval, name="approval"),
     *(
-        path(f"approvals/<int:promotion_id>/{verb}", _verdict(verb), name=f"approval_{verb}")
+        path(f"approvals/<int:promotion_id>/{verb}", _decision_view(verb), name=f"approval_{verb}")
         for verb in _VERBS
     ),
 ]

@@ -1,4 +1,4 @@
-"""The queue: what waits, in which order, and why."""
+"""Shows the queue in order, with the reason why each job waits, and changes priorities and pools."""
 
 from django.http import HttpResponse
 from django.urls import path
@@ -8,25 +8,25 @@ from jobs.access import Action
 from jobs.actions import control
 from jobs.queries import queue as query
 from webapp.forms.queue import ChangeForm
-from webapp.pages.shortcuts import Request, action, go_back, page, render, say
+from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render
 
 
 @page
 def queue(request: Request) -> HttpResponse:
-    """List what waits and what holds slots."""
+    """List the waiting jobs and those that hold slots."""
     context = {"waiting": query.waiting(request.user), "holding": query.holding(request.user)}
     return render(request, "queue.html", context, partial="live")
 
 
 @action
 def change(request: Request, job_id: int) -> HttpResponse:
-    """Give a job another priority or pool."""
+    """Change the priority or the pool of a job."""
     job = access.get_job(request.user, job_id, Action.WRITE)
     wanted = ChangeForm.read(request.POST)
     before = job.priority
     control.change(job, by=request.user, priority=wanted.priority, pool=wanted.pool)
-    say(request, f"Job {job.pk}: priority {before} → {job.priority}, pool {job.pool}.")
-    return go_back(request, "queue")
+    notify(request, f"Job {job.pk}: priority {before} → {job.priority}, pool {job.pool}.")
+    return redirect_back(request, "queue")
 
 
 urls = [

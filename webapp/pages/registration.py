@@ -1,4 +1,4 @@
-"""Making a version of a model that a job left behind."""
+"""Registers a model that a job produced as a model version."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -12,27 +12,27 @@ from jobs.models import Job, ModelVersion, Project
 from jobs.queries import jobs as shown
 from jobs.queries import registry
 from webapp.forms.registry import RegisterForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, go, render, say, url
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
 
 
 @form_page
 def register(request: Request, job_id: int, digest: str) -> HttpResponse:
-    """Make one of a job's artifacts a version, of a model that there is or of a new one."""
+    """Register an artifact of a job as a version of an existing model or of a new one."""
     job = access.get_job(request.user, job_id, Action.WRITE)
     artifact = shown.artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
     if artifact is None or job.project is None:
-        raise NotFound(f"Job {job.pk} has made no such model.")
+        raise NotFound(f"Job {job.pk} has no such model artifact.")
     names = registry.model_names(job.project)
     form = RegisterForm(request.POST or None, models=names, initial={"name": _free_name(job)})
-    if form.is_valid() and (version := _made(request, job.project, digest, form)) is not None:
-        say(request, f"Version {version.number} of {version.model.name} is being validated.")
-        return go("version", version.model.name, version.number)
+    if form.is_valid() and (version := _register(request, job.project, digest, form)) is not None:
+        notify(request, f"Version {version.number} of {version.model.name} is being validated.")
+        return redirect("version", version.model.name, version.number)
     context = {"form": form, "job": job, "artifact": artifact, "crumbs": _trail(job)}
     return render(request, "jobs/register.html", context, status=422 if form.errors else 200)
 
 
-def _made(request: Request, project: Project, digest: str, form: RegisterForm) -> ModelVersion | None:
-    """Return the new version; None with the reason at its field where it is refused."""
+def _register(request: Request, project: Project, digest: str, form: RegisterForm) -> ModelVersion | None:
+    """Return the new version, or add the error to the form and return None."""
     given, by = form.cleaned_data, request.user
     try:
         if given["model"]:
@@ -44,7 +44,7 @@ def _made(request: Request, project: Project, digest: str, form: RegisterForm) -
 
 
 def _free_name(job: Job) -> str:
-    """Return a name for a new model after the experiment, empty where it is taken."""
+    """Derive a model name from the experiment's name; empty if that name is taken."""
     name = (
         slugify(job.experiment.name if job.experiment is not None else job.title)
         .replace("_", "-")[:63]

@@ -1,4 +1,4 @@
-"""Registered models: the list, one model, its aliases, uploads and rollback."""
+"""Lists registered models, and manages the aliases, uploads and rollback of one."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
 from webapp.forms.registry import AliasForm, ModelForm, RollbackForm, UploadForm
 from webapp.pages import versions as version_pages
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, go, page, render, say
+from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, page, redirect, render
 from webapp.uploads import file_on_disk
 
 HISTORY_ROWS = 20
@@ -23,7 +23,7 @@ HISTORY_ROWS = 20
 
 @page
 def models(request: Request) -> HttpResponse:
-    """List the models in sight with what is in production."""
+    """List the models that the user may see, with their production versions."""
     rows = queries.models_for_lists(request.user)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"), order="name")
     names = versions.metric_names(m.endpoint.production for m in listed.items if m.endpoint.production)
@@ -41,7 +41,7 @@ def _figures_in_production(model: RegisteredModel) -> dict[str, float | None]:
 
 
 def _writable(request: Request) -> Any:
-    """Return the projects where the caller may make things."""
+    """Return the projects in which the user may create models."""
     projects = access.projects_of(request.user).order_by("name")
     may = [p.pk for p in projects if access.can(request.user, p, Action.WRITE)]
     return projects.filter(pk__in=may)
@@ -49,7 +49,7 @@ def _writable(request: Request) -> Any:
 
 @form_page
 def new(request: Request) -> HttpResponse:
-    """Make a model."""
+    """Create a model."""
     form = ModelForm(request.POST or None, projects=_writable(request))
     if form.is_valid():
         given = form.cleaned_data
@@ -60,15 +60,15 @@ def new(request: Request) -> HttpResponse:
         except (BadInput, Conflict) as error:
             form.add_error("name", error.message)
         else:
-            say(request, f"Model {model.name} stands ready for its first version.")
-            return go("model", model.name)
+            notify(request, f"Model {model.name} is created. Add its first version.")
+            return redirect("model", model.name)
     context = {"form": form, "crumbs": crumbs(("Models", reverse("models")), "New model")}
     return render(request, "registry/new.html", context, status=422 if form.errors else 200)
 
 
 @page
 def model(request: Request, name: str) -> HttpResponse:
-    """Show one model: what is live, its versions, its history."""
+    """Show one model: its production version, all versions and its history."""
     row = access.get_model(request.user, name)
     endpoint = access.get_endpoint(request.user, name)
     listed = paging.page_of(queries.versions_of(row), cursor=request.GET.get("cursor"), order="-number")
@@ -92,7 +92,7 @@ def model(request: Request, name: str) -> HttpResponse:
 
 
 def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> dict[str, Any]:
-    """Return what the roll-back form of a page needs: whether one may, and what would happen."""
+    """Return the context of the rollback form: the permission, the target version and the form."""
     target = release_queries.rollback_target(endpoint) if endpoint.production else None
     may_serve = access.can(request.user, row.project, Action.SERVE)
     return {"may_serve": may_serve, "target": target, "rollback_form": RollbackForm()}
@@ -100,12 +100,12 @@ def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> d
 
 @action
 def upload(request: Request, name: str) -> HttpResponse:
-    """Make a version of an uploaded file."""
+    """Create a version from an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
     with file_on_disk(request, "file") as file:
         version = registration.add_uploaded(row, file, by=request.user)
-    say(request, f"Version {version.number} is being validated.")
-    return go("version", name, version.number)
+    notify(request, f"Version {version.number} is being validated.")
+    return redirect("version", name, version.number)
 
 
 @action
@@ -119,27 +119,27 @@ def set_alias(request: Request, name: str) -> HttpResponse:
     if version is None:
         raise NotFound(f"{name} has no such version.")
     alias = registry.set_alias(row, form.cleaned_data["alias"], version, by=request.user)
-    say(request, f"{alias.name} now points at v{version.number}.")
-    return go("model", name)
+    notify(request, f"{alias.name} now points at v{version.number}.")
+    return redirect("model", name)
 
 
 @action
 def delete_alias(request: Request, name: str, alias: str) -> HttpResponse:
-    """Remove an alias."""
+    """Delete an alias."""
     row = access.get_model(request.user, name, Action.WRITE)
     registry.delete_alias(row, alias, by=request.user)
-    say(request, f"The alias {alias} is gone.")
-    return go("model", name)
+    notify(request, f"The alias {alias} is deleted.")
+    return redirect("model", name)
 
 
 @action
 def rollback(request: Request, name: str) -> HttpResponse:
-    """Take production back to the version before."""
+    """Roll production back to the previous version."""
     endpoint = access.get_endpoint(request.user, name)
     record = releases.rollback(endpoint, reason=request.POST.get("reason", ""), by=request.user)
     number = record.version.number if record.version else "?"
-    say(request, f"{name} is back at v{number}, generation {record.generation}.")
-    return go("endpoint", name)
+    notify(request, f"{name} is rolled back to v{number} as generation {record.generation}.")
+    return redirect("endpoint", name)
 
 
 urls = [

@@ -1,7 +1,8 @@
-"""What every page function starts with and ends with.
+"""Decorators, responses, messages and addresses that all pages share.
 
-`@page` shows, `@form_page` shows and takes a form, `@action` only changes something. All three let in
-logged-in people alone and turn a refusal (`jobs.errors`) into a page, or into a piece of one for htmx.
+`@page` is for views that only read, `@form_page` for views that show and accept a form, `@action` for views
+that accept POST requests alone. All three require a logged-in user and turn an error of `jobs.errors` into an
+error page, or into a message for htmx.
 """
 
 import json
@@ -24,28 +25,28 @@ from jobs.models import User
 
 
 class Request(HttpRequest):
-    """A request of somebody who is logged in, as `@page` functions get it."""
+    """A request of a logged-in user, as decorated views receive it."""
 
     user: User
 
 
 type View[**P] = Callable[Concatenate[Request, P], HttpResponse]
-type Guarded = Callable[..., HttpResponse]  # what `path` takes
+type Guarded = Callable[..., HttpResponse]  # accepted by `path`
 Level = str
 
 
 def page[**P](view: View[P]) -> Guarded:
-    """Guard a function that only shows."""
+    """Allow GET requests of logged-in users."""
     return _guarded(view, ("GET", "HEAD"))
 
 
 def form_page[**P](view: View[P]) -> Guarded:
-    """Guard a function that shows a form and takes it."""
+    """Allow GET and POST requests of logged-in users."""
     return _guarded(view, ("GET", "HEAD", "POST"))
 
 
 def action[**P](view: View[P]) -> Guarded:
-    """Guard a function that changes something."""
+    """Allow POST requests of logged-in users."""
     return _guarded(view, ("POST",))
 
 
@@ -57,23 +58,23 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
         try:
-            return view(request, *args, **kwargs)  # type: ignore[arg-type] # its user was just checked
+            return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
         except TrainyardError as error:
-            return refusal(request, error)
+            return error_response(request, error)
 
     return respond
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    if is_partial(request):  # htmx would put the login page into the middle of this one
+    if is_partial(request):  # htmx would insert the login page into the present page
         return HttpResponse(status=401, headers={"HX-Refresh": "true"})
     return redirect_to_login(request.get_full_path())
 
 
-def refusal(request: HttpRequest, error: TrainyardError) -> HttpResponse:
-    """Show why something was refused, under the status that belongs to it."""
+def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Show an error page with the status of the error, or send its message to htmx."""
     found = error.problems if isinstance(error, BadInput) else ()
-    context = {"error": error, "problems": found, "status": error.status, "back": came_from(request)}
+    context = {"error": error, "problems": found, "status": error.status, "back": referrer(request)}
     if is_partial(request):
         toast = {"toast": [{"text": error.message, "level": "error"}]}
         headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)}
@@ -82,7 +83,7 @@ def refusal(request: HttpRequest, error: TrainyardError) -> HttpResponse:
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Say whether htmx asks for a piece of a page."""
+    """Return whether htmx requests a part of a page."""
     return request.headers.get("HX-Request") == "true" and request.headers.get("HX-Request-Type") != "full"
 
 
@@ -94,12 +95,12 @@ def render(
     partial: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render a page, or for htmx only its `partial`, with the waiting toasts in a header."""
-    piece = bool(partial) and is_partial(request)
-    name = f"{template}#{partial}" if piece else template
+    """Render a page, or for htmx only its `partial`, with the pending messages in a header."""
+    is_part = bool(partial) and is_partial(request)
+    name = f"{template}#{partial}" if is_part else template
     response = django_render(request, name, dict(context or {}), status=status)
     patch_vary_headers(response, ["HX-Request"])
-    if piece and (toasts := [_as_toast(message) for message in messages.get_messages(request)]):
+    if is_part and (toasts := [_as_toast(message) for message in messages.get_messages(request)]):
         response["HX-Trigger"] = json.dumps({"toast": toasts})
     return response
 
@@ -108,25 +109,25 @@ def _as_toast(message: Any) -> dict[str, str]:
     return {"text": str(message), "level": message.level_tag, "undo": message.extra_tags or ""}
 
 
-def say(request: HttpRequest, text: str, *, level: Level = "success", undo: str = "") -> None:
-    """Show a toast on the next page. `undo` is an address that takes the change back when posted to."""
+def notify(request: HttpRequest, text: str, *, level: Level = "success", undo: str = "") -> None:
+    """Show a message on the next page. A POST request to the address `undo` reverts the change."""
     messages.add_message(request, getattr(messages, level.upper()), text, extra_tags=undo)
 
 
-def go(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:
+def redirect(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:
     """Redirect after a change (303: the next request is a GET)."""
     response = HttpResponseRedirect(resolve_url(to, *args, **kwargs))
     response.status_code = 303
     return response
 
 
-def go_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
-    """Redirect to the page a form was on (`next`, or where the browser says), else to `default`."""
-    return go(came_from(request) or default)
+def redirect_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
+    """Redirect to the page of the form (`next`, or the referrer), else to `default`."""
+    return redirect(referrer(request) or default)
 
 
-def came_from(request: HttpRequest) -> str:
-    """Return the address of ours that a form was on: `next`, or what the browser says; else nothing."""
+def referrer(request: HttpRequest) -> str:
+    """Return the local address of the form's page: `next`, or the referrer; empty if neither is local."""
     here = {request.get_host()}
     for candidate in (request.POST.get("next", ""), request.headers.get("Referer", "")):
         if candidate and url_has_allowed_host_and_scheme(candidate, here, require_https=request.is_secure()):
@@ -136,7 +137,7 @@ def came_from(request: HttpRequest) -> str:
 
 
 def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:
-    """Return a breadcrumb: (label, address) pairs, the last one a label alone."""
+    """Return a breadcrumb as (label, address) pairs; the last address is empty."""
     return [(pair, "") if isinstance(pair, str) else pair for pair in pairs]
 
 
@@ -145,6 +146,6 @@ def url(name: str, *args: Any, **query: Any) -> str:
     return reverse(name, args=args, query={k: v for k, v in query.items() if v not in (None, "")} or None)
 
 
-def chosen[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:
-    """Return `value` if it is one of `allowed`: a tab or a filter from the address bar."""
+def valid_choice[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:
+    """Return `value`, such as a tab or a filter of the query string, if it is allowed, else `default`."""
     return next((item for item in allowed if item == value), default)

@@ -1,4 +1,4 @@
-"""The search dialog (Ctrl-K)."""
+"""Returns the results of the search dialog (Ctrl-K)."""
 
 from django.http import HttpResponse, JsonResponse
 from django.urls import NoReverseMatch, path, reverse
@@ -12,14 +12,14 @@ MAX_LENGTH = 100
 
 @page
 def search(request: Request) -> HttpResponse:
-    """Answer the search box: `{"items": [{kind, title, hint, url}]}`."""
+    """Return the results as `{"items": [{kind, title, hint, url}]}`."""
     hits = find(request.user, request.GET.get("q", "")[:MAX_LENGTH])
     items = [{"kind": hit.kind, "title": hit.title, "hint": hit.hint, "url": _address(hit)} for hit in hits]
     return JsonResponse({"items": [item for item in items if item["url"]]})
 
 
 def _address(hit: Hit) -> str:
-    """Return where a hit leads; pages of some things take fewer arguments than others."""
+    """Return the address of a hit. Some pages take only the last of its arguments."""
     for arguments in (hit.arguments, hit.arguments[-1:]):
         try:
             return reverse(hit.page, args=arguments)

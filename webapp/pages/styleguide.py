@@ -1,4 +1,4 @@
-"""Every component on one page: the contract of the design system, photographed by the browser tests."""
+"""Shows every component of the design system on one page; the browser tests take screenshots of it."""
 
 from datetime import timedelta
 
@@ -17,9 +17,9 @@ PROGRESS = {"done": 14, "total": 24, "unit": "executions", "eta_seconds": 95}
 
 
 class ExampleForm(forms.Form):
-    """A form with one of each field, one of them wrong."""
+    """A form with one field of each type, one of them invalid."""
 
-    name = forms.CharField(label="Name", help_text="What lists show.")
+    name = forms.CharField(label="Name", help_text="Shown in lists.")
     epochs = forms.IntegerField(label="Epochs", min_value=1)
     optimizer = forms.ChoiceField(label="Optimizer", choices=[("adam", "adam"), ("sgd", "sgd")])
     shuffle = forms.BooleanField(label="Shuffle each epoch", required=False)
@@ -27,7 +27,7 @@ class ExampleForm(forms.Form):
 
 @page
 def styleguide(request: Request) -> HttpResponse:
-    """Show the components to administrators, and to everybody while developing."""
+    """Show the components to administrators, and to all users in debug mode."""
     if not (settings.DEBUG or request.user.is_superuser):
         raise NotFound("There is no such page.")
     now = clock.estimate()
@@ -43,7 +43,7 @@ def styleguide(request: Request) -> HttpResponse:
         "form": ExampleForm({"name": "digits", "epochs": "0", "optimizer": "adam"}),
         "tabs": [("one", "Overview", here), ("two", "Trials", here), ("three", "Charts", here)],
         "slots": ["busy", "busy", "free", "draining", "lost"],
-        "crumbs": crumbs(("Home", reverse("home")), ("Components", here), "All of them"),
+        "crumbs": crumbs(("Home", reverse("home")), ("Components", here), "All components"),
     }
     return render(request, "styleguide.html", context)
 

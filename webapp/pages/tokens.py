@@ -1,4 +1,4 @@
-"""API tokens: one's own, and for administrators everybody's."""
+"""Lists, creates and revokes API tokens: those of the user, or all for administrators."""
 
 from datetime import timedelta
 
@@ -10,18 +10,18 @@ from jobs.actions import tokens as actions
 from jobs.errors import BadInput, Forbidden
 from jobs.queries import tokens as query
 from webapp.forms.people import TokenForm
-from webapp.pages.shortcuts import Request, action, form_page, go, render, say
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 
 
 @form_page
 def tokens(request: Request) -> HttpResponse:
-    """List tokens; make one, which is shown this once."""
+    """List tokens, or create one, which is shown once."""
     form = TokenForm(request.POST or None, is_admin=request.user.is_superuser)
     if request.method == "POST" and form.is_valid():
         try:
-            return _make(request, form)
+            return _create(request, form)
         except BadInput as error:
-            form.refused(error)
+            form.add_problems(error)
         except Forbidden as error:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
@@ -29,7 +29,7 @@ def tokens(request: Request) -> HttpResponse:
     return render(request, "tokens/list.html", context, status=status)
 
 
-def _make(request: Request, form: TokenForm) -> HttpResponse:
+def _create(request: Request, form: TokenForm) -> HttpResponse:
     wanted = form.cleaned_data
     end = clock.estimate() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
     token, raw = actions.create(
@@ -43,11 +43,11 @@ def _make(request: Request, form: TokenForm) -> HttpResponse:
 
 @action
 def token_revoke(request: Request, token_id: int) -> HttpResponse:
-    """End a token."""
+    """Revoke a token."""
     token = query.get(token_id)
     actions.revoke(token, by=request.user)
-    say(request, f"Token {token.name or token.prefix} no longer works.")
-    return go("tokens")
+    notify(request, f"Token {token.name or token.prefix} no longer works.")
+    return redirect("tokens")
 
 
 urls = [

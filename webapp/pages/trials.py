@@ -1,4 +1,4 @@
-"""Trials of a search: one of them, running it again, queueing one by hand, an ensemble of some."""
+"""Shows a trial; queues, retries, continues and retrains trials; and creates ensembles."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -15,30 +15,41 @@ from jobs.states import FINAL
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, form_page, go, page, render, say, url
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
 
 
 @form_page
 def queue_trial(request: Request, job_id: int) -> HttpResponse:
     """Queue one configuration of a search by hand."""
     row = access.get_job(request.user, job_id, Action.WRITE)
-    if request.method != "POST":  # the refused form was loaded again, or its table sorted
-        return go(url("job", row.pk, tab="trials", sort=request.GET.get("sort")))
+    if request.method != "POST":  # the page of the invalid form was reloaded, or its table sorted
+        return redirect(url("job", row.pk, tab="trials", sort=request.GET.get("sort")))
     form = TrialForm(space_of(row), request.POST)
     if form.is_valid():
         try:
             trial_row = trials.queue_by_hand(row, form.values, by=request.user)
         except BadInput as error:
-            form.refused(error)
+            form.add_problems(error)
         else:
-            say(request, f"Trial {trial_row.number} is queued.")
-            return go(url("job", row.pk, tab="trials"))
+            notify(request, f"Trial {trial_row.number} is queued.")
+            return redirect(url("job", row.pk, tab="trials"))
     return job_page(request, row, "trials", status=422, trial_form=form)
 
 
 @page
 def trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Show a trial: values against the best, curves per execution, log."""
+    """Show a trial: its values beside those of the best trial, curves per execution, and log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
     may = access.can(request.user, row.job.project, Action.WRITE)
@@ -76,61 +87,61 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             f"Trial {row.number}",
         ),
     }
-    part = chosen(request.GET.get("part"), ("head", "body"), "")
+    part = valid_choice(request.GET.get("part"), ("head", "body"), "")
     return render(request, "jobs/trial.html", context, partial=part)
 
 
 @action
 def trial_again(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Queue a trial's values once more: another seed tells how much chance there was in its score."""
+    """Queue a trial with the values of another; a different seed shows the variance of the score."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     made = trials.queue_by_hand(row.job, row.values, by=request.user)
-    say(request, f"Trial {made.number} is queued with the values of trial {number}.")
-    return go("trial", job_id, made.number)
+    notify(request, f"Trial {made.number} is queued with the values of trial {number}.")
+    return redirect("trial", job_id, made.number)
 
 
 @action
 def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Queue a training with a trial's values, as an experiment of its own."""
+    """Retrain the values of a trial as an experiment of its own."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     made = trials.train(row, by=request.user)
-    say(request, f"Job {made.pk} trains the values of trial {number}.")
-    return go("job", made.pk)
+    notify(request, f"Job {made.pk} retrains the values of trial {number}.")
+    return redirect("job", made.pk)
 
 
 def _least_epochs(row: Trial) -> int:
-    """Return the first epoch to which a completed trial could go on; 0 where it cannot."""
+    """Return the first epoch to which a completed trial can continue; 0 if it cannot."""
     if row.state != "completed" or not shown.takes_trials(row.job):
         return 0
-    standing = row.checkpoints.kept().exists()
-    return max((e.epochs for e in row.executions.all()), default=0) + 1 if standing else 0
+    has_checkpoint = row.checkpoints.kept().exists()
+    return max((e.epochs for e in row.executions.all()), default=0) + 1 if has_checkpoint else 0
 
 
 @action
 def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Let a completed trial train on from its checkpoint."""
+    """Continue the training of a completed trial from its checkpoint."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     text = request.POST.get("epochs", "")
     trials.go_on(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
-    say(request, f"Trial {row.number} trains on to epoch {row.until}.")
-    return go("trial", row.job_id, row.number)
+    notify(request, f"Trial {row.number} continues to epoch {row.until}.")
+    return redirect("trial", row.job_id, row.number)
 
 
 @action
 def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Run a failed or stopped trial again."""
+    """Retry a failed or stopped trial."""
     row = trials.retry(access.get_trial(request.user, job_id, number, Action.WRITE), by=request.user)
-    say(request, f"Trial {row.number} is queued again.")
-    return go("trial", row.job_id, row.number)
+    notify(request, f"Trial {row.number} is queued again.")
+    return redirect("trial", row.job_id, row.number)
 
 
 @action
 def make_ensemble(request: Request, job_id: int) -> HttpResponse:
-    """Retrain and pool the trials that were chosen."""
+    """Create an ensemble of the selected trials."""
     search = access.get_job(request.user, job_id, Action.WRITE)
     made = ensembles.make(search, read_numbers(request.POST.getlist("trials")), by=request.user)
-    say(request, f"Job {made.pk} makes the ensemble.")
-    return go("job", made.pk)
+    notify(request, f"Job {made.pk} creates the ensemble.")
+    return redirect("job", made.pk)
 
 
 urls = [

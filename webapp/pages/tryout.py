@@ -1,4 +1,4 @@
-"""The try-it form of a version, made from its signature: what it asks for and what it shows."""
+"""Builds the prediction form of a model version from its signature, and shows the predictions."""
 
 import json
 import math
@@ -19,7 +19,7 @@ SHOWN_CLASSES = 20
 
 
 def form_context(version: ModelVersion) -> dict[str, Any]:
-    """Return what the form needs: a drawing grid, one number a feature, or JSON text."""
+    """Return the context of the form: a drawing grid, one number per feature, or JSON text."""
     if not version.signature:
         return {"kind": "none"}
     signature = Signature.model_validate(version.signature)
@@ -41,13 +41,13 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
 
 
 def positions_context(version: ModelVersion) -> dict[str, Any]:
-    """Return what `models/positions.html` shows: which column stands at which position of the input."""
+    """Return the column at each position of the input, for `positions.html`."""
     positions = inputs.positions(version)
     return {"positions": positions, "encodes_texts": any(p.word is not None for p in positions)}
 
 
 def _is_image(tensor: TensorSpec) -> bool:
-    """Say whether it can be drawn: one grey channel, not too many dots."""
+    """Return whether the input can be drawn: one channel of at most 32 by 32 pixels."""
     shape = tensor.shape
     flat = len(shape) == 2 or (len(shape) == 3 and shape[2] == 1)
     return flat and all(size is not None and size <= 32 for size in shape[:2])
@@ -61,7 +61,7 @@ def _zeros(tensor: TensorSpec) -> Any:
 
 
 def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[inputs.Position]) -> Any:
-    """Return the first previewed row in the tensor's shape, encoded as the model takes it, or zeros."""
+    """Return the first previewed row in the tensor's shape, encoded as the model expects it, or zeros."""
     row = dict(profile.preview[0]) if profile and profile.preview else {}
     if profile is None or not row:
         return _zeros(tensor)
@@ -79,11 +79,11 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _shaped(numbers: list[Any], tensor: TensorSpec) -> Any:
-    """Fold a flat list into the tensor's shape."""
-    folded: list[Any] = numbers
+    """Reshape a flat list to the tensor's shape."""
+    nested: list[Any] = numbers
     for size in reversed([dimension or 1 for dimension in tensor.shape[1:]]):
-        folded = [folded[i : i + size] for i in range(0, len(folded), size)]
-    return folded
+        nested = [nested[i : i + size] for i in range(0, len(nested), size)]
+    return nested
 
 
 def _rounded(value: Any) -> Any:
@@ -93,20 +93,20 @@ def _rounded(value: Any) -> Any:
 
 
 def _highest(profile: Profile | None, sample: Any) -> float:
-    """Return the value of full ink: the highest in the data."""
+    """Return the largest value in the data, which is the value of a drawn pixel."""
     found = [column.max for column in profile.columns if column.shape] if profile else []
     known = [value for value in found if value is not None]
     return max(known or [*(n for n in _flat(sample) if isinstance(n, int | float)), 1.0])
 
 
 def example_body(version: ModelVersion) -> str:
-    """Return a request body that works, for the snippets."""
+    """Return a valid request body, for the code examples."""
     context = form_context(version)
     return json.dumps({"instances": [json.loads(context["text"])]}) if "text" in context else ""
 
 
 def answer(posted: QueryDict, version: ModelVersion) -> dict[str, Any]:
-    """Ask the prediction server about what the form holds; return what the page shows."""
+    """Send the form's input to the prediction server and return the context of its answer."""
     try:
         instance = _instance(posted, version)
         outputs = prediction.predict(version.model.name, version.number, [instance])
@@ -121,7 +121,7 @@ def _instance(posted: QueryDict, version: ModelVersion) -> Any:
         if context["kind"] == "fields":
             values = [float(value) for value in posted.getlist("field")]
             if len(values) != len(context["fields"]) or not all(math.isfinite(v) for v in values):
-                raise ValueError("a number for each field is needed")
+                raise ValueError("each field needs a number")
             return values
         return json.loads(posted.get("instance", ""))
     except (ValueError, RecursionError) as error:
@@ -130,7 +130,7 @@ def _instance(posted: QueryDict, version: ModelVersion) -> Any:
 
 
 def _result(output: Any, version: ModelVersion) -> dict[str, Any]:
-    """Return classes by probability where there are labels, else the bare output."""
+    """Return the classes by descending probability if there are labels, else the raw output."""
     numbers = output if isinstance(output, list) else [output]
     labels = [str(label) for label in version.class_labels]
     if len(labels) == 2 and len(numbers) == 1 and isinstance(numbers[0], int | float):

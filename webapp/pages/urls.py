@@ -1,4 +1,4 @@
-"""The addresses of the pages: each module lists its own, with the pages' names."""
+"""Collects the URL patterns of all page modules."""
 
 from webapp.pages import (
     account,

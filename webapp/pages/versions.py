@@ -1,4 +1,4 @@
-"""One version of a model: numbers, lineage, card, files, how to use it, trying it, asking for promotion."""
+"""Shows a model version in tabs, sends it predictions, edits its card and requests its promotion."""
 
 from typing import Any
 
@@ -16,7 +16,18 @@ from jobs.queries.promotions import OPEN
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
 from webapp.pages import tryout
-from webapp.pages.shortcuts import Request, action, chosen, crumbs, go, is_partial, page, render, say, url
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    is_partial,
+    notify,
+    page,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
 
 TABS = {
     "overview": "Overview",
@@ -32,9 +43,9 @@ LOADED = ("production", "staging", "previous")
 
 @page
 def version(request: Request, name: str, number: int) -> HttpResponse:
-    """Show one version; `?tab=` chooses the part."""
+    """Show one tab of a version (`?tab=`)."""
     row = access.get_version(request.user, name, number)
-    tab = chosen(request.GET.get("tab"), list(TABS), "overview")
+    tab = valid_choice(request.GET.get("tab"), list(TABS), "overview")
     context = _head(request, row) | {"tab": tab} | _TAB_CONTEXT[tab](request, row)
     return render(request, "registry/version.html", context)
 
@@ -64,20 +75,20 @@ def _overview(request: Request, row: ModelVersion) -> dict[str, Any]:
         "validation": versions.figures(row, "validation"),
         "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
-        "promotion_form": PromotionForm() if _may_ask(row, endpoint) else None,
+        "promotion_form": PromotionForm() if _may_request(row, endpoint) else None,
         "compared": versions.report(row, "report"),
         **tryout.positions_context(row),
     }
 
 
-def _may_ask(row: ModelVersion, endpoint: Endpoint) -> bool:
+def _may_request(row: ModelVersion, endpoint: Endpoint) -> bool:
     is_ready = row.state == ModelVersion.State.CANDIDATE
-    asked = row.promotions.filter(state__in=OPEN, stage="production").exists()
-    return is_ready and not asked and endpoint.production_id != row.pk
+    has_request = row.promotions.filter(state__in=OPEN, stage="production").exists()
+    return is_ready and not has_request and endpoint.production_id != row.pk
 
 
 def _address(link: versions.Link, row: ModelVersion) -> str:
-    """Return the page of a link of the chain, if there is one."""
+    """Return the address of a link of the lineage; empty if it has no page."""
     project = row.source_job.project if row.source_job else None
     try:
         if link.kind == "experiment" and project is not None:
@@ -135,31 +146,31 @@ _TAB_CONTEXT = {
 
 @action
 def promote(request: Request, name: str, number: int) -> HttpResponse:
-    """Ask for a version's promotion."""
+    """Request the promotion of a version."""
     row = access.get_version(request.user, name, number, Action.WRITE)
     form = PromotionForm(request.POST)
     if not form.is_valid():
         raise BadInput("Choose production or staging.")
     made = promotions.request(row, **form.cleaned_data, by=request.user)
-    say(request, "Asked for; the gates run now.")
-    return go("approval", made.pk)
+    notify(request, "Promotion requested. The gates are being evaluated.")
+    return redirect("approval", made.pk)
 
 
 @action
 def write_card(request: Request, name: str, number: int) -> HttpResponse:
-    """Write a version's card."""
+    """Save the card of a version."""
     row = access.get_version(request.user, name, number, Action.WRITE)
     form = CardForm(request.POST)
     if not form.is_valid():
         raise BadInput("The card is too long.")
     registry.write_card(row, form.cleaned_data["card"], by=request.user)
-    say(request, "The card is written.")
-    return go(url("version", name, number, tab="card"))
+    notify(request, "The card is saved.")
+    return redirect(url("version", name, number, tab="card"))
 
 
 @action
 def predict(request: Request, name: str, number: int) -> HttpResponse:
-    """Send what the form holds to the prediction server and show its answer."""
+    """Send the form's input to the prediction server and show its answer."""
     row = access.get_version(request.user, name, number)
     stage = queries.stage_of(row, access.get_endpoint(request.user, name))
     if stage not in LOADED:

@@ -1,4 +1,4 @@
-"""Workers: pools, slots, devices; drain and enable."""
+"""Shows pools, workers, slots and devices, and drains and enables workers."""
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -8,7 +8,7 @@ from jobs.actions import workers as actions
 from jobs.errors import NotFound
 from jobs.models import Worker
 from jobs.queries import workers as query
-from webapp.pages.shortcuts import Request, action, crumbs, go_back, page, render, say
+from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect_back, render
 
 
 @page
@@ -19,33 +19,33 @@ def workers(request: Request) -> HttpResponse:
 
 @page
 def worker(request: Request, worker_id: int) -> HttpResponse:
-    """Show one worker: what it runs, its devices, its versions."""
+    """Show one worker: its attempts, devices and library versions."""
     view = next(
         (v for pool in query.pools(request.user) for v in pool.workers if v.worker.pk == worker_id), None
     )
     if view is None:
-        raise NotFound(f"There is no worker {worker_id}; one that left is not kept here.")
+        raise NotFound(f"There is no worker {worker_id}. Workers that left the installation are not listed.")
     context = {"view": view, "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name)}
     return render(request, "workers/one.html", context, partial="live")
 
 
 @action
 def worker_drain(request: Request, worker_id: int) -> HttpResponse:
-    """Let a worker finish what it runs and take nothing new."""
+    """Drain a worker: it finishes its attempts and accepts no new ones."""
     row = _worker(request, worker_id)
     actions.drain(row, by=request.user)
     undo = reverse("worker_enable", args=[row.pk])
-    say(request, f"{row.name} finishes what it runs and takes nothing new.", undo=undo)
-    return go_back(request, "workers")
+    notify(request, f"{row.name} finishes its work and accepts no new work.", undo=undo)
+    return redirect_back(request, "workers")
 
 
 @action
 def worker_enable(request: Request, worker_id: int) -> HttpResponse:
-    """Let a draining worker take work again."""
+    """Enable a draining worker again."""
     row = _worker(request, worker_id)
     actions.enable(row, by=request.user)
-    say(request, f"{row.name} takes work again.")
-    return go_back(request, "workers")
+    notify(request, f"{row.name} accepts work again.")
+    return redirect_back(request, "workers")
 
 
 def _worker(request: Request, worker_id: int) -> Worker:

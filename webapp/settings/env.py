@@ -1,4 +1,4 @@
-"""Reads the environment; a bad value stops the start with a sentence instead of a surprise later."""
+"""Reads settings from environment variables; an invalid value stops the start with a message."""
 
 import os
 import secrets
@@ -12,14 +12,14 @@ from webapp.ops.home import Home
 
 
 def home() -> Path:
-    """Return `TRAINYARD_HOME`, where all state lies, made if absent."""
+    """Return `TRAINYARD_HOME`, the folder of all state; it is created if absent."""
     path = Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def flag(name: str) -> bool:
-    """Return a boolean; only 0, 1, true, false and absence are understood."""
+    """Return a boolean: 0, 1, true or false; an absent variable is false."""
     text = os.environ.get(name, "").lower()
     if text in ("", "0", "false"):
         return False
@@ -34,24 +34,24 @@ def words(name: str) -> list[str]:
 
 
 def secret_key(home_folder: Path) -> str:
-    """Return the secret key, made once with mode 0600."""
+    """Return the secret key; it is created once with mode 0600."""
     path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
     if not path.exists():
         create_once(path, secrets.token_urlsafe(64).encode())
     key = path.read_text().strip()
     if len(key) < 50:
-        raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to have a new one made")
+        raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to create a new one")
     return key
 
 
 def database(home_folder: Path) -> dict[str, object]:
-    """Return Django's database settings from `TRAINYARD_DATABASE_URL`; SQLite in the home if absent."""
+    """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     if parts.scheme in ("postgres", "postgresql"):
-        # As in libpq: `?host=` names a socket folder, `?sslmode=` and its like go to the driver.
+        # As in libpq: `?host=` names a socket folder, `?sslmode=` and others go to the driver.
         options = dict(parse_qsl(parts.query))
         return {
             "ENGINE": "django.db.backends.postgresql",
@@ -67,7 +67,7 @@ def database(home_folder: Path) -> dict[str, object]:
 
 
 def sqlite(path: Path) -> dict[str, object]:
-    """Return settings for SQLite under many writers: WAL, and every transaction a write lock at once."""
+    """Return settings for SQLite with many writers: WAL, and transactions that begin with the write lock."""
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -81,7 +81,7 @@ def sqlite(path: Path) -> dict[str, object]:
 
 
 def redis_url(home_folder: Path) -> str:
-    """Return the broker's URL; absent, the socket of the server that `up` starts."""
+    """Return the broker's URL; by default the socket of the broker that `up` starts."""
     return os.environ.get("TRAINYARD_REDIS_URL") or Home(home_folder).broker_url
 
 
@@ -99,7 +99,7 @@ def byte_count(name: str, default: int) -> int:
 
 
 def public_url() -> str:
-    """Return the address people use (`https://host[:port]`), or nothing on a machine of one's own."""
+    """Return the public address (`https://host[:port]`); empty on a local machine."""
     url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
@@ -108,11 +108,11 @@ def public_url() -> str:
 
 
 def allowed_hosts(public: str) -> list[str]:
-    """Return the host names we answer to: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
+    """Return the allowed host names: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
     hosts = words("TRAINYARD_ALLOWED_HOSTS")
     if "*" in hosts:
         raise ImproperlyConfigured(
-            "TRAINYARD_ALLOWED_HOSTS=*: any site could then talk to us; name the hosts"
+            "TRAINYARD_ALLOWED_HOSTS=* would allow requests under any host name; list the hosts"
         )
     name = urlsplit(public).hostname
     return ["localhost", "127.0.0.1", "[::1]", *([name] if name else []), *hosts]

@@ -1,4 +1,4 @@
-"""Logging through structlog: readable lines on one machine, JSON in production, secrets in neither."""
+"""Configures logging through structlog: text lines locally, JSON in production, secrets masked."""
 
 import logging.config
 from typing import Any
@@ -11,7 +11,7 @@ MASK = "•••"
 
 
 def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Mask the values of fields whose names tell that they are secret."""
+    """Mask the values of fields with secret names."""
     for name in event:
         if any(word in name.lower() for word in SECRET_WORDS):
             event[name] = MASK
@@ -29,11 +29,11 @@ SHARED: list[structlog.typing.Processor] = [
 
 
 def logging_settings(*, as_json: bool) -> dict[str, Any]:
-    """Return the standard library's configuration; every record, ours or not, goes through structlog."""
+    """Return the configuration of the standard library; all records are formatted by structlog."""
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json
-        # plain tracebacks: drawn ones show every local, which takes seconds and may be a secret
+        # plain tracebacks: rich ones print all local variables, which is slow and may print secrets
         else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     )
     processors: list[structlog.typing.Processor] = [
@@ -54,7 +54,7 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structlog"}},
         "root": {"handlers": ["console"], "level": "INFO"},
         "loggers": {
-            "django.request": {"level": "ERROR"},  # our own request log tells 4xx
+            "django.request": {"level": "ERROR"},  # `webapp.middleware` logs failed requests
             "django.security.DisallowedHost": {"level": "ERROR"},
             "asyncio": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
@@ -63,7 +63,7 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
 
 
 def configure(settings: dict[str, Any]) -> None:
-    """Configure the standard library and structlog alike (`LOGGING_CONFIG`)."""
+    """Configure the standard library and structlog (`LOGGING_CONFIG`)."""
     logging.config.dictConfig(settings)
     structlog.configure(
         processors=[

@@ -1,4 +1,4 @@
-"""The settings, read top to bottom. Everything that varies comes from the environment (env.py)."""
+"""Django's settings. Values that vary by installation come from environment variables (env.py)."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)
 DEBUG = env.flag("TRAINYARD_DEBUG")
 PUBLIC_URL = env.public_url()
-# An address that begins with https:// says that people reach us through TLS: then everything insists on it.
+# With a public address of https://, cookies, redirects and HSTS require TLS.
 SECURE = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)
 
@@ -111,7 +111,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = SECURE
 CSRF_COOKIE_NAME = f"{_PREFIX}csrf-{_INSTALLATION}"
-CSRF_COOKIE_HTTPONLY = True  # pages carry the token in their head
+CSRF_COOKIE_HTTPONLY = True  # scripts read the token from the page's head
 CSRF_COOKIE_SECURE = SECURE
 CSRF_FAILURE_VIEW = "webapp.pages.errors.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
@@ -130,14 +130,14 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = SECURE
-SECURE_REDIRECT_EXEMPT = [  # asked from inside, before the proxy: by monitors and prediction servers
+SECURE_REDIRECT_EXEMPT = [  # requested without the proxy, by monitors and prediction servers
     r"^(healthz|readyz)$",
     r"^api/v1/(me$|serving/|artifacts/)",
 ]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
-# W021 asks for HSTS preload: a promise to browser makers for a whole domain, which is not ours to give.
+# W021 asks for HSTS preload: it covers a whole domain, which the owner of the domain decides.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 # --- Texts, times, files ----------------------------------------------------------------------------
@@ -146,7 +146,7 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
-STATIC_ROOT.mkdir(exist_ok=True)  # WhiteNoise warns at each start when it is not there
+STATIC_ROOT.mkdir(exist_ok=True)  # WhiteNoise warns at each start if it is missing
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
@@ -155,7 +155,7 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
-# In production `collectstatic` has hashed and compressed the files; else they are served as they lie.
+# In production `collectstatic` has hashed and compressed the files; otherwise the source files are served.
 WHITENOISE_USE_FINDERS = not SECURE
 WHITENOISE_MAX_AGE = 60
 LOGGING_CONFIG = "webapp.settings.logs.configure"
@@ -167,6 +167,6 @@ TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
 TRAINYARD_MAX_UPLOAD_BYTES = env.byte_count("TRAINYARD_MAX_UPLOAD_BYTES", 2**30)
 
-# A caller of the REST API may send this many requests a second for long, and so many at once.
+# Limits for each client of the REST API: sustained requests per second, and burst size.
 TRAINYARD_API_RATE = 50.0
 TRAINYARD_API_BURST = 500.0

@@ -1,6 +1,6 @@
-"""Settings of the test suite: a home and a database file of its own for each test process.
+"""The settings of the test suite: each test process has its own home and database file.
 
-A run has one folder; each of its pytest-xdist workers has a home below it, which its child processes share.
+A run has one folder with a home for each pytest-xdist worker, which its child processes share.
 """
 
 import atexit
@@ -15,19 +15,19 @@ if "TRAINYARD_TEST_HOME" not in os.environ:
 _home = Path(os.environ["TRAINYARD_TEST_HOME"], os.environ.get("PYTEST_XDIST_WORKER", "main"))
 _home.mkdir(exist_ok=True)
 os.environ["TRAINYARD_HOME"] = str(_home)
-# For the tests and all that they start: their models are so small that compiling them well costs more than
-# training them, and BLAS threads that wait for one another spin (a Gaussian process took 3 × the CPU time).
-_QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-os.environ.setdefault("XLA_FLAGS", _QUICKLY)
+# Test models are so small that optimizing their compilation takes longer than training them, and BLAS threads
+# that wait for one another spin (a Gaussian process took 3 × the CPU time).
+_FAST_COMPILATION = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ.setdefault("XLA_FLAGS", _FAST_COMPILATION)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from webapp.settings.main import *  # noqa: E402, F403  once the home is known
 from webapp.settings.main import DATABASES, HOME  # noqa: E402
 
-# A file, not memory: web, workers and scheduler of the flow tests open the same database.
+# A file, not memory, because the processes of the flow tests share the database.
 DATABASES["default"].setdefault("TEST", {})
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(Path(HOME) / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Each test's client is a site of its own: a file is looked for when asked for, not all of them at each start.
+# Each test client creates the middleware: find static files on request instead of all of them at each start.
 WHITENOISE_AUTOREFRESH = True

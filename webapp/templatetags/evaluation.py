@@ -1,4 +1,4 @@
-"""Draws an evaluation report: metrics with intervals, confusion matrix, residuals."""
+"""Template tags of evaluation reports: metrics with intervals, confusion matrix, residuals."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 480, 160
 
 @register.filter
 def plain(value: Any, missing: str = "–") -> str:
-    """Show a hyperparameter's value: floats with four significant digits, the rest as it is."""
+    """Format a hyperparameter's value: floats with four significant digits, other values unchanged."""
     if value is None:
         return missing
     return f"{value:.4g}" if isinstance(value, float) else str(value)

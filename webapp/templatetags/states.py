@@ -1,4 +1,4 @@
-"""How each state looks: an icon, a colour class of app.css, and a word. Never colour alone."""
+"""Maps each state to an icon, a colour class of app.css and a word, so that colour is never the only sign."""
 
 from typing import NamedTuple
 
@@ -60,5 +60,5 @@ LOOKS: dict[str, Look] = {
 
 
 def look(state: str) -> Look:
-    """Return how `state` looks; an unknown one is shown plainly rather than hidden."""
+    """Return the look of a state; an unknown state has a neutral one."""
     return LOOKS.get(state) or Look("point", "neutral", state.replace("_", " "))

@@ -1,6 +1,6 @@
-"""The components of every page, as template tags. `/styleguide` shows them all.
+"""Template tags and filters of the design system, which `/styleguide` shows.
 
-They are built in: templates need no `{% load %}`.
+Templates need no `{% load %}`, because the settings list this module as built-in.
 """
 
 import datetime as dt
@@ -25,16 +25,18 @@ SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 @register.simple_tag
 def icon(name: str, css: str = "", label: str = "") -> SafeString:
-    """Draw an icon of the sprite; one with a `label` says something, the others are decoration."""
-    told = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    """Show an icon of the sprite. Without a `label` it is hidden from screen readers."""
+    attributes = (
+        format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    )
     return format_html(
-        '<svg class="icon {}" {}><use href="{}#{}"></use></svg>', css, told, static(SPRITE), name
+        '<svg class="icon {}" {}><use href="{}#{}"></use></svg>', css, attributes, static(SPRITE), name
     )
 
 
 @register.inclusion_tag("components/state.html")
 def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
-    """Show a state as icon + word + colour. Takes states of jobs, trials, versions, workers, gates …"""
+    """Show the state of a job, trial, version, worker or gate as icon, word and colour."""
     return {"state": state, "look": look(str(state)), "word": word, "title": title}
 
 
@@ -47,9 +49,9 @@ def metric(
     std: float | None = None,
     digits: int = 4,
 ) -> dict[str, Any]:
-    """Show a metric's value with its spread, the split it was measured on and how many rows that has.
+    """Show a metric's value with its standard deviation, split and number of rows.
 
-    No spread is shown where there is none: of a single execution it says nothing.
+    A standard deviation of zero or None is not shown, as that of a single execution is meaningless.
     """
     shown = {"value": words.number(value, digits), "split": split, "rows": rows}
     return {**shown, "std": words.number(std, digits) if std else None}
@@ -57,13 +59,13 @@ def metric(
 
 @register.inclusion_tag("components/person.html")
 def person(user: Any, me: Any = None) -> dict[str, Any]:
-    """Show a person by initial and name; "the installation" where nobody acted."""
+    """Show a user by initial and name; "the installation" if there is no user."""
     return {"person": user, "is_me": me is not None and user == me}
 
 
 @register.simple_tag
 def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
-    """Show a time relative to now, with the absolute one on hover; the page keeps it up to date."""
+    """Show a time relative to now, with the absolute time on hover; a script keeps it current."""
     if not moment:
         return none
     utc = moment.astimezone(dt.UTC)
@@ -75,38 +77,38 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
     )
 
 
-def _given[T](value: T) -> T | None:
-    """Return None for the empty text that a filter is handed where a lookup failed: no best, no score."""
+def _none_if_empty[T](value: T) -> T | None:
+    """Return None for an empty text, which Django passes to a filter if a variable is undefined."""
     return None if value == "" else value
 
 
 @register.filter
 def byte_size(count: float | None) -> str:
     """Show a number of bytes, such as `1.4 MB`."""
-    return words.byte_size(_given(count))
+    return words.byte_size(_none_if_empty(count))
 
 
 @register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Show a length of time, such as `2 min 5 s`."""
-    return words.duration(_given(seconds)).replace(" ", "\u00a0")  # a number stays with its unit
+    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")  # no line break before the unit
 
 
 @register.filter
 def number(value: float | None, digits: int = 4) -> str:
-    """Show a number with so many significant digits; a dash for none."""
-    return words.number(_given(value), digits)
+    """Show a number with `digits` significant digits; None is a dash."""
+    return words.number(_none_if_empty(value), digits)
 
 
 @register.filter
 def counted(value: int | None) -> str:
     """Show a count with thin spaces between thousands."""
-    return "–" if _given(value) is None else f"{value:,}".replace(",", "\u202f")
+    return "–" if _none_if_empty(value) is None else f"{value:,}".replace(",", "\u202f")
 
 
 @register.filter
 def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
-    """Return what a mapping has under a key that is not known when the template is written."""
+    """Return a value of a mapping by a variable key."""
     return (mapping or {}).get(key)
 
 
@@ -118,7 +120,7 @@ def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, An
 
 @register.inclusion_tag("components/meter.html")
 def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str, Any]:
-    """Show how full something is: slots, memory, load."""
+    """Show the used part of a total, such as slots, memory or load."""
     share = 100 * value / total if total else 0.0
     level = "high" if share >= 90 else "some" if share else "none"
     return {"value": value, "total": total, "label": label, "unit": unit, "share": share, "level": level}
@@ -140,7 +142,7 @@ def _one_line(content: str) -> SafeString:
 def empty_state(
     content: str, title: str, *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
 ) -> SafeString:
-    """Say what is missing here, and link to what to do next; the content of the block is a hint."""
+    """Show that a list is empty, with a link to the next step; the content of the block is a hint."""
     shown = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
     return render_to_string("components/empty.html", {**shown, "command": command})
 
@@ -158,9 +160,9 @@ def confirm_button(
     small: bool = False,
     **fields: Any,
 ) -> SafeString:
-    """Make a button that asks first.
+    """Show a button that opens a confirmation dialog.
 
-    The content of the block says what will be lost; `fields` are posted along.
+    The content of the block names the consequences; `fields` are posted with the form.
     """
     shown = {
         "url": url,
@@ -188,7 +190,7 @@ def post_button(
     bare: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
-    """Make a button that posts at once, for what can be taken back; a `bare` one is its icon alone."""
+    """Show a button that posts at once, for changes that can be undone; a `bare` one shows only its icon."""
     return {
         "bare": bare,
         "url": url,
@@ -203,19 +205,19 @@ def post_button(
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
 def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str, Any]:
-    """Say how many there are and link to the next page by key. Takes a `jobs.queries.paging.Page`."""
+    """Show the number of rows and a link to the next page of a `jobs.queries.paging.Page`."""
     return {"page": shown, "what": what, "request": context["request"]}
 
 
 @register.inclusion_tag("components/breadcrumb.html")
 def breadcrumb(crumbs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Show where we are; takes what `shortcuts.crumbs` returns."""
+    """Show the breadcrumb that `shortcuts.crumbs` returns."""
     return {"crumbs": crumbs}
 
 
 @register.inclusion_tag("components/tabs.html")
 def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections") -> dict[str, Any]:
-    """Show tabs as links; takes (key, label, address) triples."""
+    """Show (key, label, address) triples as tabs."""
     return {"items": items, "current": current, "label": label}
 
 
@@ -223,20 +225,20 @@ def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections
 def kpi(
     label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
 ) -> dict[str, Any]:
-    """Show one figure that matters, as a card; a count of none has no colour."""
+    """Show one key figure as a card; a value of zero has no colour."""
     shown = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
     return {**shown, "look": look(state) if state and value else None}
 
 
 @register.inclusion_tag("components/problems.html")
 def problems(source: Any) -> dict[str, Any]:
-    """List what is wrong with an input; each line jumps to its field.
+    """List the problems of an input, each with a link to its field.
 
-    Takes a Django form, or a list of `jobs.contracts.problems.Problem`. A form that has fields of one label
-    says in `wrong` how they are told apart.
+    Accepts a Django form, or a list of `jobs.contracts.problems.Problem`. A form with several fields of one
+    label has a method `error_lines` that distinguishes them.
     """
-    if hasattr(source, "wrong"):
-        return {"items": source.wrong()}
+    if hasattr(source, "error_lines"):
+        return {"items": source.error_lines()}
     if hasattr(source, "errors"):
         fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
@@ -245,7 +247,7 @@ def problems(source: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("components/field.html")
 def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str, Any]:
-    """Show a form field with its label, help and errors, tied together for screen readers."""
+    """Show a form field with its label, help and errors, linked for screen readers."""
     base = getattr(bound.field.widget, "input_type", "")
     kind = "form-check-input" if base in ("checkbox", "radio") else "form-control"
     kind = "form-select" if base == "select" else kind
@@ -266,7 +268,7 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
 
 @register.simple_tag
 def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
-    """Return the address of a page that another part of the program may not have yet."""
+    """Return the address of a page, or `otherwise` if it does not exist."""
     try:
         return reverse(name, args=args)
     except NoReverseMatch:
@@ -280,12 +282,12 @@ def percent(share: float | None) -> str:
 
 
 @register.filter
-def told(value: Any) -> str:
-    """Show a value of a JSON document as words: lists and pairs by comma, yes and no, none for nothing."""
+def in_words(value: Any) -> str:
+    """Show a JSON value in words: items separated by commas, yes and no, and none for null."""
     if isinstance(value, dict):
-        value = [f"{name} {told(item)}" for name, item in value.items()]
+        value = [f"{name} {in_words(item)}" for name, item in value.items()]
     if value is None or value == []:
         return "none"
     if isinstance(value, list):
-        return ", ".join(told(item) for item in value)
+        return ", ".join(in_words(item) for item in value)
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

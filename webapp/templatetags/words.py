@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as people read them."""
+"""Formats numbers, sizes and times."""
 
 import datetime as dt
 import math
@@ -29,7 +29,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def byte_size(count: float | None) -> str:
-    """Return a number of bytes in the unit that fits.
+    """Return a number of bytes in a suitable unit.
 
     >>> byte_size(0), byte_size(1536), byte_size(48_256_000)
     ('0 B', '1.5 kB', '48.3 MB')
@@ -43,7 +43,7 @@ def byte_size(count: float | None) -> str:
 
 
 def duration(seconds: float | dt.timedelta | None) -> str:
-    """Return a length of time by its two largest units.
+    """Return a duration in its two largest units.
 
     >>> duration(0.25), duration(7), duration(125), duration(7261)
     ('0.3 s', '7 s', '2 min 5 s', '2 h 1 min')
@@ -65,7 +65,7 @@ def duration(seconds: float | dt.timedelta | None) -> str:
 
 
 def relative(age: dt.timedelta) -> str:
-    """Return how long ago something was, or how far ahead it is.
+    """Return an age, or the time until a future event, in words.
 
     >>> relative(dt.timedelta(seconds=3)), relative(dt.timedelta(hours=5)), relative(dt.timedelta(days=-2))
     ('just now', '5 h ago', 'in 2 d')
@@ -78,11 +78,11 @@ def relative(age: dt.timedelta) -> str:
     return f"{text} ago" if age > dt.timedelta() else f"in {text}"
 
 
-def progress(said: Any) -> dict[str, Any]:
-    """Return what a bar shows of `{done, total, unit, eta_seconds, fraction?}`, a mapping or an object."""
+def progress(values: Any) -> dict[str, Any]:
+    """Return the context of the bar of `{done, total, unit, eta_seconds, fraction?}`, mapping or object."""
 
     def of(name: str) -> Any:
-        return said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
+        return values.get(name) if isinstance(values, Mapping) else getattr(values, name, None)
 
     done, total = float(of("done") or 0), float(of("total") or 0)
     counted = done / total if total > 0 else 0.0

@@ -1,6 +1,6 @@
-"""The experiment form, described once: sections of fields, each at a pointer of the spec.
+"""Describes the experiment form: sections of fields, each at a JSON pointer of the spec.
 
-`schema` reads what the spec knows of a field (type, bounds, default); `learning`, `searching` and `running`
-add what people need (label, help); `sections` puts the steps in order, `start` fills a new form in. A test
-holds the fields against the spec's.
+`schema` reads type, bounds and default of each field from the spec; `learning`, `training`, `searching` and
+`running` add labels and help texts; `sections` orders the steps; `start` provides the initial values. A test
+compares the fields with those of the spec.
 """

@@ -1,4 +1,4 @@
-"""What the precision advisor knows of each policy: range, resolution, what it is good for."""
+"""Describes each precision policy for the advisor: number formats, range, resolution and use."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from jobs.contracts.precision import UNSUPPORTED_POLICIES
 
 
 class Format(NamedTuple):
-    """How a number is laid out, and what follows for training under a policy."""
+    """The number format of a policy, and its consequences for training."""
 
     policy: str
     computes: str
@@ -20,12 +20,11 @@ class Format(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """Return why it does not train; empty where it does."""
+        """Return the reason why training does not support it; empty if it does."""
         return UNSUPPORTED_POLICIES.get(self.policy, "")
 
     @property
     def sign(self) -> int:
-        """Return the bits of the sign."""
         return 1
 
 
@@ -34,7 +33,7 @@ _BRAIN = (8, 7, "3.4e+38", "1.2e-38", "7.8e-03")
 _SINGLE = (8, 23, "3.4e+38", "1.2e-38", "1.2e-07")
 
 FORMATS = (
-    Format("float32", "float32", "float32", *_SINGLE, "Everything. The reference that others are held to."),
+    Format("float32", "float32", "float32", *_SINGLE, "Everything. The reference for the others."),
     Format(
         "mixed_bfloat16",
         "bfloat16",

@@ -1,4 +1,4 @@
-"""What a field, a group of fields and a step of the form are."""
+"""Defines the fields, groups and sections that describe the experiment form."""
 
 import json
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from pydantic.fields import FieldInfo
 
 from webapp.forms.experiment.schema import VARIANTS, Leaf, leaves
 
-WORTH_SAYING = 1000
+MAX_SHOWN_BOUND = 1000
 
 
 class Option(NamedTuple):
-    """One entry of a choice: its value as JSON text, and what people read."""
+    """One entry of a choice: its value as JSON text and its label."""
 
     value: str
     label: str
@@ -20,21 +20,20 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """One input at a pointer of the spec. What the spec knows of it comes from `leaf`.
+    """One input at a pointer of the spec. `leaf` has its type, bounds and default.
 
     Attributes:
-        pointer: where its value goes; in a row relative to the row.
-        label: what people read.
+        pointer: JSON pointer of its value; in a row relative to the row.
+        label: the text beside the input.
         help: a sentence under the input.
-        kind: how it is typed in; the spec's own kind if empty. Beyond those: `dataset`, `version` and
-            `column` offer what the chosen data set has, `measure` what is measured for its task, `search`
-            an earlier search, `value`
-            and `values` take numbers, texts or yes/no, `axis` names an axis of the mesh.
-        options: entries of a select; the spec's own if empty.
-        only: kinds whose argument it is; empty for all.
-        of: pointer of the choice between kinds: by default the template.
+        kind: the type of input; that of the spec if empty. Further types: `dataset`, `version` and `column`
+            list those of the selected data set, `measure` the metrics of its task, `search` earlier
+            searches; `value` and `values` accept numbers, texts or yes/no; `axis` is an axis of the mesh.
+        options: options of a select; those of the spec if empty.
+        only: the kinds that have this argument; empty for all.
+        of: pointer of the field that selects the kind; by default the template.
         spec: the pointer in the spec, where it differs from `pointer`.
-        wide: takes a whole line.
+        wide: whether it fills a whole line.
     """
 
     pointer: str
@@ -49,33 +48,32 @@ class Field:
 
     @property
     def leaf(self) -> Leaf:
-        """Return what the spec says of it."""
         return leaves()[self.spec or self.pointer]
 
     @property
     def input(self) -> str:
-        """Return how it is typed in."""
+        """Return the type of input."""
         return self.kind or self.leaf.kind
 
     @property
     def is_filled_by_script(self) -> bool:
-        """Return whether its entries depend on other fields, so that a script fills them in."""
+        """Return whether a script fills in its options, because they depend on other fields."""
         return self.input in ("dataset", "version", "column", "measure", "search", "loss")
 
     @property
     def id(self) -> str:
-        """Return the id of its input: where an error's pointer leads."""
+        """Return the id of its input, which the links of problems refer to."""
         return f"at/spec{self.pointer}"
 
     @property
     def choices(self) -> tuple[Option, ...]:
-        """Return the entries of a select; one that may be left out begins with an empty one."""
+        """Return the options of a select; those of an optional field begin with an empty one."""
         own = self.options or tuple(Option(json.dumps(name), _words(name)) for name in self.leaf.options)
         return own if self.leaf.required or self.leaf.default is not None else (Option("", "—"), *own)
 
     @property
     def placeholder(self) -> str:
-        """Return what holds while the input is empty."""
+        """Return the default, which applies while the input is empty."""
         default = self.leaf.default
         if default is None or isinstance(default, bool | tuple | dict):
             return ""
@@ -89,9 +87,9 @@ class Field:
 
     @property
     def bounds(self) -> str:
-        """Return the allowed range in words, where it is narrow enough to be worth saying."""
+        """Return the allowed range, if it is small enough to be helpful."""
         low, high = self.leaf.minimum, self.leaf.maximum
-        if low is None or high is None or high > WORTH_SAYING or self.spec:
+        if low is None or high is None or high > MAX_SHOWN_BOUND or self.spec:
             return ""
         return f"{low:g} to {high:g}"
 
@@ -120,15 +118,15 @@ def arguments(of: str) -> tuple[Field, ...]:
 
 @dataclass(frozen=True)
 class Group:
-    """Fields that belong together; with `toggle` the whole object at that pointer may be left out.
+    """A group of fields; with `toggle` the object at that pointer is optional.
 
     Attributes:
         title: its heading.
         fields: in order.
         help: a sentence under the heading.
-        toggle: pointer of the object that the group's switch makes or removes.
-        initial: the object that the switch makes.
-        part: name of a partial template that draws more than fields.
+        toggle: pointer of the object that the group's switch adds or removes.
+        initial: the object that the switch adds.
+        part: name of a partial template that is shown after the fields.
         covers: pointers that `part` edits, for the test that matches the form to the spec.
     """
 
@@ -142,13 +140,13 @@ class Group:
 
     @property
     def initial_json(self) -> str:
-        """Return what switching on puts there."""
+        """Return the object that the switch adds, as JSON text."""
         return json.dumps(self.initial or {})
 
 
 @dataclass(frozen=True)
 class Section:
-    """One step of the form. `pointers` say which errors belong to it."""
+    """One step of the form. Errors at or below `pointers` belong to it."""
 
     id: str
     title: str
@@ -160,7 +158,7 @@ class Section:
 
 @dataclass(frozen=True)
 class RowKind:
-    """A kind of row in a list of the spec: its tag, its name and its fields, pointers relative to the row."""
+    """A kind of row in a list of the spec. The pointers of its fields are relative to the row."""
 
     tag: str
     label: str

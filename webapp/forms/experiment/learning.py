@@ -1,4 +1,4 @@
-"""The steps of the form that say what is learned: data and model."""
+"""The steps for the data and the model."""
 
 import json
 
@@ -11,20 +11,20 @@ DATA = Section(
     "data",
     "Data",
     "database",
-    "Which rows to learn from, and how they are divided.",
+    "The training data, and how its rows are split.",
     (
         Group(
             "Data set",
             (
                 F("/data/dataset", "Data set", kind="dataset"),
-                F("/data/dataset_version", "Version", "The newest ready one if left open.", kind="version"),
+                F("/data/dataset_version", "Version", "Empty: the newest ready version.", kind="version"),
             ),
         ),
         Group(
             "Split",
             (
-                F("/data/split/validation", "Validation part", "Chooses between trials and stops training."),
-                F("/data/split/test", "Test part", "Looked at once, after every choice is made."),
+                F("/data/split/validation", "Validation part", "Compares trials and stops training early."),
+                F("/data/split/test", "Test part", "Evaluated once, after the search and training."),
                 F("/data/split/seed", "Seed"),
                 F("/data/split/stratify", "Keep class proportions in every part"),
             ),
@@ -39,7 +39,7 @@ DATA = Section(
                     "Rows with equal values stay in one part.",
                     kind="column",
                 ),
-                F("/data/split/column", "Named parts", "It says train, validation or test.", kind="column"),
+                F("/data/split/column", "Named parts", "Contains train, validation or test.", kind="column"),
                 F("/data/split/time", "Over time", "The oldest rows train, the newest test.", kind="column"),
             ),
             help="Choose at most one.",
@@ -52,7 +52,7 @@ DATA = Section(
                 F(
                     "/data/features",
                     "Features",
-                    "Column names, separated by commas; all others if empty.",
+                    "Column names, separated by commas. Empty: all other columns.",
                     wide=True,
                 ),
             ),
@@ -65,7 +65,7 @@ MODEL = Section(
     "model",
     "Model",
     "brain",
-    "A template and its arguments. What the search space names below is overruled by each trial.",
+    "A template and its arguments. Each trial overrides the arguments in the search space.",
     (
         Group(
             "Template",

@@ -1,4 +1,4 @@
-"""Rows of the search space, of objectives, of the mesh's layout and of precision overrides; ranges."""
+"""The rows of hyperparameters, objectives, the mesh layout and precision overrides, and default ranges."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _range(tag: str) -> tuple[Field, ...]:
     return (
         _at(tag, "min", "From"),
         _at(tag, "max", "To"),
-        _at(tag, "step", "Step", help="A factor under log."),
+        _at(tag, "step", "Step", help="A factor for log sampling."),
         _at(tag, "sampling", "Sampling", options=SAMPLING),
         _at(tag, "default", "Default"),
     )
@@ -52,7 +52,7 @@ SPACE = (
     RowKind("fixed", "always the same", (_at("fixed", "value", "Value", kind="value"),)),
 )
 SPACE_COVERS = ("name", "kind", "when")
-"""What the row itself edits, for every kind."""
+"""Properties that the row itself edits, for every kind."""
 
 LAYOUT = (
     Field("match", "Variables whose path matches", spec="/mesh/layout/*/match", wide=True),
@@ -118,4 +118,4 @@ FIT_RANGES: dict[str, dict[str, Any]] = {
     "optimizer_args/initial_accumulator_value": {"kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     "optimizer_args/gradient_accumulation_steps": {"kind": "choice", "values": [2, 4, 8]},
 }
-"""A sensible range for each fit field that can be searched; a new row begins with it."""
+"""The initial range of each searchable field of the fit."""

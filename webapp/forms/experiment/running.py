@@ -1,4 +1,4 @@
-"""The steps of the form that say on what it runs: mesh, precision, resources."""
+"""The steps for the mesh, precision and resources."""
 
 from webapp.forms.experiment.description import Field, Group, Option, Section
 from webapp.forms.experiment.rows import LAYOUT, OVERRIDES
@@ -9,7 +9,7 @@ MESH = Section(
     "mesh",
     "Mesh",
     "topology-star-3",
-    "Several devices: divide the batch over one axis, the weights over another.",
+    "Several devices: one axis splits the batch, another the weights.",
     (
         Group(
             "Use several devices",
@@ -22,10 +22,10 @@ MESH = Section(
                 F(
                     "/mesh/simulate",
                     "Simulated CPU devices",
-                    "As many as the mesh has; empty for real devices.",
+                    "As many as the mesh has. Empty: real devices.",
                 ),
                 F("/mesh/memory_fraction", "Memory fraction", "Of each GPU."),
-                F("/mesh/preallocate", "Take the memory at start"),
+                F("/mesh/preallocate", "Allocate the memory at start"),
             ),
             toggle="/mesh",
             initial={
@@ -46,7 +46,7 @@ PRECISION = Section(
     "precision",
     "Precision",
     "ruler",
-    "Which number formats the layers compute and keep their weights in.",
+    "The number formats in which layers compute and store their weights.",
     (
         Group(
             "Policy",
@@ -66,16 +66,16 @@ RESOURCES = Section(
     "resources",
     "Resources",
     "server-2",
-    "What each trial takes from the workers.",
+    "The resources of each trial.",
     (
         Group(
             "Placement",
             (
                 F("/resources/pool", "Pool"),
                 F("/resources/slots", "Slots per trial"),
-                F("/resources/priority", "Priority", "Higher goes first."),
+                F("/resources/priority", "Priority", "Higher priorities run first."),
                 F("/resources/max_restarts", "Restarts", "After a lost worker or runner."),
-                F("/resources/memory_gib", "Memory cap (GiB)", "A run that outgrows it is ended."),
+                F("/resources/memory_gib", "Memory cap (GiB)", "A run that exceeds it is stopped."),
             ),
         ),
     ),

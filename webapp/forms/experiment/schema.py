@@ -1,8 +1,8 @@
 """Lists every field of the experiment spec by its JSON pointer, with type, bounds and default.
 
-Rows of lists stand under `/*`, those of a tagged union under `/*:kind`, such as `/search/space/*:int/min`.
-What the kinds of a single object take stands together, such as `/fit/schedule/alpha`; `variants` says which
-kind takes what.
+Fields of list items are at `/*`, those of a tagged union at `/*:kind`, such as `/search/space/*:int/min`.
+The arguments of all kinds of one object are listed together, such as `/fit/schedule/alpha`; `VARIANTS` maps
+each kind to its arguments.
 """
 
 import types
@@ -25,7 +25,7 @@ from jobs.contracts.templates import TEMPLATES
 
 
 class Variant(NamedTuple):
-    """A choice that decides which arguments there are, and where they stand."""
+    """The pointer of an object of arguments, and the arguments of each kind."""
 
     arguments: str
     kinds: Mapping[Any, type[BaseModel]]
@@ -41,7 +41,7 @@ VARIANTS: dict[str, Variant] = {
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
     "/search/pruner/kind": Variant("/search/pruner", PRUNERS),
 }
-"""By the pointer of the choice."""
+"""By the pointer of the field that selects the kind."""
 
 
 class Leaf(NamedTuple):
@@ -58,7 +58,7 @@ class Leaf(NamedTuple):
 
 @cache
 def leaves() -> dict[str, Leaf]:
-    """Return every leaf of the spec by pointer; what several kinds take is told as the first tells it."""
+    """Return every leaf of the spec by pointer; an argument of several kinds is described by the first."""
     found: dict[str, Leaf] = {}
     for leaf in _of_model(ExperimentSpec, ""):
         found.setdefault(leaf.pointer, leaf)
@@ -89,13 +89,13 @@ def _of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
 
 
 def _of_tag(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
-    """Return the leaf that says which kind of object stands here; `VARIANTS` lists what each kind takes."""
+    """Return the leaf of the kind of an object; `VARIANTS` lists the arguments of each kind."""
     tags = tuple(get_args(member.model_fields["kind"].annotation)[0] for member in members)
     return Leaf(pointer, "select", getattr(field.default, "kind", None), field.default is None, options=tags)
 
 
 def _members(annotation: Any) -> list[Any]:
-    """Return what a field may be beside null, without annotations."""
+    """Return the types of a field, without null and annotations."""
     if get_origin(annotation) is Annotated:
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -109,7 +109,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _row_models(annotation: Any) -> dict[str, type[BaseModel]]:
-    """Return the models of a list's rows by their tag: `:int`, or nothing where there is one kind."""
+    """Return the models of a list's items by tag, such as `:int`; the tag is empty if there is one model."""
     if get_origin(annotation) is not tuple:
         return {}
     models = [model for model in _members(get_args(annotation)[0]) if _is_model(model)]

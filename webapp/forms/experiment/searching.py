@@ -1,4 +1,4 @@
-"""The steps of the form that say what is tried, and what becomes of the best: search space, afterwards."""
+"""The steps for the search and for the jobs that follow it."""
 
 import json
 from collections.abc import Iterable
@@ -38,14 +38,14 @@ PRUNING = Group(
                 Option('"hyperband"', "the same in brackets (Hyperband)"),
             ),
         ),
-        P("startup_trials", "Not before", "So many trials have come as far."),
+        P("startup_trials", "Not before", "Number of trials that have reached the epoch."),
         P("warmup_epochs", "Not in the first", "Epochs."),
         P("interval", "Look every", "Epochs."),
-        P("factor", "Factor", "One trial in so many goes on from a rung."),
+        P("factor", "Factor", "One of this many trials is promoted at each rung."),
         P("min_epochs", "First rung after", "Epochs."),
         P("max_epochs", "Last rung after", "Epochs; all epochs of the training if empty."),
     ),
-    help="Stops trainings that others outdo at the same epoch. Not under "
+    help="Stops trials that are worse than others at the same epoch. Not available with "
     f"{titles(info for info in ALGORITHMS.values() if info.has_rungs)}.",
     toggle="/search/pruner",
     initial={"kind": "median"},
@@ -54,7 +54,7 @@ SEARCH = Section(
     "search",
     "Search space",
     "adjustments",
-    "What is tried, and how the best is found. Without a search one model is trained.",
+    "The configurations to try, and the algorithm. Without a search one model is trained.",
     (
         Group(
             "Search hyperparameters",
@@ -89,11 +89,11 @@ SEARCH = Section(
                     "Folds",
                     "Of training and validation rows; each execution trains once a fold.",
                 ),
-                F("/search/parallel_trials", "Trials at once", "All free slots if left open."),
+                F("/search/parallel_trials", "Trials at once", "Empty: all free slots."),
                 F("/search/max_consecutive_failures", "Give up after", "Failed trials in a row."),
                 F(
                     "/search/duplicates",
-                    "A configuration that comes again",
+                    "A repeated configuration",
                     options=(
                         Option('"replace"', "is replaced by a new one"),
                         Option('"answer"', "gets the earlier scores"),
@@ -115,7 +115,7 @@ SEARCH = Section(
         Group(
             "Several objectives",
             help=f"For {titles(info for info in ALGORITHMS.values() if info.several_objectives)}: "
-            "best are the trials that no other beats in all of them.",
+            "the best trials are those that no other trial dominates.",
             part="objectives",
             covers=tuple(field.spec for field in OBJECTIVES),
         ),
@@ -143,14 +143,14 @@ AFTER = Section(
     "afterwards",
     "Afterwards",
     "git-merge",
-    "What follows by itself once the search (or the training) is over.",
+    "The jobs that follow the search or the training.",
     (
         Group(
-            "Train the best for real",
+            "Retrain the best",
             (
                 F("/after/retrain/top", "Best trials"),
                 F("/after/retrain/epochs_factor", "Factor", "Trains for int(best epoch × factor) epochs."),
-                F("/after/retrain/patience", "Patience", "While the best epoch is looked for."),
+                F("/after/retrain/patience", "Patience", "For finding the best epoch."),
                 F("/after/retrain/epochs_cap", "Epochs, at most"),
                 F("/after/retrain/include_validation", "Train on training and validation rows together"),
             ),

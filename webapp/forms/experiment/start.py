@@ -1,4 +1,4 @@
-"""What a new form begins with, and what the browser must know to keep fields and JSON in step."""
+"""Builds the initial spec of a new experiment, and the data that the form's script needs."""
 
 from typing import Any
 
@@ -19,18 +19,18 @@ Json = dict[str, Any]
 
 
 def starting_spec(slug: str, number: int | None, profile: Profile | None, template: str = "") -> Json:
-    """Return a spec that would do something sensible with this data set.
+    """Return a default spec for a data set.
 
     Args:
         slug: of the data set.
-        number: of its version; None leaves it open.
+        number: of its version, or None.
         profile: of that version, if it is ready.
-        template: the model wanted; else one that fits the data.
+        template: the template; if unknown, one that suits the data.
     """
     is_regression = profile is not None and profile.task == "regression"
     metric = "val_loss" if is_regression else "val_accuracy"
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
-    info = TEMPLATES.get(template) or fitting(profile)
+    info = TEMPLATES.get(template) or suitable_template(profile)
     return {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
@@ -60,7 +60,7 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
     }
 
 
-def fitting(profile: Profile | None) -> TemplateInfo:
+def suitable_template(profile: Profile | None) -> TemplateInfo:
     """Return the first template that suits the data."""
     known = list(TEMPLATES.values())
     if profile is None:
@@ -74,7 +74,7 @@ def _arguments(info: TemplateInfo) -> Json:
 
 
 def context_for_browser(user: User, project: Project) -> Json:
-    """Return the catalogue of data sets, kinds and measures, as JSON for the form's module."""
+    """Return the data sets, kinds and metrics for the form's script."""
     return {
         "project": project.slug,
         "datasets": [
@@ -94,7 +94,7 @@ def _template(info: TemplateInfo) -> Json:
 
 
 def _searches(project: Project) -> list[Json]:
-    """List the newest searches of a project, by whose trials another may be warm-started."""
+    """Return the newest searches of a project, which a new search may be warm-started from."""
     rows = project.jobs.with_trials().values_list(
         "pk", "title", "revision__spec_json__search__objectives", "revision__spec_json__search__objective"
     )
@@ -150,15 +150,15 @@ def _known(profile: Profile | None) -> Json:
     }
 
 
-def chosen_data(
+def initial_data(
     user: User, project: Project, slug: str, number: str
 ) -> tuple[str, int | None, Profile | None]:
-    """Return the data set that a new form begins with: the one asked for, else digits, else any ready one."""
+    """Return the data set of a new form: the requested one, else digits, else one that is ready."""
     rows = datasets.listed(user, project).order_by("slug")
     known = {dataset.slug: dataset for dataset in rows}
     ready = [name for name, dataset in known.items() if any(v.state == READY for v in dataset.versions.all())]
-    chosen = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
-    version = datasets.with_profile(project, chosen, int(number) if number.isdigit() else None)
+    selected = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
+    version = datasets.with_profile(project, selected, int(number) if number.isdigit() else None)
     if version is None:
-        return chosen, None, None
-    return chosen, version.number, version.profile
+        return selected, None, None
+    return selected, version.number, version.profile

@@ -1,4 +1,4 @@
-"""The step of the form that says how one model is fitted."""
+"""The step for the training of one model."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ A = partial(argument, "/fit/optimizer")
 FIT = Group(
     "Fit",
     (
-        F("/fit/epochs", "Epochs", "Far above need, with early stopping."),
+        F("/fit/epochs", "Epochs", "With early stopping, choose more than needed."),
         F("/fit/batch_size", "Batch size"),
         F("/fit/optimizer", "Optimizer"),
         F("/fit/learning_rate", "Learning rate"),
@@ -22,19 +22,23 @@ FIT = Group(
 OPTIMIZER = Group(
     "Optimizer",
     (
-        A("weight_decay", "Weight decay", "Times the learning rate, each step."),
+        A("weight_decay", "Weight decay", "Multiplied by the learning rate, at each step."),
         A("momentum", "Momentum"),
         A("nesterov", "Nesterov momentum"),
         A("beta_1", "Beta 1"),
         A("beta_2", "Beta 2"),
         A("rho", "Rho", "Memory of the squared gradients."),
         A("epsilon", "Epsilon"),
-        A("initial_accumulator_value", "Accumulator begins with"),
+        A("initial_accumulator_value", "Initial accumulator value"),
         A("amsgrad", "AMSGrad"),
         A("centered", "Centered by the gradients' mean"),
-        A("gradient_accumulation_steps", "Steps to add up", "Gradients of so many batches make one update."),
+        A(
+            "gradient_accumulation_steps",
+            "Gradient accumulation steps",
+            "Batches per update.",
+        ),
     ),
-    help="What the chosen optimizer takes; its own defaults if left open.",
+    help="Arguments of the selected optimizer. Empty: its default.",
 )
 SCHEDULE = Group(
     "Learning-rate schedule",
@@ -55,22 +59,22 @@ SCHEDULE = Group(
             ),
         ),
         S("warmup_epochs", "Warm-up", "Epochs from 0 up to the learning rate."),
-        S("epochs", "Over", "Epochs, a warm-up included; all of the fit if left open."),
+        S("epochs", "Over", "Epochs, including the warm-up. Empty: all epochs of the fit."),
         S("first_epochs", "First cosine", "Epochs."),
         S("t_mul", "Each longer by", "A factor."),
         S("m_mul", "Each lower by", "A factor."),
-        S("alpha", "Ends at", "A part of the learning rate."),
+        S("alpha", "Ends at", "A fraction of the learning rate."),
         S("power", "Power", "1 is a straight line."),
-        S("factor", "Factor", "The rate is multiplied by it."),
-        S("every", "Every", "So many epochs."),
+        S("factor", "Factor", "The learning rate is multiplied by it."),
+        S("every", "Every", "Epochs."),
         S("at", "After epochs", "Ascending, separated by commas.", kind="values"),
         S("monitor", "Watch", kind="measure"),
         S("patience", "Patience", "Epochs without improvement."),
-        S("min_delta", "Least improvement"),
-        S("cooldown", "Cool down", "Epochs after a cut that do not count."),
+        S("min_delta", "Minimum improvement"),
+        S("cooldown", "Cool down", "Epochs after a reduction that do not count."),
         S("min_learning_rate", "Not below"),
     ),
-    help="How the learning rate changes. Without one it stays the same.",
+    help="Changes the learning rate during training. Without a schedule it is constant.",
     toggle="/fit/schedule",
     initial={"kind": "cosine"},
 )
@@ -79,7 +83,7 @@ EARLY = Group(
     (
         F("/fit/early_stopping/monitor", "Watch", kind="measure"),
         F("/fit/early_stopping/patience", "Patience", "Epochs without improvement."),
-        F("/fit/early_stopping/min_delta", "Least improvement"),
+        F("/fit/early_stopping/min_delta", "Minimum improvement"),
         F("/fit/early_stopping/restore_best", "Keep the best epoch's weights"),
     ),
     toggle="/fit/early_stopping",
@@ -88,33 +92,37 @@ EARLY = Group(
 MEASURES = Group(
     "Loss and metrics",
     (
-        F("/fit/loss", "Loss", "From the task if left open.", kind="loss"),
-        F("/fit/class_weights", "Class weights", "Balanced: each class counts the same in all."),
-        F("/fit/metrics", "Metrics", "From the task if none is chosen.", kind="metrics", wide=True),
+        F("/fit/loss", "Loss", "Empty: the default of the task.", kind="loss"),
+        F("/fit/class_weights", "Class weights", "Balanced: all classes have the same total weight."),
+        F("/fit/metrics", "Metrics", "None selected: the defaults of the task.", kind="metrics", wide=True),
     ),
 )
 AUGMENTATION = Group(
-    "Vary the images",
+    "Augment the images",
     (
         F("/fit/augmentation/flip", "Flip"),
-        F("/fit/augmentation/rotation", "Rotation", "Of a full turn, either way: 0.05 is 18°."),
-        F("/fit/augmentation/zoom", "Zoom", "Of the size, in or out."),
-        F("/fit/augmentation/translation", "Shift", "Of height and width."),
+        F(
+            "/fit/augmentation/rotation",
+            "Rotation",
+            "Fraction of a full turn, either way: 0.05 is 18°.",
+        ),
+        F("/fit/augmentation/zoom", "Zoom", "Fraction of the size, in or out."),
+        F("/fit/augmentation/translation", "Shift", "Fraction of height and width."),
         F("/fit/augmentation/contrast", "Contrast"),
-        F("/fit/augmentation/brightness", "Brightness", "Of the range of the pixels."),
+        F("/fit/augmentation/brightness", "Brightness", "Fraction of the pixel range."),
     ),
-    help="Drawn anew for each image and epoch, while training only. For images.",
+    help="Random for each image and epoch, during training only. For image data.",
     toggle="/fit/augmentation",
     initial={"rotation": 0.05, "translation": 0.1},
 )
 AVERAGES = Group(
     "Average the weights",
     (
-        F("/fit/ema/momentum", "Momentum", "Of the old average, each step."),
+        F("/fit/ema/momentum", "Momentum", "Weight of the old average, at each step."),
         F(
             "/fit/ema/overwrite_frequency",
             "Overwrite every",
-            "Steps after which training goes on from the averages; never if left open.",
+            "Steps between replacements of the weights by their averages. Empty: never.",
         ),
     ),
     help="The averages are validated and become the model.",
@@ -130,7 +138,7 @@ STEPS = Group(
         F(
             "/fit/steps_per_execution",
             "Steps per execution",
-            "Several steps in one compiled call: faster on small models, coarser to stop.",
+            "Several steps in one compiled call: faster on small models, slower to stop.",
         ),
     ),
 )
@@ -139,7 +147,7 @@ TRAINING = Section(
     "training",
     "Training",
     "trending-down",
-    "How one model is fitted.",
+    "The training of one model.",
     (FIT, OPTIMIZER, SCHEDULE, EARLY, MEASURES, AUGMENTATION, AVERAGES, STEPS),
     ("/fit",),
 )
