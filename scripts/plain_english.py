@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 ENFORCED = (
     *("tests/engine", "benchmarks", "jobs/models", "tests/contracts", "tests/experiments"),
+    *("webapp/pages", "webapp/forms", "webapp/templatetags", "webapp/settings"),
+    *("tests/web", "tests/accounts", "tests/browser", "tests/datasets", "tests/registry"),
     *("jobs/contracts/algorithms", "jobs/contracts/formats", "jobs/contracts/templates"),
     *("webapp/static", "templates", "docs", "workers", "scripts", "README.md"),
 )

@@ -1,4 +1,4 @@
-"""A real broker for tests of what travels through one."""
+"""Starts a real broker for tests of messages."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ START_SECONDS = 60.0
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[str]:
-    """Start a broker on a socket of its own below `folder`; give its URL."""
+    """Start a broker on its own socket below `folder`, and yield its URL."""
     home = Home(folder)
     home.create()
     broker = choose({"TRAINYARD_BROKER": os.environ.get("TRAINYARD_BROKER", "auto")}, home)

@@ -10,7 +10,7 @@ from tests.people import People, make_people
 from webapp.api import throttle
 
 SHARED = {"flow": "yard", "chaos": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
-"""Folders whose tests share what takes seconds to start: one of pytest-xdist's workers runs a whole group."""
+"""Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
 LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
 alone with a long file when the others have ended."""
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()  # the libraries are here to stay; Keras collects garbage often and need not look through them
+    gc.freeze()  # libraries are never freed; without them the frequent collections of Keras are faster
 
 
 def _folder(nodeid: str) -> str:
@@ -30,7 +30,7 @@ def _folder(nodeid: str) -> str:
 
 
 class Grouped(LoadScopeScheduling):
-    """Whole groups go to workers; `--dist=loadgroup` of pytest-xdist 3.8 groups none under pytest 9.2."""
+    """Assigns groups to workers; `--dist=loadgroup` of pytest-xdist 3.8 groups none under pytest 9.2."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SHARED.get(_folder(nodeid), nodeid.split("::")[0])
@@ -43,7 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Grouped
 
 @pytest.fixture(scope="session")
 def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
-    """One yard for all flow and chaos tests; each leaves it up. Its runners die where they are told to."""
+    """One installation for all flow and chaos tests. Its runners end where a test requests it."""
     runner = "tests.chaos.doomed_runner"
     with open_yard(tmp_path_factory.mktemp("flow") / "home", TRAINYARD_RUNNER_MODULE=runner) as yard:
         yard.open()
@@ -52,11 +52,11 @@ def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]
 
 @pytest.fixture(autouse=True)
 def unthrottled() -> None:
-    """A caller of this test pays for no request of another test's whose number is the same."""
+    """Reset the rate limits, because users of different tests have the same ids."""
     throttle.forget()
 
 
 @pytest.fixture
 def people(db: None) -> People:
-    """The project "yard", its owner, member, trainer, approver and viewer, a stranger, an administrator."""
+    """The project "yard" with a user of each role, a stranger and an administrator."""
     return make_people()

@@ -1,4 +1,4 @@
-"""Rows that look as if they had come about: for pages and reads. What they show is plausible, not trained."""
+"""Creates plausible rows for tests of pages and queries, without running any job."""
 
 import hashlib
 import itertools
@@ -56,7 +56,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "gate": {"promotion": 1},
     "profile": {"dataset_version": 1},
 }
-"""What a job of these kinds holds at the least."""
+"""The minimal payload of each kind of job."""
 
 
 def make_project(slug: str = "", *, owner: User, name: str = "", **roles: list[User]) -> Project:
@@ -197,7 +197,7 @@ def make_trials(job: Job, count: int = 4) -> list[Trial]:
 
 
 def make_worker(name: str = "", *, slots: int = 4, pool: str = "default", **fields: Any) -> Worker:
-    """Make a worker that is up and has just been heard of."""
+    """Make a worker that is up with a valid lease."""
     devices = [
         {
             "name": f"cpu:{number}",

@@ -1,4 +1,4 @@
-"""Reads pages as people do, whatever the line breaks of their templates."""
+"""Reads the text of pages, independent of the line breaks in templates."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""The known people of every test: who owns, works in, decides in or has no business in the project "yard"."""
+"""The users of all tests: one of each role in the project "yard", a stranger and an administrator."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ PASSWORD = "correct-horse-battery"
 
 @dataclass(frozen=True)
 class People:
-    """The project "yard" and the people round it."""
+    """The project "yard" and its users."""
 
     project: Project
     owner: User
@@ -32,7 +32,7 @@ def make_person(username: str, *, admin: bool = False) -> User:
 
 
 def make_people() -> People:
-    """Make the project and everybody; the stranger has a project of her own."""
+    """Make the project and all users; the stranger has a project of her own."""
     owner = make_person("owner")
     project = Project.objects.create(slug="yard", name="The yard", created_by=owner)
     people = {role: make_person(role.value) for role in Role if role != Role.ADMIN}

@@ -1,4 +1,4 @@
-"""A search with as many trials as wanted, written in bulk: plausible, seeded, not trained."""
+"""Creates a search with many plausible trials in bulk, from a seed and without training."""
 
 import hashlib
 import math

@@ -242,7 +242,7 @@ def _keep_an_admin(project: Project, user: User, *, becomes: Role | None) -> Non
     """Refuse to leave a project without an admin. The rows are locked: two admins may leave at once."""
     admins = Membership.objects.select_for_update().filter(project=project, role=Role.ADMIN)
     if becomes != Role.ADMIN and [row.user_id for row in admins] == [user.pk]:
-        raise Conflict(f"{project.slug} would have no admin left: make somebody else admin first.")
+        raise Conflict(f"{project.slug} would have no admin left: make another member admin first.")
 
 
 def _digest(secret: str) -> str:

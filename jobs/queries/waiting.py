@@ -11,7 +11,7 @@ from jobs.states import WAITING, Desired, TrialState
 
 NEXT = "The same runner comes to this after the trials before."
 AT_RUNG = "Done up to the end of a rung; once the others are there too, the best go on."
-PAUSED = "Paused at the newest checkpoint; Resume goes on from there."
+PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 
 MOST_VALUES = ("number", "state", "restarts", "rung", "rungs", "until")
 """What the reason follows from: a poll asks for it, and thousands may wait at a rung."""

@@ -44,7 +44,7 @@ def test_a_viewer_sees_but_may_not_write(people: People, job: Job) -> None:
         (Role.ADMIN, set(Action)),
     ],
 )
-def test_each_role_may_exactly_this(people: People, role: Role, may: set[Action]) -> None:
+def test_each_role_has_its_rights(people: People, role: Role, may: set[Action]) -> None:
     user = people.owner if role == Role.ADMIN else getattr(people, role.value)
     assert {action for action in Action if access.can(user, people.project, action)} == may
 
@@ -59,7 +59,7 @@ def test_an_installation_admin_is_admin_everywhere_and_a_disabled_one_nowhere(pe
     assert not access.visible_jobs(admin).exists()
 
 
-def test_a_project_has_its_own_dataset_before_the_bundled_one_of_that_name(people: People) -> None:
+def test_a_projects_own_data_set_precedes_the_bundled_one_of_that_name(people: People) -> None:
     bundled = make_dataset("digits")
     own = make_dataset("digits", project=people.project, by=people.member)
     assert access.get_dataset(people.member, "digits", people.project) == own
@@ -69,7 +69,7 @@ def test_a_project_has_its_own_dataset_before_the_bundled_one_of_that_name(peopl
         access.get_dataset(people.administrator, "digits", action=Action.WRITE)
 
 
-def test_an_artifact_is_seen_through_what_refers_to_it(people: People, job: Job) -> None:
+def test_an_artifact_is_visible_through_its_references(people: People, job: Job) -> None:
     made = make_job_artifact(job)
     assert access.get_artifact(people.viewer, made.artifact_id) == made.artifact
     with pytest.raises(NotFound):

@@ -23,17 +23,17 @@ class TestLoginLinks:
         with pytest.raises(NotFound):
             actions.use_login_link(secret)
 
-    def test_are_kept_only_as_a_hash(self, people: People) -> None:
+    def test_are_stored_as_a_hash(self, people: People) -> None:
         secret = secret_of(actions.create_login_link(people.member, by=None))
         assert secret not in str(LoginLink.objects.values())
         assert secret not in str(AuditEvent.objects.values())
 
-    def test_end(self, people: People) -> None:
+    def test_expire(self, people: People) -> None:
         link = actions.create_login_link(people.member, by=None, ttl=timedelta(seconds=-1))
         with pytest.raises(NotFound):
             actions.use_login_link(secret_of(link))
 
-    def test_of_a_disabled_person_are_worth_nothing(self, people: People) -> None:
+    def test_of_a_disabled_user_are_refused(self, people: People) -> None:
         secret = secret_of(actions.create_login_link(people.member, by=None))
         actions.set_active(people.member, False, by=people.administrator)
         with pytest.raises(NotFound):
@@ -45,12 +45,12 @@ class TestLoginLinks:
 
 
 class TestPeople:
-    def test_a_name_is_taken_once(self, people: People) -> None:
+    def test_a_name_is_unique(self, people: People) -> None:
         with pytest.raises(Conflict):
             actions.add_person("owner", by=people.administrator)
 
     @pytest.mark.parametrize("name", ["", "a b", "a/b", "<i>", "x" * 151])
-    def test_odd_names_are_refused(self, db: None, name: str) -> None:
+    def test_invalid_names_are_refused(self, db: None, name: str) -> None:
         with pytest.raises(BadInput):
             actions.add_person(name, by=None)
 
@@ -61,7 +61,7 @@ class TestPeople:
         assert browser.get("/").status_code == 302
         assert tokens.authenticate(raw) is None
 
-    def test_nobody_locks_themselves_out(self, people: People) -> None:
+    def test_administrators_cannot_lock_themselves_out(self, people: People) -> None:
         with pytest.raises(Conflict):
             actions.set_active(people.administrator, False, by=people.administrator)
         with pytest.raises(Conflict):
@@ -69,7 +69,7 @@ class TestPeople:
 
 
 class TestProjects:
-    def test_whoever_makes_one_becomes_its_admin(self, people: People) -> None:
+    def test_the_creator_becomes_the_admin(self, people: People) -> None:
         project = actions.create_project("trains", "Trains", by=people.stranger)
         assert Membership.objects.get(project=project).role == Role.ADMIN
 
@@ -96,7 +96,7 @@ class TestProjects:
         event = AuditEvent.objects.latest("pk")
         assert (event.action, event.detail["single_person"]) == ("project.change", True)
 
-    def test_deleting_one_takes_its_jobs_along(self, people: People) -> None:
+    def test_deleting_one_deletes_its_jobs(self, people: People) -> None:
         experiment = make_experiment(project=people.project, by=people.member)
         job = make_job(by=people.member, experiment=experiment, state="completed")
         make_job(by=people.member, project=people.project, parent=job, kind="train", state="completed")
@@ -126,14 +126,14 @@ class TestTokens:
         tokens.revoke(token, by=people.member)
         assert tokens.authenticate(raw) is None
 
-    def test_end(self, people: People) -> None:
+    def test_expire(self, people: People) -> None:
         soon = timezone.now() + timedelta(minutes=1)
         token, raw = tokens.create(people.member, by=people.member, scopes=["read"], expires=soon)
         assert tokens.authenticate(raw)
         ApiToken.objects.filter(pk=token.pk).update(expires=timezone.now())
         assert tokens.authenticate(raw) is None
 
-    def test_note_their_use_at_most_once_a_minute(
+    def test_record_their_use_at_most_once_a_minute(
         self, people: People, django_assert_num_queries: object
     ) -> None:
         _, raw = tokens.create(people.member, by=people.member, scopes=["read"])
@@ -142,7 +142,7 @@ class TestTokens:
         with django_assert_num_queries(1):  # type: ignore[operator]
             tokens.authenticate(raw)
 
-    def test_reach_no_further_than_their_owner(self, people: People) -> None:
+    def test_have_no_more_rights_than_their_owner(self, people: People) -> None:
         with pytest.raises(Forbidden):
             tokens.create(people.owner, by=people.owner, scopes=["admin"])
         with pytest.raises(BadInput):
@@ -185,12 +185,12 @@ class TestCommands:
     @pytest.mark.parametrize(
         "arguments",
         [
-            ("nobody", "--scopes", "read"),
+            ("unknown", "--scopes", "read"),
             ("member", "--scopes", "all"),
             ("member", "--scopes", "read", "--expires", "soon"),
         ],
     )
-    def test_token_says_what_is_wrong(self, people: People, arguments: tuple[str, ...]) -> None:
+    def test_token_rejects_invalid_arguments(self, people: People, arguments: tuple[str, ...]) -> None:
         with pytest.raises(CommandError):
             call_command("token", *arguments)
         assert not ApiToken.objects.exists()

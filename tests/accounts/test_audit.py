@@ -33,12 +33,12 @@ def test_a_changed_row_is_found(chain: list[AuditEvent], change: dict[str, objec
     assert audit.verify() == chain[1].pk
 
 
-def test_a_missing_row_shows_at_the_one_after_it(chain: list[AuditEvent]) -> None:
+def test_a_missing_row_is_found_at_the_next_one(chain: list[AuditEvent]) -> None:
     chain[0].delete()
     assert audit.verify() == chain[1].pk
 
 
-def test_a_cut_tail_is_found_by_the_head(chain: list[AuditEvent]) -> None:
+def test_missing_last_rows_are_found_by_the_head(chain: list[AuditEvent]) -> None:
     last = chain[2].pk
     chain[2].delete()
     assert audit.verify() == chain[1].pk + 1 == last

@@ -1,7 +1,7 @@
-"""A real web server on the test database, and Chromium through Playwright.
+"""Fixtures of browser tests: a real web server on the test database, and Chromium through Playwright.
 
-`open_as(user)` gives a page of a logged-in person, `look(page, name)` takes pictures in both themes and two
-widths and looks for what keeps people out. A console or CSP error fails the test.
+`open_as(user)` returns a page of a logged-in user. `look(page, name)` takes screenshots in both themes and
+widths, and checks accessibility. A console or CSP error fails the test.
 """
 
 import os
@@ -26,7 +26,7 @@ from tests.people import People, browser_of, make_people
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""Cheapest first: in the shell a window costs nothing but its page."""
+"""The cheapest first: the headless shell has no browser windows."""
 CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 REQUIRED = os.environ.get("TRAINYARD_REQUIRE_BROWSER") == "1"
 FLAGS = [
@@ -34,7 +34,7 @@ FLAGS = [
     *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 START_SECONDS = 60
-PAGE_PATIENCE = 60_000  # ms, for any one thing of a page
+PAGE_TIMEOUT = 60_000  # ms, for each wait
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,7 +55,7 @@ def free_port() -> int:
 
 
 def database_url() -> str:
-    """The test database as another process reaches it."""
+    """Return the URL of the test database for other processes."""
     given = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{given['NAME']}"
@@ -65,7 +65,7 @@ def database_url() -> str:
 
 @pytest.fixture(scope="session")
 def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
-    """The address of a web server on the test database."""
+    """Run a web server on the test database and yield its address."""
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
     environment = {
@@ -102,14 +102,14 @@ def wait_until_up(address: str, process: "subprocess.Popen[bytes]") -> None:
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for this folder, and not longer: while Playwright runs, its event loop fills the thread.
+    """Run one browser for this folder only, because Playwright's event loop occupies the thread.
 
-    Asynchronous tests could not start theirs, and Django would refuse to talk to the database.
+    Asynchronous tests could not start their own loops, and Django would refuse database access.
     """
     assert CHROMIUM, "TRAINYARD_REQUIRE_BROWSER=1, but there is no Chromium on PATH"
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        expect.set_options(timeout=PAGE_PATIENCE)
+        expect.set_options(timeout=PAGE_TIMEOUT)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=120_000)
         yield browser
         browser.close()
@@ -117,26 +117,26 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def people(transactional_db: None) -> People:
-    """The known people, committed, so that the server sees them."""
+    """Create the known users in committed transactions, so that the server sees them."""
     return make_people()
 
 
 class Watch:
-    """Remembers what the console of a page complained about."""
+    """Collects the errors of a page's console."""
 
     def __init__(self) -> None:
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
 
     def follow(self, page: Page) -> None:
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda entry: self.errors.append(entry.text) if entry.type == "error" else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def assert_quiet(self) -> None:
-        assert not self.complaints, "\n".join(self.complaints)
+        assert not self.errors, "\n".join(self.errors)
 
-    def forgive(self, text: str) -> None:
-        """Forget complaints that contain `text`: a refusal that the test provoked."""
-        self.complaints = [line for line in self.complaints if text not in line]
+    def ignore(self, text: str) -> None:
+        """Drop errors that contain `text`, such as a status that the test provoked."""
+        self.errors = [line for line in self.errors if text not in line]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def watch() -> Watch:
 def open_as(
     server: str, chromium: Browser, watch: Watch, transactional_db: None
 ) -> Iterator[Callable[..., Page]]:
-    """Open a page of a logged-in person (None: of nobody); relative addresses work in `goto`."""
+    """Open a page as a user, or anonymously for None; `goto` accepts relative addresses."""
     contexts: list[BrowserContext] = []
 
     def open_page(user: User | None, path: str = "/") -> Page:
@@ -160,7 +160,7 @@ def open_as(
                 [{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": server}]
             )
         page = context.new_page()
-        page.set_default_timeout(PAGE_PATIENCE)
+        page.set_default_timeout(PAGE_TIMEOUT)
         watch.follow(page)
         page.goto(path)
         return page
@@ -173,7 +173,7 @@ def open_as(
 
 @pytest.fixture
 def look(watch: Watch) -> Look:
-    """Photograph and judge a page."""
+    """Take screenshots of a page and check its accessibility."""
 
     def take(page: Page, name: str) -> None:
         look_at(page, name)

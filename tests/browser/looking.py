@@ -1,7 +1,7 @@
-"""What is looked at on a page: four pictures (light, dark, wide, narrow) and what axe finds in both themes.
+"""Takes four screenshots of a page (light, dark, wide, narrow) and checks it with axe in both themes.
 
-Done in one go, because each change of theme or width styles the whole page anew. The pictures are taken of a
-screen as tall as the page: a screenshot beyond the screen lays the page out twice for each of them.
+All checks are done together, because each change of theme or width restyles the page. The viewport is as
+tall as the page, because a screenshot beyond the viewport computes the layout twice.
 """
 
 import base64
@@ -15,7 +15,7 @@ SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 Look = Callable[[Page, str], None]
-"""Have a page photographed under a name, and judged."""
+"""Takes screenshots of a page under a name, and checks it."""
 
 SHOW = """async theme => {
     document.documentElement.dataset.bsTheme = theme;
@@ -30,7 +30,7 @@ SHOW = """async theme => {
 
 Returns the whole page's rectangle if the screen cuts it."""
 
-JUDGE = """async rules => {
+RUN_AXE = """async rules => {
     const options = {resultTypes: ["violations"]};
     if (rules) options.runOnly = rules;
     const {violations} = await axe.run(options);
@@ -39,12 +39,12 @@ JUDGE = """async rules => {
         .flatMap(({id, help, nodes}) => nodes.slice(0, 4).map(
             node => `${id} (${help}): ${node.target} ${node.failureSummary ?? ""}`));
 }"""
-OF_COLOURS = ["color-contrast", "link-in-text-block"]
-"""The rules whose findings another theme can change."""
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+"""The rules that depend on the theme."""
 
 
 def look_at(page: Page, name: str) -> None:
-    """Photograph a page in both themes and widths, and have axe judge it in both themes.
+    """Take screenshots of a page in both themes and widths, and check it with axe in both themes.
 
     Raises:
         AssertionError: it is wider than the screen, or axe has a serious finding.
@@ -53,34 +53,34 @@ def look_at(page: Page, name: str) -> None:
     page.wait_for_load_state()
     camera = page.context.new_cdp_session(page)
     grow(page, WIDE)
-    photograph(page, camera, f"{name}-wide", "light")
-    judge(page, "light", None)
-    photograph(page, camera, f"{name}-wide", "dark")
-    judge(page, "dark", OF_COLOURS)
+    take_screenshot(page, camera, f"{name}-wide", "light")
+    check_accessibility(page, "light", None)
+    take_screenshot(page, camera, f"{name}-wide", "dark")
+    check_accessibility(page, "dark", COLOUR_RULES)
     assert_fits(page, name)
     page.set_viewport_size(NARROW)
     grow(page, NARROW)
-    photograph(page, camera, f"{name}-narrow", "dark")
-    photograph(page, camera, f"{name}-narrow", "light")
+    take_screenshot(page, camera, f"{name}-narrow", "dark")
+    take_screenshot(page, camera, f"{name}-narrow", "light")
     assert_fits(page, name)
     camera.detach()
     page.set_viewport_size(WIDE)
 
 
 def grow(page: Page, size: ViewportSize) -> None:
-    """Make the screen as tall as the page that stands on it, unless the page then grows along."""
-    height = tall(page)
+    """Make the viewport as tall as the page, unless the page then grows too."""
+    height = page_height(page)
     if height > size["height"]:
         page.set_viewport_size({"width": size["width"], "height": height})
-        if tall(page) > height:
+        if page_height(page) > height:
             page.set_viewport_size(size)
 
 
-def tall(page: Page) -> int:
+def page_height(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollHeight"))
 
 
-def photograph(page: Page, camera: CDPSession, name: str, theme: str) -> None:
+def take_screenshot(page: Page, camera: CDPSession, name: str, theme: str) -> None:
     options: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
     if clip := page.evaluate(SHOW, theme):
         options |= {"captureBeyondViewport": True, "clip": clip}
@@ -88,10 +88,10 @@ def photograph(page: Page, camera: CDPSession, name: str, theme: str) -> None:
     (SCREENS / f"{name}-{theme}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
-def judge(page: Page, theme: str, rules: list[str] | None) -> None:
+def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    found = [f"{theme}: {line}" for line in page.evaluate(JUDGE, rules)]
+    found = [f"{theme}: {line}" for line in page.evaluate(RUN_AXE, rules)]
     assert not found, "\n".join(found)
 
 

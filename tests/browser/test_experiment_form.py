@@ -1,4 +1,4 @@
-"""The experiment form by mouse and keyboard: fields and JSON in step, errors at their places, a job made."""
+"""The experiment form by mouse and keyboard: fields and JSON stay in sync, errors are at their fields."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def form(people: People, data: dict[str, DatasetVersion], open_as: Open) -> Page
 
 
 def settled(page: Page, verdict: str) -> None:
-    """Wait until the judge has spoken on what stands there now."""
+    """Wait until the present spec has been validated."""
     expect(page.locator(f"#experiment-form[data-verdict={verdict}]")).to_be_attached()
 
 
@@ -102,7 +102,7 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     assert job.experiment.name == "digits by hand"
 
 
-def test_an_error_stands_at_its_field_in_the_json_and_in_the_summary(form: Page) -> None:
+def test_an_error_is_shown_at_its_field_in_the_json_and_in_the_summary(form: Page) -> None:
     page = form
     step(page, "Search space")
     at(page, "/search/space/0/min").fill("512")
@@ -134,7 +134,7 @@ def test_fields_follow_the_json(form: Page) -> None:
     step(page, "Search space")
     expect(page.locator('[data-row-of="space"]')).to_have_count(1)
     step(page, "Afterwards")
-    expect(page.get_by_label("Train the best for real")).not_to_be_checked()
+    expect(page.get_by_label("Retrain the best")).not_to_be_checked()
 
 
 def test_a_search_learns_from_one_with_the_same_objective(
@@ -180,7 +180,7 @@ def test_several_objectives_are_rows_and_one_is_the_objective_again(form: Page) 
     assert search["objective"]["metric"] == "val_loss" and "objectives" not in search
 
 
-def test_broken_json_is_said_with_its_line_and_keeps_the_fields(form: Page) -> None:
+def test_invalid_json_is_reported_with_its_line_and_keeps_the_fields(form: Page) -> None:
     page = form
     page.locator(".ef-text").fill('{"version": 1,\n "data": }')
     settled(page, "bad")
@@ -189,14 +189,14 @@ def test_broken_json_is_said_with_its_line_and_keeps_the_fields(form: Page) -> N
     expect(at(page, "/fit/epochs")).to_have_value("100")
 
 
-def test_another_data_set_takes_along_what_no_longer_fits(form: Page) -> None:
+def test_another_data_set_changes_the_objective_that_does_not_suit_it(form: Page) -> None:
     page = form
     at(page, "/data/dataset").select_option(label="diabetes")
     settled(page, "ok")
     assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
-def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, look: Look) -> None:
+def test_the_mesh_is_drawn_and_its_rules_are_validated(form: Page, look: Look) -> None:
     page = form
     step(page, "Mesh")
     page.get_by_label("Use several devices").check()
@@ -214,23 +214,23 @@ def test_the_mesh_is_drawn_and_its_rules_are_judged(form: Page, look: Look) -> N
     look(page, "experiment-form-mesh")
 
 
-def test_leaving_with_unsaved_changes_asks(form: Page) -> None:
+def test_leaving_with_unsaved_changes_asks_for_confirmation(form: Page) -> None:
     page = form
     step(page, "Model")
     at(page, "/model/args/units").fill("48")
-    asked: list[str] = []
+    dialogs: list[str] = []
 
     def stay(dialog: Dialog) -> None:
-        asked.append(dialog.type)
+        dialogs.append(dialog.type)
         dialog.dismiss()
 
     page.on("dialog", stay)
     page.get_by_role("link", name="Queue").click()
     expect(at(page, "/model/args/units")).to_have_value("48")
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
 
 
-def test_a_draft_is_saved_unfinished_and_goes_on(form: Page) -> None:
+def test_an_invalid_draft_is_saved_and_opened_again(form: Page) -> None:
     page = form
     step(page, "Training")
     at(page, "/fit/epochs").fill("many")
@@ -257,7 +257,7 @@ parameters:
 """
 
 
-def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Watch, look: Look) -> None:
+def test_a_sweep_is_previewed_imported_undone_and_exported(form: Page, watch: Watch, look: Look) -> None:
     page = form
     step(page, "Search space")
     before = spec(page)["search"]
@@ -267,7 +267,7 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     dialog.get_by_role("button", name="Preview").click()
     expect(dialog.locator("[data-import-result]")).to_contain_text("/parameters/dropout/distribution")
     expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
-    watch.forgive("422")
+    watch.ignore("422")
     dialog.get_by_label("Text").fill(SWEEP % "uniform")
     dialog.get_by_role("button", name="Preview").press("Enter")
     expect(dialog.locator("[data-import-result]")).to_contain_text("Weights & Biases: 2 hyperparameters")
@@ -290,7 +290,7 @@ def test_a_sweep_is_looked_at_imported_undone_and_exported(form: Page, watch: Wa
     assert spec(page)["search"] == before
 
 
-def test_only_what_the_chosen_schedule_and_optimizer_take_is_shown_and_kept(form: Page) -> None:
+def test_only_arguments_of_the_selected_schedule_and_optimizer_are_shown_and_kept(form: Page) -> None:
     page = form
     step(page, "Training")
     expect(at(page, "/fit/schedule/kind")).to_be_hidden()

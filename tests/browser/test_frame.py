@@ -9,7 +9,7 @@ from tests.people import People
 Open = Callable[..., Page]
 
 
-def test_theme_is_kept_over_pages_and_set_before_the_first_paint(people: People, open_as: Open) -> None:
+def test_the_theme_is_kept_and_set_before_the_first_paint(people: People, open_as: Open) -> None:
     page = open_as(people.owner)
     toggle = page.locator("[data-theme-toggle]")
     toggle.click()
@@ -19,7 +19,7 @@ def test_theme_is_kept_over_pages_and_set_before_the_first_paint(people: People,
     assert 'data-bs-theme="dark"' in page.request.get("/").text()
 
 
-def test_slash_searches_and_question_mark_tells_the_keys(people: People, open_as: Open) -> None:
+def test_slash_opens_the_search_and_question_mark_the_list_of_keys(people: People, open_as: Open) -> None:
     page = open_as(people.owner)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()

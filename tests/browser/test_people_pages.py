@@ -1,4 +1,4 @@
-"""The pages of people, projects, tokens, workers and queue in use; the whole flow looks at them filled."""
+"""The pages of people, projects, tokens, workers and the queue, in use."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture
 def busy_yard(people: People) -> People:
-    """A project in full swing: jobs in every state, workers, tokens, an approval, an audit log."""
+    """A project with jobs in every state, workers, tokens, an approval, an audit log."""
     owner, member, project = people.owner, people.member, people.project
     experiment = factories.make_experiment("digits with an mlp", project=project, by=member)
     running = factories.make_job(
@@ -61,7 +61,7 @@ def busy_yard(people: People) -> People:
         ("/projects/new", "project-new"),
     ],
 )
-def test_page_looks_right_and_keeps_nobody_out(
+def test_page_looks_right_and_is_accessible(
     busy_yard: People, open_as: Open, look: Look, path: str, name: str
 ) -> None:
     page = open_as(busy_yard.administrator, path)
@@ -69,7 +69,7 @@ def test_page_looks_right_and_keeps_nobody_out(
     look(page, name)
 
 
-def test_home_of_a_new_person_says_where_to_start(people: People, open_as: Open, look: Look) -> None:
+def test_home_of_a_new_user_shows_the_first_steps(people: People, open_as: Open, look: Look) -> None:
     page = open_as(people.stranger)
     expect(page.get_by_role("heading", name="Start here")).to_be_visible()
     look(page, "home-empty")
@@ -84,7 +84,7 @@ def test_login_looks_right(people: People, open_as: Open, look: Look) -> None:
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
 
 
-def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
+def test_a_one_time_link_logs_in_once_and_suggests_a_password(
     people: People, open_as: Open, look: Look, watch: Watch
 ) -> None:
     person = actions.add_person("newcomer", by=people.administrator)
@@ -100,10 +100,10 @@ def test_a_one_time_link_lets_in_once_and_asks_to_set_a_password(
     page.get_by_role("button", name="Save").click()
     page.goto(link)
     expect(page.get_by_text("was used already")).to_be_visible()
-    watch.forgive("404")
+    watch.ignore("404")
 
 
-def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, look: Look) -> None:
+def test_a_confirmation_names_the_consequences(busy_yard: People, open_as: Open, look: Look) -> None:
     page = open_as(busy_yard.owner, "/tokens")
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("dialog")).to_contain_text("lose access")
@@ -115,7 +115,7 @@ def test_a_confirmation_names_what_is_lost(busy_yard: People, open_as: Open, loo
     expect(page.get_by_text("no longer works")).to_be_visible()
 
 
-def test_what_was_confirmed_is_done_though_its_button_was_drawn_anew_meanwhile(
+def test_a_confirmed_action_is_done_although_its_button_was_replaced_meanwhile(
     busy_yard: People, open_as: Open
 ) -> None:
     page = open_as(busy_yard.owner, "/tokens")
@@ -129,7 +129,7 @@ def test_what_was_confirmed_is_done_though_its_button_was_drawn_anew_meanwhile(
 
 def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     page = open_as(busy_yard.member, "/tokens")
-    page.get_by_label("What it is for").fill("notebook")
+    page.get_by_label("Purpose").fill("notebook")
     page.get_by_role("button", name="Create token").click()
     raw = page.get_by_test_id("token").inner_text()
     assert tokens.authenticate(raw)
@@ -137,7 +137,7 @@ def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     assert raw not in page.content()
 
 
-def test_what_a_worker_keeps_warm_is_shown(busy_yard: People, open_as: Open, look: Look) -> None:
+def test_the_warm_processes_of_a_worker_are_shown(busy_yard: People, open_as: Open, look: Look) -> None:
     warm = [
         Warm(kind=kind, state=state, threads=1, pid=pid, since=time.time() - 40, memory_bytes=150_000_000)
         for kind, state, pid in (("fork server", "ready", 41), ("standby", "preparing", 42))
@@ -174,17 +174,17 @@ def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) 
     look(page, "search")
 
 
-def test_a_refused_form_tells_what_to_mend(people: People, open_as: Open, watch: Watch, look: Look) -> None:
+def test_an_invalid_form_lists_its_problems(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.member, "/projects/new")
     page.get_by_label("Slug").fill("Not a slug")
     page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("alert")).to_contain_text("2 problems to fix")
-    watch.forgive("422")
+    watch.ignore("422")
     look(page, "form-refused")
 
 
-def test_what_does_not_exist_has_a_page(people: People, open_as: Open, watch: Watch, look: Look) -> None:
+def test_a_missing_page_shows_an_error_page(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.stranger, "/p/yard/settings")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
-    watch.forgive("404")
+    watch.ignore("404")
     look(page, "not-found")

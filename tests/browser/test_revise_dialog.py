@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.looking import judge
+from tests.browser.looking import check_accessibility
 from tests.factories import make_experiment, make_job, make_trials
 from tests.people import People
 
 Open = Callable[..., Page]
 
 
-def test_a_search_is_changed_by_keyboard_and_told_what_that_comes_to(people: People, open_as: Open) -> None:
+def test_a_search_is_changed_by_keyboard_with_a_preview(people: People, open_as: Open) -> None:
     experiment = make_experiment(project=people.project, by=people.owner)
     job = make_job(experiment=experiment, by=people.owner, state="running")
     make_trials(job, 2)
@@ -20,7 +20,7 @@ def test_a_search_is_changed_by_keyboard_and_told_what_that_comes_to(people: Peo
     page.get_by_role("button", name="Change…").press("Enter")
     dialog = page.get_by_role("dialog", name="Change this search")
     expect(dialog).to_be_visible()
-    judge(page, "light", None)
+    check_accessibility(page, "light", None)
     dialog.get_by_label("Trials, at most").fill("9")
     dialog.get_by_label("To", exact=True).fill("32")
     plan = dialog.locator("#revise-plan")
@@ -30,7 +30,7 @@ def test_a_search_is_changed_by_keyboard_and_told_what_that_comes_to(people: Peo
     expect(plan).to_contain_text("640 is above 64")
     dialog.get_by_label("To", exact=True).fill("32")
     dialog.get_by_label("To", exact=True).press("Enter")
-    expect(page.get_by_text("goes on with revision 2")).to_be_visible()
+    expect(page.get_by_text("continues with revision 2")).to_be_visible()
     expect(page).to_have_url(re.compile(rf"/jobs/{job.pk}$"))
     page.get_by_role("button", name="Change…").press("Enter")
     page.keyboard.press("Escape")

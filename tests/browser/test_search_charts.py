@@ -1,4 +1,4 @@
-"""The charts of a search: each can be reached, read, filtered and walked through, beside the table."""
+"""The charts of a search by mouse and keyboard, beside the table of trials."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions import events
 from jobs.models import Job, MetricSeries
-from tests.browser.looking import Look, judge
+from tests.browser.looking import Look, check_accessibility
 from tests.people import People
 from tests.seeded import seed_search
 
@@ -22,7 +22,9 @@ def charts_of(search: Job, people: People, open_as: Open, query: str = "") -> Pa
     return page
 
 
-def test_every_chart_is_reached_walked_through_and_read_as_a_table(people: People, open_as: Open) -> None:
+def test_every_chart_opens_by_link_and_is_read_by_keyboard_and_as_a_table(
+    people: People, open_as: Open
+) -> None:
     page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
     links = page.get_by_role("navigation", name="Charts").get_by_role("link")
     expect(links).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
@@ -33,8 +35,13 @@ def test_every_chart_is_reached_walked_through_and_read_as_a_table(people: Peopl
         expect(page.locator("ty-charts [data-note]")).to_have_text(re.compile(r"\d+ trials"))
         chart.focus()
         chart.press("ArrowRight")
+<<<<<<< HEAD
         expect(page.locator(".ty-chart-status")).not_to_be_empty()
         if name == "pareto":  # not against `latency`, though that stands before it
+=======
+        expect(page.locator(".ty-chart-said")).not_to_be_empty()
+        if name == "pareto":  # not `latency`, although it is the first
+>>>>>>> a72dd09 (tests: Tests of pages, accounts, data sets and the registry are named in plain English.)
             expect(page.get_by_label("Up")).to_have_value("m.val_loss")
         page.get_by_role("button", name="Table").click()
         expect(page.locator(".ty-chart-table tbody tr").first).to_be_visible()
@@ -44,12 +51,10 @@ def test_every_chart_is_reached_walked_through_and_read_as_a_table(people: Peopl
     for name in BY_UPLOT:
         page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
         expect(page.locator("ty-charts canvas").first).to_be_visible()
-    judge(page, "light", None)
+    check_accessibility(page, "light", None)
 
 
-def test_what_is_dragged_filtered_and_picked_stands_in_table_and_address(
-    people: People, open_as: Open, look: Look
-) -> None:
+def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_as: Open, look: Look) -> None:
     page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
     plot = page.locator("ty-charts .u-over")
     expect(plot).to_be_visible()
@@ -79,15 +84,13 @@ def test_what_is_dragged_filtered_and_picked_stands_in_table_and_address(
     look(page, "search-parallel")
 
 
-def test_a_search_without_trials_says_what_each_chart_needs(people: People, open_as: Open) -> None:
+def test_a_search_with_too_few_trials_shows_how_many_a_chart_needs(people: People, open_as: Open) -> None:
     search = seed_search(people.project, by=people.owner, trials=3)
     page = charts_of(search, people, open_as, "&chart=importance")
     expect(page.locator("ty-charts .empty-title")).to_have_text("Needs 10 completed trials")
 
 
-def test_one_bad_trial_does_not_make_the_history_of_the_others_flat(
-    people: People, open_as: Open, look: Look
-) -> None:
+def test_one_bad_trial_does_not_flatten_the_history(people: People, open_as: Open, look: Look) -> None:
     search = seed_search(people.project, by=people.owner, trials=60)
     search.trials.filter(number=20).update(score=-50.0)
     page = charts_of(search, people, open_as, "&chart=history")
@@ -109,35 +112,33 @@ def running_row(people: People, open_as: Open, *, executions: int) -> tuple[Job,
     return search, row
 
 
-def tell_epoch(search: Job, epoch: int) -> None:
-    """Say that the first execution of that trial has come to an epoch."""
-    told = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
-    events.append(search.pk, [events.event("metric", search, trial=2, **told)])
+def append_epoch(search: Job, epoch: int) -> None:
+    """Append the metric event of an epoch of the first execution of that trial."""
+    fields = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
+    events.append(search.pk, [events.event("metric", search, trial=2, **fields)])
 
 
 def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:
     search, row = running_row(people, open_as, executions=1)
-    tell_epoch(search, 3)
+    append_epoch(search, 3)
     expect(row).to_contain_text("epoch 3 of 5")
 
 
-def test_executions_that_train_side_by_side_are_followed_each_for_itself(
-    people: People, open_as: Open
-) -> None:
+def test_the_table_follows_parallel_executions_separately(people: People, open_as: Open) -> None:
     search, row = running_row(people, open_as, executions=2)
-    tell_epoch(search, 4)
+    append_epoch(search, 4)
     expect(row).to_contain_text("2 at epochs 2 to 4 of 5")
 
 
-def test_the_curves_of_a_trial_come_to_its_page_with_its_first_epoch(people: People, open_as: Open) -> None:
+def test_the_curves_of_a_trial_appear_with_its_first_epoch(people: People, open_as: Open) -> None:
     search = seed_search(people.project, by=people.owner, trials=2, state="running")
     trial = search.trials.get(number=2)
     search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
-    told = list(trial.series.all())
+    series = list(trial.series.all())
     trial.series.all().delete()
     page = open_as(people.owner, f"/jobs/{search.pk}/trials/2")
     expect(page.get_by_text("No curves yet")).to_be_visible()
-    MetricSeries.objects.bulk_create(told)
+    MetricSeries.objects.bulk_create(series)
     events.append(search.pk, [events.event("execution", search, trial=2, execution=1, state="running")])
     expect(page.locator("ty-curves").first).to_be_attached()
     expect(page.get_by_text("No curves yet")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Choosing trials of a search: columns, a comparison in the address, an ensemble; by keyboard alone."""
+"""Selecting trials of a search by keyboard: columns, comparison, ensemble."""
 
 import re
 from collections.abc import Callable

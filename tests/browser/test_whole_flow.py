@@ -1,7 +1,7 @@
-"""Two people walk the whole flow by mouse and keyboard on a yard that runs; every page is looked at.
+"""Two users go through the whole flow by mouse and keyboard; every page is checked.
 
-Ada brings data, builds an experiment, watches it without a reload and asks for its best model to be served.
-Grace finds the request, approves it by keyboard, and later takes a second version back.
+Ada uploads data, submits an experiment, watches it without a reload and requests its promotion.
+Grace finds the request, approves it by keyboard, and later rolls a second version back.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from tests.browser.conftest import PAGE_PATIENCE, Watch
+from tests.browser.conftest import PAGE_TIMEOUT, Watch
 from tests.browser.looking import WIDE, Look
 from tests.browser.visitor import Visitor
 from tests.browser.walk.administering import (
     administer,
+    create_and_revoke_a_token,
     drain_and_enable,
-    keep_a_token_for_a_moment,
     look_at_a_busy_yard,
 )
-from tests.browser.walk.building import bring_data, build_and_submit, look_at_bundled_data
+from tests.browser.walk.building import build_and_submit, look_at_bundled_data, upload_data
 from tests.browser.walk.releasing import (
     approve,
     approve_by_keyboard,
@@ -43,7 +43,7 @@ from tests.flow.yard import RunningYard, open_yard
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(5400)]
 
-PATIENCE = 300_000  # ms, for any one thing on a machine that others share
+PATIENCE = 300_000  # ms, for each wait on a shared machine
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
 
 @dataclass
 class Cast:
-    """Who takes part, by name, each in a browser of their own."""
+    """The users by name, each with a browser context of their own."""
 
     enter: Callable[[str], Visitor]
     met: dict[str, Visitor] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iter
 
     expect.set_options(timeout=PATIENCE)
     yield Cast(enter)
-    expect.set_options(timeout=PAGE_PATIENCE)
+    expect.set_options(timeout=PAGE_TIMEOUT)
     for context in contexts:
         context.close()
     watch.assert_quiet()
@@ -94,13 +94,13 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     cast.ada.see("account")
     cast.ada.go("Home")
     cast.ada.see("home-new")
-    bring_data(cast.ada)
+    upload_data(cast.ada)
     look_at_bundled_data(cast.ada)
     job = build_and_submit(cast.ada)
     watch_trials_come(cast.ada)
     watch_the_log_grow(cast.ada)
     cast.ada.tab("Overview")
-    cast.ada.see("job-running")  # not before: to be seen growing, a log takes a job that still runs
+    cast.ada.see("job-running")  # not before: the log grows only while the job runs
     look_at_a_busy_yard(cast.root)
     watch_it_end(cast.ada)
     look_at_the_job(cast.ada)
@@ -120,7 +120,7 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     roll_back(cast.grace, best)
     look_at_models(cast.ada)
 
-    keep_a_token_for_a_moment(cast.ada)
+    create_and_revoke_a_token(cast.ada)
     administer(cast.root)
     drain_and_enable(cast.root)
     cast.ada.go("Home")

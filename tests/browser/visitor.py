@@ -1,4 +1,4 @@
-"""Somebody at a browser: clicks through the navigation, and has every page they stand on looked at."""
+"""A user in a browser, who clicks through the navigation and checks the pages."""
 
 from dataclasses import dataclass
 from re import Pattern
@@ -19,7 +19,7 @@ class Visitor:
     look: Look
 
     def log_in(self, link: str, name: str) -> None:
-        """Come in by a one-time link."""
+        """Log in by a one-time link."""
         self.page.goto(link)
         self.page.get_by_role("button", name=f"Log in as {name}").click()
         expect(self.page.get_by_role("navigation", name="Main")).to_be_visible()
@@ -49,22 +49,22 @@ class Visitor:
         self.follow(self.page.get_by_role("button", name=name, exact=True))
 
     def confirm(self, verb: str) -> None:
-        """Agree in the dialog that a button has opened."""
+        """Confirm in the dialog that a button has opened."""
         self.page.get_by_role("dialog").get_by_role("button", name=verb).click()
 
     def card(self, name: str) -> Locator:
-        """Return a part of the page by its name."""
+        """Return a region of the page by its name."""
         return self.page.get_by_role("region", name=name, exact=True)
 
     def see(self, name: str) -> None:
-        """Have this page photographed and judged, once its charts and its log have come."""
+        """Take screenshots of this page and check it, once its charts and log are loaded."""
         expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
         self.look(self.page, f"flow-{name}")
 
     def mark(self) -> None:
-        """Leave something behind that a reload would wipe."""
+        """Set a mark that a reload removes."""
         self.page.evaluate("window.unbroken = true")
 
     def assert_not_reloaded(self) -> None:
-        """Tell that the page has changed by itself."""
-        assert self.page.evaluate("window.unbroken === true"), "the page was loaded anew"
+        """Check that the page has not been reloaded since `mark`."""
+        assert self.page.evaluate("window.unbroken === true"), "the page was reloaded"

@@ -1,4 +1,4 @@
-"""Profiles as a worker would find them, and the people who look at the data."""
+"""Profiles of data sets, and helpers that make bundled data sets ready."""
 
 from typing import Any
 
@@ -44,12 +44,12 @@ DIABETES: dict[str, Any] = {
         for name in ("age", "bmi", "progression")
     ],
     "preview": [{"age": 59, "bmi": None, "progression": 151.0}],
-    "findings": ["Column 'bmi' is constant and tells a model nothing."],
+    "findings": ["Column 'bmi' is constant and has no information."],
 }
 
 
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
-    """Let a version's profile job end well."""
+    """Complete the profile job of a version."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})
     datasets.profiled(version.pk, Profile.model_validate(profile), "e" * 64, table)
     version.refresh_from_db()

@@ -55,7 +55,7 @@ def test_a_ready_version_shows_schema_and_rows(api: Client) -> None:
     assert len(preview["rows"]) == 3
 
 
-def test_an_upload_is_kept_as_it_came_and_given_to_a_worker(api: Client) -> None:
+def test_an_upload_is_stored_unchanged_and_profiled_by_a_worker(api: Client) -> None:
     answer = send(api, target="progression", features="age, bmi")
     assert answer.status_code == 201, answer.content
     assert answer.json()["latest"] == {"number": 1, "state": "preparing", "digest": None, "rows": None}
@@ -92,7 +92,7 @@ def test_a_taken_slug_is_a_conflict(api: Client) -> None:
         ("people.parquet", b"PAR1 but then nothing"),
     ],
 )
-def test_a_file_that_is_not_what_its_name_says_is_refused(api: Client, name: str, content: bytes) -> None:
+def test_a_file_that_does_not_match_its_name_is_refused(api: Client, name: str, content: bytes) -> None:
     answer = send(api, content, name)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/file")
 
@@ -114,14 +114,14 @@ def test_bad_fields_are_named(api: Client, field: str, value: Any) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{field}")
 
 
-def test_urls_are_refused_in_plain_words(api: Client) -> None:
+def test_urls_are_refused_with_the_reason(api: Client) -> None:
     body = {"project": "yard", "slug": "far", "url": "https://example.org/a.csv"}
     answer = api.post("/api/v1/datasets", body, content_type="application/json")
     assert answer.status_code == 422
     assert "not supported yet" in answer.json()["detail"]
 
 
-def test_a_failed_profile_speaks_of_the_file_and_can_be_tried_again(api: Client, world: World) -> None:
+def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: World) -> None:
     send(api)
     version = DatasetVersion.objects.get(dataset__slug="people")
     assert version.upload is not None
@@ -143,7 +143,7 @@ def test_other_roles_are_a_new_version_of_the_same_bytes(api: Client, world: Wor
     assert (again.number, again.upload, again.request["target"]) == (2, version.upload, "age")
 
 
-def test_nobody_changes_a_bundled_data_set(api: Client) -> None:
+def test_a_bundled_data_set_cannot_be_changed(api: Client) -> None:
     answer = api.post("/api/v1/datasets/iris/versions", {"file": SimpleUploadedFile("a.csv", CSV)})
     assert answer.status_code == 403
 

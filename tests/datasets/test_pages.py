@@ -42,7 +42,7 @@ def test_a_version_of_images_shows_pictures_balance_and_split(browser: Client) -
     assert "/p/yard/experiments/new?dataset=digits&amp;version=1" in page
 
 
-def test_a_version_says_which_experiments_use_it(
+def test_a_version_shows_which_experiments_use_it(
     world: World, browser: Client, spec: dict[str, object]
 ) -> None:
     experiments.create(world.project, name="on digits", spec=spec, by=world.owner)
@@ -52,7 +52,7 @@ def test_a_version_says_which_experiments_use_it(
 
 def test_a_version_of_numbers_shows_findings_and_missing_values(browser: Client) -> None:
     page = browser.get("/datasets/diabetes/versions/1").content.decode()
-    assert "is constant and tells a model nothing" in page
+    assert "is constant and has no information" in page
     assert 'title="missing"' in page
 
 
@@ -64,11 +64,11 @@ def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     assert answer["HX-Refresh"] == "true"
 
 
-def test_a_data_set_without_a_short_name_is_called_like_its_file(browser: Client) -> None:
+def test_a_data_set_without_a_slug_is_named_after_its_file(browser: Client) -> None:
     assert upload(browser) == "/datasets/some-people/versions/1?project=yard"
 
 
-def test_a_bad_upload_comes_back_with_what_is_wrong(browser: Client) -> None:
+def test_an_invalid_upload_shows_its_problems(browser: Client) -> None:
     form = {"project": "yard", "slug": "x", "file": SimpleUploadedFile("x.exe", b"MZ")}
     answer = browser.post("/datasets/new", form)
     assert answer.status_code == 422
@@ -81,7 +81,7 @@ def test_roles_are_set_by_a_new_version(browser: Client) -> None:
     assert answer["Location"] == "/datasets/some-people/versions/2?project=yard"
 
 
-def test_a_failed_version_says_why_and_is_read_again(browser: Client) -> None:
+def test_a_failed_version_shows_why_and_can_be_retried(browser: Client) -> None:
     address = upload(browser)
     version = DatasetVersion.objects.get(dataset__slug="some-people")
     datasets.profile_failed(version.pk, {"code": "bad_data", "message": "row 7 is short"})
@@ -115,7 +115,7 @@ def test_a_picture_is_a_png_of_the_image() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, [], [1, 2], [[1], [1, 2]], [[[1, 2]]], ["ab"]])
-def test_what_is_no_image_is_not_drawn(value: object) -> None:
+def test_other_values_are_not_drawn(value: object) -> None:
     assert png_uri(value, 0, 1) is None
 
 

@@ -1,4 +1,4 @@
-"""A project with its people, and models whose versions are real files in the store."""
+"""Fixtures of registry tests: a project with its users, and models whose versions are files in the store."""
 
 import itertools
 import uuid
@@ -45,7 +45,7 @@ BAD_GATES = {"gates": [{"name": "loads", "state": "passed"}, {"name": "test_metr
 
 
 def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
-    """Let the newest gate job of a request answer."""
+    """Complete the newest gate job of a request with a result."""
     promotion.refresh_from_db()
     assert promotion.gate_job is not None
     promotions.gated(promotion.gate_job, GateResult(**result))
@@ -54,7 +54,7 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
 
 @dataclass
 class Yard:
-    """A project, who is in it, and one model."""
+    """A project with its users and one model."""
 
     project: Project
     owner: User
@@ -92,7 +92,7 @@ class Yard:
         return promotion
 
     def live(self) -> ModelVersion:
-        """Bring a new version into production."""
+        """Release a new version to production."""
         return promotions.approve(self.pending(), by=self.approver).version
 
 

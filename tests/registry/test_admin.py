@@ -36,7 +36,7 @@ def test_the_admin_rejects_by_the_same_action(yard: Yard, admin: User) -> None:
     assert waiting.decisions.get().user == admin
 
 
-def test_the_requester_cannot_decide_there_either(yard: Yard, admin: User) -> None:
+def test_the_requester_cannot_decide_in_the_admin(yard: Yard, admin: User) -> None:
     promotion = promotions.request(yard.version(), stage="production", by=admin)
     judge(promotion, {"gates": [{"name": "loads", "state": "passed"}]})
     page = choose(admin, "approve", promotion)

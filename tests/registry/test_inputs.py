@@ -1,4 +1,4 @@
-"""A version says which column stands at which position of its input, and gives a real row as example."""
+"""The input positions of a model version: their columns, and an example row."""
 
 from html import unescape
 from typing import Any
@@ -75,12 +75,12 @@ def test_the_fields_to_try_it_are_labelled_and_hold_a_real_row(yard: Yard) -> No
     assert [float(value) for value in values] == [1.5, 2, 0, 1]
 
 
-def test_the_example_is_a_real_row_as_the_model_takes_it(yard: Yard) -> None:
+def test_the_example_is_a_real_row_as_the_model_expects_it(yard: Yard) -> None:
     trained(yard)
     assert '{"instances": [[1.5, 2, 0.0, 1.0]]}' in shown(yard, "use")
 
 
-def test_features_chosen_by_the_experiment_stand_in_its_order(yard: Yard) -> None:
+def test_features_of_the_experiment_keep_its_order(yard: Yard) -> None:
     assert names(trained(yard, size=3, features=["side", "width"])) == [
         "side = north",
         "side = south",
@@ -110,7 +110,7 @@ def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
     np.testing.assert_array_equal(np.array(made, np.float32), encoded.x)
 
 
-def test_nothing_is_said_where_it_is_not_known(yard: Yard) -> None:
+def test_unknown_positions_are_not_shown(yard: Yard) -> None:
     assert names(trained(yard, target="width")) == []
     assert "Input positions" not in shown(yard, "overview")
 

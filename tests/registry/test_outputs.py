@@ -1,4 +1,4 @@
-"""What a finished experiment registers."""
+"""The versions that a completed experiment registers."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_the_best_model_becomes_a_version_of_a_new_model(yard: Yard) -> None:
     assert version.model.endpoint.generation == 0
 
 
-def test_asking_twice_makes_it_once(yard: Yard) -> None:
+def test_registering_twice_creates_one_version(yard: Yard) -> None:
     job = finished(yard, "digits")
     assert registration.register_outputs(job) == registration.register_outputs(job)
     assert yard.model.versions.count() == 1

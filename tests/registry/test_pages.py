@@ -12,7 +12,7 @@ from tests.registry.conftest import OPEN_GATES, Yard, judge
 
 @pytest.fixture
 def filled(yard: Yard) -> Yard:
-    """Two versions went live, a third waits."""
+    """Release two versions and request the promotion of a third."""
     yard.live()
     yard.live()
     yard.pending()
@@ -48,7 +48,7 @@ def test_a_stranger_finds_none_of_them(filled: Yard, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/models", "/approvals", "/endpoints"])
-def test_empty_lists_say_what_to_do(db: None, path: str) -> None:
+def test_empty_lists_show_the_next_step(db: None, path: str) -> None:
     page = see(User.objects.create_user("newcomer"), path)
     assert b"empty-title" in page.content
 
@@ -63,7 +63,7 @@ def test_the_inbox_holds_what_the_caller_may_decide(filled: Yard) -> None:
     assert "Request " in text_of(see(filled.approver, "/approvals"))
 
 
-def test_the_requester_is_told_why_there_are_no_buttons(filled: Yard) -> None:
+def test_the_requester_sees_why_there_are_no_buttons(filled: Yard) -> None:
     promotion = promotions.request(filled.version(), stage="staging", by=filled.owner)
     page = see(filled.owner, f"/approvals/{promotion.pk}").content.decode()
     assert "another person decides" in page
@@ -121,13 +121,13 @@ def test_rolling_back_on_the_page_needs_a_reason(filled: Yard) -> None:
     assert filled.endpoint.production.number == 1
 
 
-def test_a_viewer_cannot_roll_back_nor_ask(filled: Yard) -> None:
+def test_a_viewer_cannot_roll_back_or_request_a_promotion(filled: Yard) -> None:
     browser = browser_of(filled.viewer)
     assert browser.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
     assert browser.post("/models/digits/versions/1/promote", {"stage": "production"}).status_code == 403
 
 
-def test_a_promotion_is_asked_for_on_the_versions_page(filled: Yard) -> None:
+def test_a_promotion_is_requested_on_the_versions_page(filled: Yard) -> None:
     version = filled.version()
     path = f"/models/digits/versions/{version.number}"
     answer = browser_of(filled.member).post(f"{path}/promote", {"stage": "production", "comment": "new"})
@@ -144,19 +144,19 @@ def test_the_card_is_shown_as_text_never_as_markup(filled: Yard) -> None:
 
 
 def test_trying_shows_the_probabilities(filled: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def predict(model: str, version: int, instances: list[Any]) -> list[list[float]]:
-        asked.append((model, version, instances))
+        calls.append((model, version, instances))
         return [[0.0] * 7 + [0.9, 0.1, 0.0]]
 
     monkeypatch.setattr("webapp.prediction.predict", predict)
     answer = browser_of(filled.viewer).post("/models/digits/versions/2/predict", {"instance": "[1, 2]"})
-    assert asked == [("digits", 2, [[1, 2]])]
+    assert calls == [("digits", 2, [[1, 2]])]
     assert "90.0 %" in answer.content.decode()
 
 
-def test_trying_says_when_the_prediction_server_is_away(
+def test_trying_reports_an_unavailable_prediction_server(
     filled: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINYARD_SERVING_URL", "http://127.0.0.1:9")
@@ -170,6 +170,6 @@ def test_a_version_that_is_not_served_cannot_be_tried(filled: Yard) -> None:
     assert browser_of(filled.viewer).post(path, {"instance": "[1]"}).status_code == 404
 
 
-def test_a_stranger_to_the_installation_is_sent_to_log_in(filled: Yard, client: Client) -> None:
+def test_an_anonymous_user_is_redirected_to_the_login(filled: Yard, client: Client) -> None:
     for path in PAGES:
         assert client.get(path).status_code == 302

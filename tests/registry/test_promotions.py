@@ -42,13 +42,13 @@ def test_gates_that_cannot_run_fail_it(yard: Yard) -> None:
     assert promotion.gates[0]["detail"] == "the runner died"
 
 
-def test_a_late_word_of_the_gates_changes_nothing(yard: Yard) -> None:
+def test_a_late_gate_result_changes_nothing(yard: Yard) -> None:
     promotion = yard.pending()
     judge(promotion, BAD_GATES)
     assert promotion.state == State.PENDING
 
 
-def test_gates_that_judged_against_an_earlier_champion_say_nothing(yard: Yard) -> None:
+def test_a_gate_result_against_an_earlier_champion_is_ignored(yard: Yard) -> None:
     waiting = yard.pending()
     earlier = waiting.gate_job
     assert earlier is not None
@@ -75,7 +75,7 @@ def test_only_approvers_decide(yard: Yard, who: str) -> None:
         promotions.approve(yard.pending(), by=getattr(yard, who))
 
 
-def test_a_stranger_does_not_learn_of_it(yard: Yard) -> None:
+def test_a_stranger_cannot_find_a_request(yard: Yard) -> None:
     with pytest.raises(NotFound):
         promotions.approve(yard.pending(), by=yard.stranger)
 
@@ -156,7 +156,7 @@ def test_only_the_requester_or_a_project_admin_withdraws(yard: Yard) -> None:
     assert promotions.withdraw(yard.pending(), by=yard.owner).state == State.WITHDRAWN
 
 
-def test_a_request_expires_and_says_so_once(yard: Yard) -> None:
+def test_a_request_expires_once(yard: Yard) -> None:
     promotion = yard.pending()
     PromotionRequest.objects.update(expires=timezone.now() - timedelta(seconds=1))
     assert promotions.expire_due() == 1
@@ -179,20 +179,20 @@ def test_canary_is_refused_with_the_reason(yard: Yard) -> None:
         yard.request(stage="canary")
 
 
-def test_a_version_that_is_not_validated_cannot_be_asked_for(yard: Yard) -> None:
+def test_a_version_that_is_not_validated_cannot_be_requested(yard: Yard) -> None:
     version = registration._number(yard.model, artifact=yard.new_bytes(), created_by=yard.member)
     with pytest.raises(Conflict, match="being validated"):
         yard.request(version)
 
 
-def test_the_same_wish_is_not_taken_twice(yard: Yard) -> None:
+def test_a_duplicate_request_is_refused(yard: Yard) -> None:
     version = yard.version()
     yard.request(version)
     with pytest.raises(Conflict, match="asks for the same"):
         yard.request(version)
 
 
-def test_staging_stands_beside_production(yard: Yard) -> None:
+def test_staging_is_released_beside_production(yard: Yard) -> None:
     live = yard.live()
     staged = promotions.approve(yard.pending(stage="staging"), by=yard.approver).version
     endpoint = yard.endpoint
@@ -227,7 +227,7 @@ def test_it_is_released_once_every_live_replica_serves_it(yard: Yard) -> None:
     assert promotion.state == State.RELEASED
 
 
-def test_a_silent_replica_is_not_waited_for(yard: Yard) -> None:
+def test_a_lost_replica_is_not_waited_for(yard: Yard) -> None:
     report(yard, 0, "gone")
     yard.endpoint.replicas.update(seen=timezone.now() - timedelta(seconds=16))
     promotion = promotions.approve(yard.pending(), by=yard.approver)
@@ -240,5 +240,5 @@ def test_every_step_leaves_one_audit_row(yard: Yard) -> None:
     promotion = promotions.approve(yard.pending(), by=yard.approver)
     report(yard, 1)
     events = AuditEvent.objects.filter(target=f"promotion:{promotion.pk}").order_by("pk")
-    said = events.values_list("action", flat=True)
-    assert list(said) == ["promotion.request", "promotion.gated", "promotion.approve", "promotion.released"]
+    names = events.values_list("action", flat=True)
+    assert list(names) == ["promotion.request", "promotion.gated", "promotion.approve", "promotion.released"]

@@ -1,4 +1,4 @@
-"""Who wins when people decide at the same moment: real threads with their own connections.
+"""Races between decisions, in threads with their own database connections.
 
 They run on whatever database the suite runs on: SQLite's file, or PostgreSQL by TRAINYARD_DATABASE_URL.
 """
@@ -28,7 +28,7 @@ def yard(transactional_db: None, tmp_path: Path) -> Yard:
 
 
 def race(*racers: Callable[[], Any]) -> list[str]:
-    """Start all at once; return for each what became of it: `won`, or the refusal's code."""
+    """Start all at once; return the outcome of each: `won`, or the code of the error."""
     line = threading.Barrier(len(racers))
     ends = [""] * len(racers)
 

@@ -1,4 +1,4 @@
-"""A model that a job left behind becomes a version, by the pages."""
+"""Registering a model of a job as a version, on the pages."""
 
 import pytest
 
@@ -31,12 +31,12 @@ def test_a_finished_training_leads_to_a_new_model_and_its_version(people: People
     version = ModelVersion.objects.get(artifact=made.artifact)
     assert (answer.status_code, answer["Location"]) == (303, "/models/digits-for-real/versions/1")
     assert (version.what, version.source_job_id, version.lineage["job"]) == ("best", made.job_id, made.job_id)
-    assert Job.objects.filter(kind="register").exists(), "a worker looks whether it loads"
+    assert Job.objects.filter(kind="register").exists(), "a worker validates that it loads"
     page = text_of(browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}))
     assert "digits-for-real v1" in page
 
 
-def test_it_becomes_the_next_version_of_a_model_that_there_is(people: People, made: JobArtifact) -> None:
+def test_it_becomes_the_next_version_of_an_existing_model(people: People, made: JobArtifact) -> None:
     model = factories.make_model("digits", project=people.project, by=people.owner)
     factories.make_model("others", project=Project.objects.get(slug="elsewhere"), by=people.stranger)
     browser = browser_of(people.owner)
@@ -48,9 +48,7 @@ def test_it_becomes_the_next_version_of_a_model_that_there_is(people: People, ma
 
 
 @pytest.mark.parametrize("name", ["", "Two Words", "taken"])
-def test_a_name_that_does_not_hold_is_refused_at_its_field_and_makes_nothing(
-    people: People, made: JobArtifact, name: str
-) -> None:
+def test_an_invalid_name_is_refused_at_its_field(people: People, made: JobArtifact, name: str) -> None:
     factories.make_model("taken", project=people.project, by=people.owner)
     answer = browser_of(people.owner).post(register(made), {"model": "", "name": name})
     assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["name"])

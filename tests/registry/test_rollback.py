@@ -28,7 +28,7 @@ def test_rolling_back_twice_never_returns_to_the_bad_one(yard: Yard) -> None:
         releases.rollback(yard.endpoint, reason="more", by=yard.approver)
 
 
-def test_a_version_once_rolled_back_from_is_passed_over(yard: Yard) -> None:
+def test_a_version_that_was_rolled_back_is_skipped(yard: Yard) -> None:
     first, second = yard.live(), yard.live()
     releases.rollback(yard.endpoint, reason="bad", by=yard.approver)
     third = promotions.approve(yard.pending(), by=yard.approver).version
@@ -38,7 +38,7 @@ def test_a_version_once_rolled_back_from_is_passed_over(yard: Yard) -> None:
     assert second != first
 
 
-def test_there_is_nothing_to_go_back_to_at_first(yard: Yard) -> None:
+def test_rollback_needs_an_earlier_version(yard: Yard) -> None:
     for _ in range(2):
         with pytest.raises(Conflict):
             releases.rollback(yard.endpoint, reason="why not", by=yard.approver)

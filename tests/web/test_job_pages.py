@@ -53,7 +53,7 @@ def browser(people: People, search: Job) -> Client:
 
 
 @pytest.mark.parametrize("tab", [*KINDS["search"].tabs, "nonsense"])
-def test_every_tab_is_shown_and_one_that_is_not_is_the_overview(
+def test_every_tab_is_shown_and_an_unknown_one_shows_the_overview(
     browser: Client, search: Job, tab: str
 ) -> None:
     assert browser.get(f"/jobs/{search.pk}", {"tab": tab}).status_code == 200
@@ -66,11 +66,11 @@ def test_a_search_with_several_objectives_names_them_and_its_front(people: Peopl
     job = make_job(experiment=experiment, by=people.owner, state="running")
     make_trials(job, 2)
     browser = browser_of(people.owner)
-    said = " ".join(browser.get(f"/jobs/{job.pk}").content.decode().split())
-    assert "one of 2 trials on the Pareto front" in said
-    assert ">val_accuracy</span>" in said and ">val_loss</span>" in said
-    told = browser.get(f"/api/v1/jobs/{job.pk}/trials/columns").json()["objectives"]
-    assert told == objectives
+    page = " ".join(browser.get(f"/jobs/{job.pk}").content.decode().split())
+    assert "one of 2 trials on the Pareto front" in page
+    assert ">val_accuracy</span>" in page and ">val_loss</span>" in page
+    columns = browser.get(f"/api/v1/jobs/{job.pk}/trials/columns").json()
+    assert columns["objectives"] == objectives
 
 
 def test_a_trial_is_shown_beside_the_best(browser: Client, search: Job) -> None:
@@ -82,17 +82,17 @@ def test_a_trial_is_shown_before_any_trial_has_a_score(browser: Client, search: 
     search.trials.update(state="running", score=None, finished=None)
     page = browser.get(f"/jobs/{search.pk}/trials/1")
     assert (page.status_code, page.context["best"]) == (200, None)
-    assert "inactive" not in page.content.decode(), "nothing is said of a best trial that is not there"
+    assert "inactive" not in page.content.decode(), "no best trial is shown"
 
 
-def test_the_values_of_a_trial_are_queued_once_more(browser: Client, search: Job) -> None:
+def test_the_values_of_a_trial_are_queued_again(browser: Client, search: Job) -> None:
     answer = browser.post(f"/jobs/{search.pk}/trials/2/again")
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}/trials/3")
     again = search.trials.get(number=3)
     assert (again.values, again.source, again.state) == ({"units": 32}, "hand", "queued")
 
 
-def test_a_trial_is_trained_for_real_as_an_experiment_of_its_own(
+def test_a_trial_is_retrained_as_an_experiment_of_its_own(
     browser: Client, search: Job, people: People
 ) -> None:
     make_dataset("digits", by=people.owner)
@@ -109,7 +109,7 @@ def test_a_trial_is_trained_for_real_as_an_experiment_of_its_own(
     assert (after.retrain.top, after.ensemble, after.quantize) == (1, None, None)
 
 
-def test_a_queued_trial_says_why_it_waits(browser: Client, search: Job) -> None:
+def test_a_queued_trial_shows_why_it_waits(browser: Client, search: Job) -> None:
     browser.post(f"/jobs/{search.pk}/trials/1/again")
     for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/3"):
         assert "No worker runs in pool default." in browser.get(path).content.decode()
@@ -117,22 +117,22 @@ def test_a_queued_trial_says_why_it_waits(browser: Client, search: Job) -> None:
     assert "Needed: 1 of the 1 slot of pool default; 0 free now." in browser.get(path).content.decode()
 
 
-def test_what_is_paused_names_the_button_that_resumes_it(browser: Client, search: Job) -> None:
+def test_a_paused_job_names_the_button_that_resumes_it(browser: Client, search: Job) -> None:
     search.trials.update(state="paused")
     Job.objects.filter(pk=search.pk).update(state="paused", desired="paused")
     page = text_of(browser.get(f"/jobs/{search.pk}"))
-    assert "2 trials wait. Paused at the newest checkpoint; Resume goes on from there." in page
+    assert "2 trials wait. Paused at the newest checkpoint; Resume continues from there." in page
 
 
-def test_only_a_search_that_goes_on_has_a_best_so_far(browser: Client, search: Job) -> None:
+def test_only_an_unfinished_search_has_a_best_so_far(browser: Client, search: Job) -> None:
     search.trials.update(std=0.0)
     pages = (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2")
     running = [text_of(browser.get(path)) for path in pages]
     Job.objects.filter(pk=search.pk).update(state="completed")
-    over = [text_of(browser.get(path)) for path in pages]
-    assert "Best so far" in running[0] and "Best " in over[0] and "Best so far" not in over[0]
-    assert " best so far" in running[1] and " best " in over[1] and " best so far" not in over[1]
-    assert not any(" ± " in page for page in (*running, *over)), "a spread of nothing is not shown"
+    completed = [text_of(browser.get(path)) for path in pages]
+    assert "Best so far" in running[0] and "Best " in completed[0] and "Best so far" not in completed[0]
+    assert " best so far" in running[1] and " best " in completed[1] and " best so far" not in completed[1]
+    assert not any(" ± " in page for page in (*running, *completed)), "a standard deviation of 0 is not shown"
 
 
 def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
@@ -149,9 +149,7 @@ def test_a_trial_shows_its_checkpoints_with_their_execution_and_its_attempts(
     assert ("val_loss", pytest.approx(0.09), pytest.approx(0.08)) in page.context["metrics"]
 
 
-def test_a_trial_shows_the_checkpoints_that_stand_and_counts_those_that_went(
-    browser: Client, search: Job
-) -> None:
+def test_a_trial_shows_its_checkpoints_and_counts_the_removed_ones(browser: Client, search: Job) -> None:
     about = {"job": search, "trial": search.trials.get(number=1), "attempt": 1, "epoch": 1, "bytes": 5}
     first = Checkpoint.objects.create(**about, execution=1, step=1, folder="1")
     gone = {**about, "execution": 2, "removed": timezone.now()}
@@ -162,9 +160,7 @@ def test_a_trial_shows_the_checkpoints_that_stand_and_counts_those_that_went(
     assert "200 removed" in page.content.decode()
 
 
-def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
-    browser: Client, people: People
-) -> None:
+def test_a_trial_shows_its_rung_and_every_decision_with_its_numbers(browser: Client, people: People) -> None:
     spec = {**SEARCH, "fit": {**SEARCH["fit"], "epochs": 9}}
     spec["search"] = {**SEARCH["search"], "algorithm": "hyperband", "max_trials": 100}
     job = make_job(
@@ -182,8 +178,8 @@ def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
     page = browser.get(f"/jobs/{job.pk}/trials/1")
     place = page.context["place"]
     assert (place.bracket, place.brackets, place.rung, place.ends) == (2, 3, 2, (3, 9))
-    said = text_of(page)
-    assert "2 of 2; they end at epochs 3, 9" in said
+    text = text_of(page)
+    assert "2 of 2; they end at epochs 3, 9" in text
     for words in (
         "≥ 0.7800",
         "5 trials",
@@ -193,17 +189,17 @@ def test_a_trial_shows_where_it_stands_and_every_decision_with_its_numbers(
         "7 others",
         "execution 2",
     ):
-        assert words in said, words
+        assert words in text, words
 
 
-def test_the_page_of_a_trial_asks_once_for_decisions_and_executions(browser: Client, search: Job) -> None:
-    with CaptureQueriesContext(connection) as asked:
+def test_the_page_of_a_trial_queries_decisions_and_executions_once(browser: Client, search: Job) -> None:
+    with CaptureQueriesContext(connection) as queries:
         browser.get(f"/jobs/{search.pk}/trials/1")
-    of_trial = [query["sql"] for query in asked if '"trial_id" IN' in query["sql"]]
+    of_trial = [query["sql"] for query in queries if '"trial_id" IN' in query["sql"]]
     for table in ("jobs_trialdecision", "jobs_execution"):
         assert sum(f'FROM "{table}"' in sql for sql in of_trial) == 1, table
     assert not any(
-        'FROM "jobs_trialdecision"' in query["sql"] for query in asked if query["sql"] not in of_trial
+        'FROM "jobs_trialdecision"' in query["sql"] for query in queries if query["sql"] not in of_trial
     )
 
 
@@ -232,9 +228,7 @@ def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: 
 
 
 @pytest.mark.parametrize("sent", [["1"], ["1", "x"], ["1", "-2"], ["1", "99"], []])
-def test_what_makes_no_ensemble_is_told_and_makes_nothing(
-    browser: Client, search: Job, sent: list[str]
-) -> None:
+def test_invalid_trials_of_an_ensemble_are_rejected(browser: Client, search: Job, sent: list[str]) -> None:
     assert browser.post(f"/jobs/{search.pk}/ensemble", {"trials": sent}).status_code == 422
     assert Job.objects.count() == 1
 
@@ -245,7 +239,7 @@ def test_a_configuration_is_queued_by_hand(browser: Client, search: Job) -> None
     assert search.trials.get(number=3).values == {"units": 48}
 
 
-def test_a_refused_configuration_is_shown_again_with_every_error_at_its_field(
+def test_an_invalid_configuration_is_shown_again_with_every_error_at_its_field(
     browser: Client, wide_search: Job
 ) -> None:
     typed = {"value-units": "abc", "value-dropout": "9", "value-optimizer": "sgd"}
@@ -253,8 +247,8 @@ def test_a_refused_configuration_is_shown_again_with_every_error_at_its_field(
     form = answer.context["trial_form"]
     assert answer.status_code == 422
     assert form.errors == {
-        "units": ["'abc' is not a whole number: give one from 16 to 64."],
-        "dropout": ["9 is out of range: give a number from 0.0 to 0.5."],
+        "units": ["'abc' is not a whole number. Enter one from 16 to 64."],
+        "dropout": ["9 is out of range. Enter a number from 0.0 to 0.5."],
     }
     page = answer.content.decode()
     assert all(escape(text) in page for texts in form.errors.values() for text in texts)
@@ -265,32 +259,30 @@ def test_a_refused_configuration_is_shown_again_with_every_error_at_its_field(
 
 
 @pytest.mark.parametrize(
-    ("name", "typed", "said"),
+    ("name", "typed", "message"),
     [
-        ("units", "", "Nothing was given: give a whole number from 16 to 64."),
-        ("units", "16.5", "'16.5' is not a whole number: give one from 16 to 64."),
-        ("dropout", "nan", "nan is out of range: give a number from 0.0 to 0.5."),
-        ("optimizer", "abacus", "'abacus' is not among the values searched: choose one of adam, sgd."),
+        ("units", "", "Enter a whole number from 16 to 64."),
+        ("units", "16.5", "'16.5' is not a whole number. Enter one from 16 to 64."),
+        ("dropout", "nan", "nan is out of range. Enter a number from 0.0 to 0.5."),
+        ("optimizer", "abacus", "'abacus' is not a value of this hyperparameter. Choose one of adam, sgd."),
     ],
 )
-def test_a_refused_value_is_told_what_would_do(
-    browser: Client, wide_search: Job, name: str, typed: str, said: str
+def test_the_error_of_an_invalid_value_names_the_allowed_ones(
+    browser: Client, wide_search: Job, name: str, typed: str, message: str
 ) -> None:
     good = {"value-units": "16", "value-dropout": "0.5", "value-optimizer": "adam"}
     answer = browser.post(f"/jobs/{wide_search.pk}/trials", good | {f"value-{name}": typed})
-    assert answer.context["trial_form"].errors == {name: [said]}
+    assert answer.context["trial_form"].errors == {name: [message]}
 
 
-def test_what_does_not_count_under_the_other_values_is_not_asked_for(browser: Client, people: People) -> None:
+def test_an_inactive_hyperparameter_is_ignored(browser: Client, people: People) -> None:
     child = {**DROPOUT, "when": {"name": "optimizer", "in": ["sgd"]}}
     job = searching(people, [OPTIMIZER, child])
     browser.post(f"/jobs/{job.pk}/trials", {"value-optimizer": "adam", "value-dropout": "9"})
     assert job.trials.get().values == {"optimizer": "adam"}
 
 
-def test_a_refused_configuration_that_is_loaded_again_leads_to_the_trials(
-    browser: Client, search: Job
-) -> None:
+def test_reloading_an_invalid_configuration_redirects_to_the_trials(browser: Client, search: Job) -> None:
     answer = browser.get(f"/jobs/{search.pk}/trials", {"sort": "score"})
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}?tab=trials&sort=score")
 
@@ -299,7 +291,7 @@ def test_a_cursor_of_another_list_is_refused(browser: Client) -> None:
     assert browser.get("/jobs", {"cursor": "x"}).status_code == 422
 
 
-def test_an_ensemble_of_chosen_trials_stands_once_among_its_candidates(
+def test_an_ensemble_of_chosen_trials_is_one_of_its_candidates_once(
     browser: Client, search: Job, people: People
 ) -> None:
     chosen = {"search": search.pk, "chosen": [{"trial": n, "values": {"units": 16 * n}} for n in (1, 2)]}
@@ -332,7 +324,7 @@ REVISED = CHANGED | {
 
 def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) -> None:
     page = browser.get(f"/jobs/{wide_search.pk}").content.decode()
-    assert 'data-dialog="revise"' in page and 'value="4"' in page, "it shows what is"
+    assert 'data-dialog="revise"' in page and 'value="4"' in page, "it shows the present values"
     typed = CHANGED | {
         "revise-units:min": "16",
         "revise-units:max": "32",
@@ -341,8 +333,8 @@ def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) ->
         "revise-optimizer:values": ["sgd"],
         "revise-comment": "adam diverges",
     }
-    said = browser.post(f"/jobs/{wide_search.pk}/revise/preview", typed).content.decode()
-    assert "Trials, at most: 9, before 4" in said and "optimizer takes &#x27;sgd&#x27;" in said
+    preview = browser.post(f"/jobs/{wide_search.pk}/revise/preview", typed).content.decode()
+    assert "Trials, at most: 9, before 4" in preview and "optimizer takes &#x27;sgd&#x27;" in preview
     assert wide_search.experiment is not None and wide_search.experiment.revisions.count() == 1
     answer = browser.post(f"/jobs/{wide_search.pk}/revise", typed)
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{wide_search.pk}")
@@ -354,7 +346,7 @@ def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) ->
     assert late.status_code == 409
 
 
-def test_a_refused_change_is_shown_again_in_the_dialog_with_its_place(browser: Client, search: Job) -> None:
+def test_an_invalid_change_is_shown_again_in_the_dialog_at_its_field(browser: Client, search: Job) -> None:
     answer = browser.post(
         f"/jobs/{search.pk}/revise", CHANGED | {"revise-units:min": "0", "revise-units:max": "64"}
     )
@@ -362,25 +354,25 @@ def test_a_refused_change_is_shown_again_in_the_dialog_with_its_place(browser: C
     assert list(answer.context["revise_form"].errors) == ["units:min"]
 
 
-def test_all_that_is_wrong_with_a_change_is_told_at_once_by_the_name_of_its_hyperparameter(
+def test_all_problems_of_a_change_are_shown_with_the_name_of_their_hyperparameter(
     browser: Client, wide_search: Job
 ) -> None:
     make_trials(wide_search, 4)
     typed = {"revise-max_trials": "3", "revise-units:max": "400", "revise-dropout:max": "abc"}
-    told = [
+    problems = [
         "Trials, at most: 4 trials were made already: give that many or more",
         "units, to: 400 is above 64, the maximum of &#x27;units&#x27;",
         "dropout, to: Enter a number.",
     ]
-    said = browser.post(f"/jobs/{wide_search.pk}/revise/preview", REVISED | typed).content.decode()
-    assert [line in said for line in told] == [True] * 3
+    preview = browser.post(f"/jobs/{wide_search.pk}/revise/preview", REVISED | typed).content.decode()
+    assert [line in preview for line in problems] == [True] * 3
     answer = browser.post(f"/jobs/{wide_search.pk}/revise", REVISED | typed)
     page = re.sub("<[^>]*>", "", answer.content.decode())
-    assert [line in page for line in told] == [True] * 3
+    assert [line in page for line in problems] == [True] * 3
     assert "3 problems to fix" in page and "Nothing has changed yet" in page
 
 
-def test_what_stands_in_the_way_is_told_on_a_page_that_leads_back(browser: Client, search: Job) -> None:
+def test_an_error_page_links_to_the_page_before(browser: Client, search: Job) -> None:
     came_from = f"/jobs/{search.pk}?tab=trials"
     answer = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": f"http://testserver{came_from}"})
     page = answer.content.decode()

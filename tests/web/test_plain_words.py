@@ -1,8 +1,8 @@
-"""How values are put into words on pages."""
+"""The filter that shows JSON values in words."""
 
 import pytest
 
-from webapp.templatetags.trainyard import told
+from webapp.templatetags.trainyard import in_words
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ from webapp.templatetags.trainyard import told
         ({"loads": "passed", "metric": "failed"}, "loads passed, metric failed"),
     ],
 )
-def test_a_value_of_json_is_told_in_words(value: object, words: str) -> None:
-    assert told(value) == words
+def test_a_json_value_is_shown_in_words(value: object, words: str) -> None:
+    assert in_words(value) == words

@@ -1,4 +1,4 @@
-"""The settings of a real installation: strict, and without a warning of Django's own checks."""
+"""The settings of a real installation: strict, and without warnings of Django's checks."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def test_production_files_are_hashed_with_the_imports_of_their_modules(tmp_path:
         ("/", 301),
     ],
 )
-def test_under_https_prediction_servers_still_come_in_from_inside(
+def test_prediction_servers_are_not_redirected_to_https(
     path: str, status: int, settings: Settings, db: None
 ) -> None:
     settings.SECURE_SSL_REDIRECT = True
@@ -67,7 +67,7 @@ def test_under_https_prediction_servers_still_come_in_from_inside(
         ("TRAINYARD_DEBUG", "perhaps"),
     ],
 )
-def test_bad_values_stop_the_start_with_a_sentence(tmp_path: Path, name: str, value: str) -> None:
+def test_invalid_values_stop_the_start_with_a_message(tmp_path: Path, name: str, value: str) -> None:
     done = manage(tmp_path, "check", **{name: value})
     assert done.returncode != 0
     assert name in done.stderr

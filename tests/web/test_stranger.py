@@ -1,7 +1,7 @@
-"""The stranger, and nobody at all, at every address: nothing is there for them, and nothing changes.
+"""Tries every route as an anonymous user and as a stranger: they see nothing and change nothing.
 
-The routes come from the resolver, so a new one is tried without being asked. A new *argument* must be
-given a value below, and a route that is open on purpose must say so; else these tests fail.
+The routes are those of the URL resolver, so new ones are tried automatically. These tests fail until a new
+argument has a value below, and until a route that is public on purpose is listed as such.
 """
 
 import json
@@ -29,10 +29,10 @@ METHODS = ("get", "post", "put", "patch", "delete")
 GONE = (401, 403, 404, 405)
 REFUSED = (*GONE, 400, 409, 412, 415, 422, 428)
 
-# Open to everybody, by the route as it is written.
+# Routes that are public.
 PUBLIC = {"healthz", "readyz", "api/v1/openapi.json", "api/v1/docs", "accounts/login/"}
 PUBLIC |= {"accounts/inactive/", "accounts/logout/", "login/<str:secret>"}
-# With an argument, and yet for everybody who is logged in: machines and documents belong to no project.
+# Routes with an argument for all logged-in users: workers and documents belong to no project.
 SHARED = {"workers/<int:worker_id>", "api/v1/workers/<worker_id>", "docs/<path:name>"}
 # Django's admin guards itself (staff only, read-only); its own log-in page is not a page of ours.
 OUTSIDE = ("admin/", "accounts/2fa/", "static/")
@@ -41,7 +41,7 @@ SOCKETS = {"ws/v1", "ws/v1/token"}
 
 @dataclass(frozen=True)
 class Yard:
-    """A project full of things, each marked, and how addresses name them."""
+    """A project whose objects all contain `MARK`, and the values of arguments in addresses."""
 
     people: People
     job: models.Job
@@ -111,7 +111,7 @@ PLAIN = [route for route in ROUTES if "<" not in route]
 def address(route: str, yard: Yard) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1].split(":")[-1]
-        assert name in yard.arguments, f"{route}: say in make_yard what <{name}> stands for"
+        assert name in yard.arguments, f"{route}: add a value of <{name}> to make_yard"
         return str(yard.arguments[name])
 
     return "/" + re.sub(r"<([^>]+)>", value, route)
@@ -123,13 +123,13 @@ def ask(client: Client, method: str, path: str) -> HttpResponse:
     return response
 
 
-def seen(response: Any) -> str:
+def body_of(response: Any) -> str:
     content: bytes = b"".join(response) if response.streaming else response.content
     return content.decode("utf-8", "replace")
 
 
 def rows() -> dict[str, list[Any]]:
-    """Everything that a stranger must not change: what there is, in which state."""
+    """Return the numbers and states of all rows, which a stranger must not change."""
     state = list(models.Job.objects.values_list("pk", "state", "desired", "priority"))
     promotions = list(models.PromotionRequest.objects.values_list("pk", "state"))
     people = list(models.User.objects.order_by("pk").values_list("pk", "is_active", "is_superuser"))
@@ -139,14 +139,14 @@ def rows() -> dict[str, list[Any]]:
     return {"jobs": state, "promotions": promotions, "people": people, "workers": workers, "counts": counts}
 
 
-def test_nobody_gets_in(yard: Yard) -> None:
-    nobody, before, wrong = Client(), rows(), []
+def test_an_anonymous_user_sees_and_changes_nothing(yard: Yard) -> None:
+    anonymous, before, wrong = Client(), rows(), []
     for route in ROUTES:
         for method in METHODS:
-            response = ask(nobody, method, address(route, yard))
+            response = ask(anonymous, method, address(route, yard))
             to_login = response.status_code == 302 and "/accounts/login/" in response["Location"]
             open_to_all = route in PUBLIC
-            if not (to_login or open_to_all or response.status_code in GONE) or MARK in seen(response):
+            if not (to_login or open_to_all or response.status_code in GONE) or MARK in body_of(response):
                 wrong.append(f"{method} {route}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
     assert rows() == before
@@ -159,7 +159,7 @@ def test_the_stranger_finds_nothing_and_changes_nothing(yard: Yard) -> None:
             response = ask(stranger, method, address(route, yard))
             allowed = GONE if method == "get" and route not in SHARED else REFUSED
             open_to_all = route in SHARED and response.status_code == 200
-            if not (open_to_all or response.status_code in allowed) or MARK in seen(response):
+            if not (open_to_all or response.status_code in allowed) or MARK in body_of(response):
                 wrong.append(f"{method} {route}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
     assert rows() == before
@@ -169,7 +169,7 @@ def test_lists_show_the_stranger_nothing_of_the_yard(yard: Yard) -> None:
     stranger, wrong = browser_of(yard.people.stranger), []
     for route in PLAIN:
         response = ask(stranger, "get", f"/{route}?q=secret")
-        if response.status_code not in (200, 302, 403, 404, 405, 503) or MARK in seen(response):
+        if response.status_code not in (200, 302, 403, 404, 405, 503) or MARK in body_of(response):
             wrong.append(f"{route}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
 
@@ -190,15 +190,15 @@ def test_lists_show_the_stranger_nothing_of_the_yard(yard: Yard) -> None:
 def test_the_stranger_makes_nothing_in_the_yard(yard: Yard, path: str, body: dict[str, Any]) -> None:
     before = rows()
     response = browser_of(yard.people.stranger).post(path, body, content_type="application/json")
-    assert response.status_code in (403, 404), f"{response.status_code}: {seen(response)}"
+    assert response.status_code in (403, 404), f"{response.status_code}: {body_of(response)}"
     assert rows() == before
 
 
-def test_the_owner_does_find_what_is_marked(yard: Yard) -> None:
-    """Else the tests above would prove nothing."""
+def test_the_owner_finds_the_marked_objects(yard: Yard) -> None:
+    """Without this, the tests above could pass on empty pages."""
     owner = browser_of(yard.people.owner)
     for path in ("/jobs", "/queue", f"/jobs/{yard.job.pk}", "/api/v1/jobs", f"/search?q={MARK}"):
-        assert MARK in seen(ask(owner, "get", path)), path
+        assert MARK in body_of(ask(owner, "get", path)), path
 
 
 def test_every_socket_is_known_here() -> None:
@@ -225,12 +225,12 @@ class Socket:
         await self._talk.send_input({"type": "websocket.connect"})
         return await self.answer()
 
-    async def say(self, body: dict[str, Any]) -> None:
+    async def send(self, body: dict[str, Any]) -> None:
         await self._talk.send_input({"type": "websocket.receive", "text": json.dumps(body)})
 
     async def answer(self) -> dict[str, Any]:
-        said: dict[str, Any] = await self._talk.receive_output(timeout=20)
-        return said
+        message: dict[str, Any] = await self._talk.receive_output(timeout=20)
+        return message
 
     async def end(self) -> None:
         await self._talk.send_input({"type": "websocket.disconnect", "code": 1000})
@@ -239,12 +239,12 @@ class Socket:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", [*sorted(SOCKETS), "ws/other"])
-async def test_sockets_close_on_nobody(path: str) -> None:
+async def test_sockets_are_closed_without_a_login(path: str) -> None:
     socket = Socket(f"/{path}")
-    said = await socket.open()
-    if said["type"] == "websocket.accept":
-        said = await socket.answer()
-    assert said["type"] == "websocket.close"
+    message = await socket.open()
+    if message["type"] == "websocket.accept":
+        message = await socket.answer()
+    assert message["type"] == "websocket.close"
     await socket.end()
 
 
@@ -255,7 +255,7 @@ async def test_the_socket_gives_the_stranger_no_event() -> None:
     name = settings.SESSION_COOKIE_NAME
     socket = Socket("/ws/v1", cookie=f"{name}={client.cookies[name].value}")
     assert (await socket.open())["type"] == "websocket.accept"
-    await socket.say({"op": "subscribe", "job": yard.job.pk, "after": None})
-    said = json.loads((await socket.answer())["text"])
-    assert (said["type"], said["code"]) == ("error", "not_found")
+    await socket.send({"op": "subscribe", "job": yard.job.pk, "after": None})
+    message = json.loads((await socket.answer())["text"])
+    assert (message["type"], message["code"]) == ("error", "not_found")
     await socket.end()

@@ -1,4 +1,4 @@
-"""What the charts of a search are drawn from: columns, timeline, importance, downloads."""
+"""The data behind the charts of a search: columns, timeline, importance, downloads."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
     assert (read["executions"], read["epochs"], read["whole"]) == ([2] * 4, [10] * 4, True)
 
 
-def test_after_a_cursor_only_what_may_have_changed_comes_again(search: Job, people: People) -> None:
+def test_after_a_cursor_only_changed_trials_are_returned(search: Job, people: People) -> None:
     before = columns.read(search)["cursor"]
     assert columns.read(search, after=before)["number"] == []
     values = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
@@ -66,14 +66,14 @@ def test_after_a_cursor_only_what_may_have_changed_comes_again(search: Job, peop
     assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
 
 
-def test_who_is_far_behind_gets_all(search: Job) -> None:
+def test_an_old_cursor_returns_all_trials(search: Job) -> None:
     before = columns.read(search)["cursor"]
     events.append(search.pk, [events.event("progress", search)] * (columns.EVENTS_BEHIND + 1))
     search.refresh_from_db()
     assert columns.read(search, after=before)["whole"]
 
 
-def test_as_many_queries_for_many_trials_as_for_few(
+def test_the_number_of_queries_does_not_depend_on_the_number_of_trials(
     search: Job, browser: Client, django_assert_max_num_queries: Any
 ) -> None:
     def make(count: int) -> None:
@@ -91,7 +91,7 @@ def test_as_many_queries_for_many_trials_as_for_few(
             browser.get(path)
 
 
-def test_a_browser_that_has_them_is_told_so(search: Job, browser: Client) -> None:
+def test_unchanged_columns_are_304(search: Job, browser: Client) -> None:
     path = f"/api/v1/jobs/{search.pk}/trials/columns"
     first = browser.get(path)
     assert first.json()["number"] == [1, 2, 3, 4]
@@ -101,12 +101,12 @@ def test_a_browser_that_has_them_is_told_so(search: Job, browser: Client) -> Non
 
 
 @pytest.mark.parametrize("after", ["x", "1", "-1.2", "1.2.3", "9" * 40 + ".1"])
-def test_a_cursor_that_is_none_is_refused(search: Job, browser: Client, after: str) -> None:
+def test_an_invalid_cursor_is_refused(search: Job, browser: Client, after: str) -> None:
     assert browser.get(f"/api/v1/jobs/{search.pk}/trials/columns", {"after": after}).status_code == 422
 
 
 @pytest.mark.parametrize("what", ["trials/columns", "timeline", "importance", "trials.csv"])
-def test_a_job_that_is_no_search_has_none(people: People, browser: Client, what: str) -> None:
+def test_a_job_that_is_not_a_search_is_refused(people: People, browser: Client, what: str) -> None:
     job = make_job(by=people.owner, project=people.project, kind="profile")
     assert browser.get(f"/api/v1/jobs/{job.pk}/{what}").status_code == 409
 
@@ -146,7 +146,7 @@ def test_the_trials_of_one_attempt_follow_each_other_in_its_lane(search: Job) ->
     assert read["outcome"] == ["pruned", "completed", ""]
 
 
-def test_values_lie_between_0_and_1_in_the_scale_they_are_searched_in() -> None:
+def test_values_are_scaled_to_0_and_1_by_their_sampling() -> None:
     space = (
         IntParameter(name="units", kind="int", min=16, max=16),
         FloatParameter(name="rate", kind="float", min=1e-4, max=1e-2, sampling="log"),
@@ -162,7 +162,7 @@ def test_importance_needs_ten_completed_trials(search: Job, browser: Client) -> 
     assert (answer["pruned"], answer["over"]) == (0, False)
 
 
-def test_importance_tells_pruned_trials_apart_and_whether_more_will_come(search: Job) -> None:
+def test_importance_counts_pruned_trials_and_knows_whether_the_search_is_over(search: Job) -> None:
     search.trials.filter(number__gt=1).update(state="pruned")
     search.state = "completed"
     said = importance.shown(search)
@@ -170,7 +170,7 @@ def test_importance_tells_pruned_trials_apart_and_whether_more_will_come(search:
     assert not Analysis.objects.exists()
 
 
-def test_a_result_says_how_many_trials_stand_behind_it(search: Job, monkeypatch: Any) -> None:
+def test_a_result_has_the_number_of_its_trials(search: Job, monkeypatch: Any) -> None:
     monkeypatch.setattr(importance, "FEWEST_TRIALS", 3)
     claimed = analyses.claim(search, Analysis.Kind.IMPORTANCE)
     assert claimed is not None
@@ -191,10 +191,10 @@ def test_a_result_that_comes_too_late_is_dropped(search: Job) -> None:
     assert Analysis.objects.get().result is None
 
 
-def test_the_process_that_analyses_tells_what_matters() -> None:
+def test_the_analysis_process_returns_the_importance_of_hyperparameters() -> None:
     values = [tuple(n % 8 / 7 for n in range(40)), tuple(n % 5 / 4 for n in range(40))]
-    asked = ImportanceRequest(names=("units", "rate"), columns=tuple(values), scores=tuple(values[0]))
-    answer = analysis.ask(asked.model_dump_json())
+    request = ImportanceRequest(names=("units", "rate"), columns=tuple(values), scores=tuple(values[0]))
+    answer = analysis.run_process(request.model_dump_json())
     assert [entry["name"] for entry in answer["importances"]] == ["units", "rate"]
     assert answer["importances"][0]["alone"] > 0.9
 
@@ -205,7 +205,7 @@ def downloaded(browser: Client, path: str, **query: Any) -> list[dict[str, str]]
     return list(csv.DictReader(io.StringIO(b"".join(answer).decode())))
 
 
-def test_trials_are_downloaded_a_row_an_execution(search: Job, browser: Client) -> None:
+def test_trials_are_downloaded_with_one_row_per_execution(search: Job, browser: Client) -> None:
     rows = downloaded(browser, f"/api/v1/jobs/{search.pk}/trials.csv")
     assert len(rows) == 8
     assert (rows[0]["trial"], rows[0]["units"], rows[1]["execution"]) == ("1", "16", "2")
@@ -213,7 +213,7 @@ def test_trials_are_downloaded_a_row_an_execution(search: Job, browser: Client) 
     assert len(downloaded(browser, f"/api/v1/jobs/{search.pk}/trials.csv", trials="2")) == 2
 
 
-def test_curves_are_downloaded_with_what_later_attempts_repeated_once(search: Job, browser: Client) -> None:
+def test_downloaded_curves_contain_repeated_epochs_once(search: Job, browser: Client) -> None:
     trial = search.trials.get(number=2)
     for attempt, xs in ((1, [1.0, 2.0]), (2, [2.0, 3.0])):
         series = MetricSeries.objects.create(
@@ -225,11 +225,11 @@ def test_curves_are_downloaded_with_what_later_attempts_repeated_once(search: Jo
         )
     rows = downloaded(browser, f"/api/v1/jobs/{search.pk}/metrics.csv")
     assert [(row["x"], row["value"]) for row in rows] == [("1.0", "1.0"), ("2.0", "2.0"), ("3.0", "")]
-    assert {row["metric"] for row in rows} == {"'=loss"}, "a spreadsheet would compute it"
+    assert {row["metric"] for row in rows} == {"'=loss"}, "a spreadsheet would evaluate it"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1"])
-def test_only_texts_are_kept_from_being_computed(text: str) -> None:
+def test_only_texts_are_escaped_against_formulas(text: str) -> None:
     assert exports.cell(text) == f"'{text}"
     assert exports.cell(-1.5) == -1.5
     assert exports.cell("adam") == "adam"

@@ -1,4 +1,4 @@
-"""What a worker keeps warm, as people and programs see it."""
+"""The warm processes of a worker, on its page and over REST."""
 
 import time
 from datetime import timedelta
@@ -36,18 +36,18 @@ def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -
     for words in ("standby", "2 threads · device 0", "ready", "150"):
         assert words in shown
     assert "1 process," in text_of(browser.get("/workers"))
-    told = browser.get(f"/api/v1/workers/{row.pk}").json()
-    assert told["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
-    assert "warm" not in told["info"]
+    answer = browser.get(f"/api/v1/workers/{row.pk}").json()
+    assert answer["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
+    assert "warm" not in answer["info"]
 
 
 @pytest.mark.parametrize("rows", [[], ["nonsense"], [{"kind": "oven"}]])
-def test_where_nothing_is_kept_warm_the_page_says_why(browser: Client, rows: list[Any]) -> None:
+def test_a_worker_without_warm_processes_shows_so(browser: Client, rows: list[Any]) -> None:
     row = worker(*rows)
     assert kept_warm(row) == []
     assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()
 
 
-def test_a_lost_worker_keeps_nothing_warm(browser: Client) -> None:
+def test_a_lost_worker_has_no_warm_processes(browser: Client) -> None:
     row = worker(STANDBY.model_dump(), lease_until=timezone.now() - timedelta(minutes=1))
     assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()

@@ -1,4 +1,4 @@
-"""Tokens, people, the audit log, projects, workers."""
+"""Steps on the pages of tokens, people, the audit log, projects and workers."""
 
 import re
 
@@ -9,17 +9,17 @@ from tests.flow.yard import PROJECT
 
 
 def look_at_a_busy_yard(who: Visitor) -> None:
-    """As far as it is still busy while these pictures are taken."""
+    """Take pictures of these pages while a job runs."""
     for name in ("Home", "Queue", "Workers"):
         who.go(name)
         who.see(f"{name.lower()}-busy")
-    who.go("People")  # a page that stands still: the others ask for news every few seconds
+    who.go("People")  # this page has no live updates, which would load the server
 
 
-def keep_a_token_for_a_moment(who: Visitor) -> None:
+def create_and_revoke_a_token(who: Visitor) -> None:
     page = who.page
     who.go("Tokens")
-    page.get_by_label("What it is for").fill("notebook")
+    page.get_by_label("Purpose").fill("notebook")
     who.send("Create token")
     expect(page.get_by_test_id("token")).to_be_visible()
     who.see("token-made")

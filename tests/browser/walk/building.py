@@ -1,4 +1,4 @@
-"""Ada brings data and builds an experiment."""
+"""Steps in which Ada uploads data and builds an experiment."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from tests.browser.visitor import Visitor
 MODEL = "flowers"
 
 
-def bring_data(who: Visitor) -> None:
+def upload_data(who: Visitor) -> None:
     who.go("Datasets", "Upload")
     page = who.page
     rows = "\n".join(f"{n % 7},{(n * n) % 11},{'high' if n % 7 > 3 else 'low'}" for n in range(84))
@@ -67,7 +67,7 @@ def build_and_submit(who: Visitor) -> int:
 
 
 def settled(page: Page) -> None:
-    """Wait until the judge finds no fault in what stands there now."""
+    """Wait until the present spec is valid."""
     expect(page.locator("#experiment-form[data-verdict=ok]")).to_be_attached()
 
 
@@ -80,7 +80,7 @@ def step(page: Page, name: str) -> None:
 
 
 def keep_one_hyperparameter(page: Page) -> None:
-    """Take away all rows but the first, the network's width, and narrow that."""
+    """Remove all rows but the first, the network's width, and narrow that."""
     rows = page.locator('[data-row-of="space"]')
     while (count := rows.count()) > 1:
         rows.nth(count - 1).get_by_role("button", name="Remove", exact=True).press("Enter")

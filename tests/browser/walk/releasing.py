@@ -1,4 +1,4 @@
-"""Ada asks for a version to be served, Grace decides; the endpoint is tried and rolled back."""
+"""Steps in which Ada requests a promotion, Grace decides, and the endpoint is tried and rolled back."""
 
 import re
 
@@ -16,7 +16,7 @@ def ask_for_promotion(who: Visitor, version: int, why: str) -> None:
 
 
 def request_promotion(who: Visitor, version: int, why: str) -> None:
-    """Ask as before, on pages that have been looked at."""
+    """Request a promotion without taking screenshots."""
     open_candidate(who, version)
     request(who, why)
 

@@ -1,4 +1,4 @@
-"""Ada watches a job without a reload, and looks at what it leaves."""
+"""Steps in which Ada watches a job without a reload, and opens its results."""
 
 import re
 
@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.visitor import Visitor
 
-JOB_PATIENCE = 1_800_000  # ms
+JOB_TIMEOUT = 1_800_000  # ms
 SOME = re.compile(r"^[1-9]")
 OF_SOME_POINTS = re.compile(r"^[1-9][\d,]* of [\d,]+ points")
 
@@ -14,8 +14,8 @@ OF_SOME_POINTS = re.compile(r"^[1-9][\d,]* of [\d,]+ points")
 def watch_trials_come(who: Visitor) -> None:
     who.mark()
     page = who.page
-    expect(who.card("Trials").locator("tbody tr").first).to_be_visible(timeout=JOB_PATIENCE)
-    expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS, timeout=JOB_PATIENCE)
+    expect(who.card("Trials").locator("tbody tr").first).to_be_visible(timeout=JOB_TIMEOUT)
+    expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS, timeout=JOB_TIMEOUT)
     who.assert_not_reloaded()
 
 
@@ -23,9 +23,9 @@ def watch_the_log_grow(who: Visitor) -> None:
     page = who.page
     who.tab("Logs")
     who.mark()
-    expect(page.locator("ty-log [data-count]")).to_have_text(SOME, timeout=JOB_PATIENCE)
+    expect(page.locator("ty-log [data-count]")).to_have_text(SOME, timeout=JOB_TIMEOUT)
     shown = page.locator("ty-log [data-count]").inner_text()
-    expect(page.locator("ty-log [data-count]")).not_to_have_text(shown, timeout=JOB_PATIENCE)
+    expect(page.locator("ty-log [data-count]")).not_to_have_text(shown, timeout=JOB_TIMEOUT)
     who.assert_not_reloaded()
     who.see("job-logs")
 
@@ -33,7 +33,7 @@ def watch_the_log_grow(who: Visitor) -> None:
 def watch_it_end(who: Visitor) -> None:
     page = who.page
     who.mark()
-    expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed", timeout=JOB_PATIENCE)
+    expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed", timeout=JOB_TIMEOUT)
     expect(who.card("Candidates").locator("tbody tr")).not_to_have_count(0)
     expect(who.card("Trials").locator("tbody tr")).to_have_count(4)
     who.assert_not_reloaded()
