@@ -35,13 +35,8 @@ def test_every_chart_opens_by_link_and_is_read_by_keyboard_and_as_a_table(
         expect(page.locator("ty-charts [data-note]")).to_have_text(re.compile(r"\d+ trials"))
         chart.focus()
         chart.press("ArrowRight")
-<<<<<<< HEAD
         expect(page.locator(".ty-chart-status")).not_to_be_empty()
-        if name == "pareto":  # not against `latency`, though that stands before it
-=======
-        expect(page.locator(".ty-chart-said")).not_to_be_empty()
         if name == "pareto":  # not `latency`, although it is the first
->>>>>>> a72dd09 (tests: Tests of pages, accounts, data sets and the registry are named in plain English.)
             expect(page.get_by_label("Up")).to_have_value("m.val_loss")
         page.get_by_role("button", name="Table").click()
         expect(page.locator(".ty-chart-table tbody tr").first).to_be_visible()
