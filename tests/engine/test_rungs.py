@@ -73,9 +73,9 @@ def test_executions_that_train_in_one_call_are_recorded_separately(
         found.append([(t.state, t.rung, [(e.state, e.epochs) for e in t.executions.all()]) for t in trials])
         winner = job.trials.get(epochs=9)
         curves = [
-            (s.execution, len(s.points))
+            (s["execution"], len(s["points"]))
             for s in metrics.read(job, names=["val_loss"])
-            if s.trial == winner.number
+            if s["trial"] == winner.number
         ]
         assert sorted(curves) == [(1, 9), (2, 9)]
         assert {(row.execution, row.epoch) for row in winner.checkpoints.all()} >= {(1, 9), (2, 9)}
@@ -120,7 +120,7 @@ def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp
     pruned = list(job.trials.filter(state="pruned").order_by("number"))
     assert pruned, "none of ten was worse than the median"
     curves = {
-        series.trial: [point[1] for point in series.points]
+        series["trial"]: [point[1] for point in series["points"]]
         for series in metrics.read(job, names=["val_loss"])
     }
     for trial in pruned:

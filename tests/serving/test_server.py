@@ -110,7 +110,7 @@ def test_metadata_gives_the_signature(client: httpx.Client) -> None:
         ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
         ("POST", PREDICT, '{"instances": []}', 400, "No values in 'instances' array."),
         ("GET", "/", "", 404, "Not found"),
-        ("POST", "/v2/repository/models/telling/unload", "", 403, "The dashboard decides what is loaded"),
+        ("POST", "/v2/repository/models/telling/unload", "", 403, "The dashboard decides what to load"),
         ("GET", "/v2/models/nobody", "", 404, "Servable not found for request: Latest(nobody)"),
     ],
 )  # fmt: skip

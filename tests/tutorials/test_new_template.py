@@ -24,5 +24,9 @@ def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) ->
         "-k",
         "residual or form_fields or checks_template",
     )
-    for name in ("trains_as_a_new_one[residual", "that_keras_makes[binary-residual", "the_engine_trains_it"):
+    for name in (
+        "trains_like_a_new_one[residual",
+        "that_keras_makes[binary-residual",
+        "the_engine_trains_it",
+    ):
         assert name in ran

@@ -137,7 +137,7 @@ class ServingApp:
             case "POST", "/v2/repository/index":
                 return _json(self._index())
             case "POST", path if path.startswith("/v2/repository/"):
-                raise Forbidden("The dashboard decides which versions are loaded")
+                raise Forbidden("The dashboard decides what to load")
         route = oip.model_route(request.path)
         if route is None or (request.method == "POST") != (route.verb == "infer"):
             raise NotFound(f"Not found: {request.method} {request.path}")

@@ -1,5 +1,7 @@
 """Data sets and their versions."""
 
+from datetime import datetime
+
 from pydantic import ConfigDict, Field
 
 from jobs.contracts.answers.base import Answer, ErrorOut, JsonValue, Stored, Time
@@ -25,7 +27,7 @@ class DatasetVersionOut(Answer):
     error: Stored[ErrorOut | None] = Field(description="Why the version failed.")
     job: int | None = Field(description="The job that reads it.")
     created_by: str | None
-    created: Time
+    created: datetime
 
 
 class LatestVersionOut(Answer):
