@@ -4,13 +4,13 @@ from django.apps import AppConfig
 
 
 class JobsConfig(AppConfig):
-    """The domain: no HTML, no HTTP."""
+    """The domain application: models, queries and actions. It knows neither HTML nor HTTP."""
 
     name = "jobs"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let every kind of job register its actions."""
+        """Import the actions of every kind of job, which register themselves."""
         from jobs.kinds import KINDS
 
         for kind in KINDS:

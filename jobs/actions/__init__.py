@@ -1,4 +1,4 @@
-"""Every write, by subject.
+"""Writes to the database, one module per subject.
 
-Keyword-only `by` says who acts; each call is one transaction with its audit row.
+The keyword-only argument `by` is the acting user. Each call is one transaction, with its audit row.
 """

@@ -1,4 +1,4 @@
-"""Analyses of a search: one process at a time computes one anew, under a fence."""
+"""Claims and stores analyses of a search: one process at a time computes each, under a fencing token."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LEASE_SECONDS = 180.0
 
 
 def claim(search: Job, kind: Analysis.Kind) -> Analysis | None:
-    """Take the right to compute an analysis anew; None while somebody else has it."""
+    """Claim an analysis for computing it again; return None while another process holds the lease."""
     Analysis.objects.get_or_create(job=search, kind=kind)
     rows = Analysis.objects.filter(Q(until=None) | Q(until__lt=clock.now()), job=search, kind=kind)
     if not rows.update(until=clock.seconds_from_now(LEASE_SECONDS), fence=F("fence") + 1):
@@ -20,14 +20,14 @@ def claim(search: Job, kind: Analysis.Kind) -> Analysis | None:
 
 
 def finish(analysis: Analysis, *, trials: int, result: dict[str, Any]) -> None:
-    """Keep a result; one that comes after its lease was given to another is dropped."""
-    _mine(analysis).update(until=None, trials=trials, result=result, error="", failed_at=0)
+    """Store a result. A result with an old fencing token is dropped."""
+    _claimed(analysis).update(until=None, trials=trials, result=result, error="", failed_at=0)
 
 
 def fail(analysis: Analysis, *, trials: int, error: str) -> None:
-    """Keep why there is no result of so many trials; the one before stays. It is tried again with more."""
-    _mine(analysis).update(until=None, failed_at=trials, error=error[:500])
+    """Store the error and keep the previous result. The analysis is tried again with more trials."""
+    _claimed(analysis).update(until=None, failed_at=trials, error=error[:500])
 
 
-def _mine(analysis: Analysis) -> Any:
+def _claimed(analysis: Analysis) -> Any:
     return Analysis.objects.filter(pk=analysis.pk, fence=analysis.fence)

@@ -1,4 +1,4 @@
-"""How an attempt ends: once, by its worker's word, because its lease ran out, or after its worker's death."""
+"""Ends attempts: when their worker reports the end, when their lease expires, or when their worker dies."""
 
 from typing import Any
 
@@ -7,43 +7,47 @@ from django.db.models import QuerySet
 
 from jobs import clock, hints
 from jobs.actions import results
-from jobs.actions.isolation import each
+from jobs.actions.isolation import for_each
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
-COSTS_NO_RESTART = ("drained", "unclaimed", "no_space")
+FREE_LOSSES = ("drained", "unclaimed", "no_space")
+"""Error codes of losses that do not count as a restart."""
 
 JobError = dict[str, Any]
 
 WORKER_DIED: JobError = {
     "code": "worker_died",
-    "message": "The worker was ended from outside; it has been started again.",
+    "message": "The worker process was killed; it has been started again.",
 }
-DIED_BEFORE: JobError = {"code": "unclaimed", "message": "The worker was ended before it had claimed it."}
+DIED_BEFORE: JobError = {
+    "code": "unclaimed",
+    "message": "The worker process was killed before it claimed the attempt.",
+}
 LEFT_OPEN: JobError = {
     "code": "left_open",
-    "message": "the runner said that its task was done, but not what became of this trial",
+    "message": "the runner reported its task as completed, but did not report the end of this trial",
 }
 
 
 def finish(
     attempt_id: int, outcome: Outcome, *, error: JobError | None = None, result: dict[str, Any] | None = None
 ) -> None:
-    """End an attempt once and let its job or trials follow. A second call with the same outcome is fine.
+    """End an attempt and update its job or trials. A second call with the same outcome does nothing.
 
-    Only trials that it has not brought to their end follow: those that it had begun as `outcome` says, while
-    those that it had not turned to wait in the queue as if nothing had been.
+    Of the attempt's trials, those that had begun end with `outcome`, and those that had not begun stay
+    queued. Trials that had ended do not change.
 
     Args:
         attempt_id: the attempt.
-        outcome: how it ended. `lost` puts the work back into the queue from its newest checkpoint.
-        error: `code`, `message` and maybe `traceback`, for a failure.
-        result: what the task's `result` event carried.
+        outcome: how it ended. After `lost`, the work is queued again and resumes from its newest checkpoint.
+        error: `code`, `message` and optionally `traceback`, for a failure.
+        result: the content of the task's `result` event.
 
     Raises:
-        StaleFence: it had ended otherwise.
+        StaleFence: the attempt has ended with another outcome.
     """
     with transaction.atomic():
         rows = Attempt.objects.filter(pk=attempt_id).open()
@@ -53,7 +57,7 @@ def finish(
                 return
             raise StaleFence(f"attempt {attempt_id} has ended as {was}")
         attempt = Attempt.objects.get(pk=attempt_id)
-        # Locked: a stop that commits between our look and our move would leave the job in between.
+        # Locked: a stop that commits between this read and the transition would leave the job in `stopping`.
         attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
         if attempt.job.facts.has_trials:
             _end_trials(attempt, outcome, error)
@@ -63,14 +67,14 @@ def finish(
 
 
 def _end_trials(attempt: Attempt, outcome: Outcome, error: JobError | None) -> None:
-    """End the trials that the attempt had begun; of the others it lets go by having ended."""
+    """End the trials that the attempt had begun. The remaining trials are released when the attempt ends."""
     held = attempt.trials.filter(attempt=attempt.number, state__in=(TrialState.QUEUED, TrialState.RUNNING))
     left = list(held.order_by("number"))
     begun = [trial for trial in left if trial.state == TrialState.RUNNING]
     if outcome is Outcome.COMPLETED and left:
         outcome, error = (Outcome.LOST if begun else Outcome.FAILED), LEFT_OPEN
     if outcome is Outcome.FAILED and not begun:
-        begun = left[:1]  # it could not even begin: without this it would be tried for ever
+        begun = left[:1]  # a task that cannot begin must fail a trial, or it would be retried for ever
     for trial in begun:
         trial.job = attempt.job
         _end_trial(attempt, trial, outcome, error)
@@ -88,34 +92,34 @@ def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError
             _set_running_executions(trial, TrialState.STOPPED)
             move_trial(trial, TrialState.STOPPED, fence=attempt.number)
         case Outcome.LOST:
-            _lost_trial(trial, attempt, error)
+            _requeue_trial(trial, attempt, error)
 
 
 def _set_running_executions(trial: Trial, to: TrialState) -> None:
     trial.executions.running().update(state=to)
 
 
-def _lost_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
+def _requeue_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
     if attempt.job.desired != Desired.RUNNING:
         to = TrialState.PAUSED if attempt.job.desired == Desired.PAUSED else TrialState.STOPPED
         _set_running_executions(trial, to)
         move_trial(trial, to, fence=attempt.number)
         return
-    restarts = trial.restarts + _counts(error)
+    restarts = trial.restarts + _restart_cost(error)
     if restarts > attempt.job.max_restarts:
         _set_running_executions(trial, TrialState.FAILED)
-        move_trial(trial, TrialState.FAILED, fence=attempt.number, error=_worn_out(attempt, error))
+        move_trial(trial, TrialState.FAILED, fence=attempt.number, error=_restart_error(attempt, error))
         return
     _set_running_executions(trial, TrialState.QUEUED)
     move_trial(trial, TrialState.QUEUED, fence=attempt.number, restarts=restarts)
 
 
-def _counts(error: JobError | None) -> int:
-    """Say whether a loss uses up a restart."""
-    return 0 if error is not None and error.get("code") in COSTS_NO_RESTART else 1
+def _restart_cost(error: JobError | None) -> int:
+    """Return how many restarts a loss counts as: 0 or 1."""
+    return 0 if error is not None and error.get("code") in FREE_LOSSES else 1
 
 
-def _worn_out(attempt: Attempt, error: JobError | None) -> JobError:
+def _restart_error(attempt: Attempt, error: JobError | None) -> JobError:
     cause = (error or {}).get("message", "its worker was lost")
     return {
         "code": "too_many_restarts",
@@ -133,38 +137,38 @@ def _end_job(
         return
     match outcome:
         case Outcome.COMPLETED:
-            results.done(job, result)
+            results.complete(job, result)
         case Outcome.FAILED:
             move(job, JobState.FAILED, fence=attempt.number, error=error)
-            results.failed(job, error or {})
+            results.report_failure(job, error or {})
         case Outcome.PAUSED:
             move(job, JobState.PAUSED, fence=attempt.number)
         case Outcome.STOPPED | Outcome.KILLED:
             _stop(job, attempt, reason="killed" if outcome is Outcome.KILLED else "")
         case Outcome.LOST:
-            _lost_job(job, attempt, error)
+            _requeue_job(job, attempt, error)
 
 
 def _ended_while_stopping(
     job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
-    """It was told to stop and ended by itself meanwhile: it is stopped, and what it reached counts."""
+    """Stop a job that ended by itself after a stop request; its result is kept."""
     Job.objects.filter(pk=job.pk).update(results_json=result, error=error)
     move(job, JobState.STOPPED, fence=attempt.number)
     if outcome is Outcome.COMPLETED:
-        results.take(job, result)
+        results.apply(job, result)
     else:
-        results.failed(job, error or {})
+        results.report_failure(job, error or {})
 
 
 def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:
     if job.state == JobState.RUNNING or job.state == JobState.STARTING:
         move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
     move(job, JobState.STOPPED, fence=attempt.number, reason=reason)
-    results.stopped(job)
+    results.report_stop(job)
 
 
-def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
+def _requeue_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
     if job.desired == Desired.PAUSED:
         move(job, JobState.PAUSED, fence=attempt.number, reason="lost")
         return
@@ -172,23 +176,26 @@ def _lost_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
         _stop(job, attempt, reason="lost")
         return
     move(job, JobState.LOST, fence=attempt.number)
-    restarts = job.restarts + _counts(error)
+    restarts = job.restarts + _restart_cost(error)
     if restarts > job.max_restarts:
-        failure = _worn_out(attempt, error)
+        failure = _restart_error(attempt, error)
         move(job, JobState.FAILED, fence=attempt.number, error=failure)
-        results.failed(job, failure)
+        results.report_failure(job, failure)
     else:
         move(job, JobState.RETRYING, fence=attempt.number, restarts=restarts)
 
 
 def reap(job: Job | None = None) -> int:
-    """End every attempt, or those of one job, whose lease ran out; its work goes back into the queue.
+    """End the attempts whose lease has expired and queue their work again.
+
+    Args:
+        job: limits the search to attempts of this job.
 
     Returns:
-        How many.
+        How many attempts were ended.
     """
     expired = _expired() if job is None else _expired().filter(job=job)
-    return each(expired, _reap, otherwise=_give_up)
+    return for_each(expired, _reap, on_error=_abandon)
 
 
 def _expired() -> QuerySet[Attempt]:
@@ -196,36 +203,37 @@ def _expired() -> QuerySet[Attempt]:
 
 
 def _reap(expired: Attempt) -> bool:
-    """End an attempt unless it was renewed or ended since we looked: its worker believes the renewal."""
+    """End an attempt unless its lease was renewed or it ended since it was read."""
     with transaction.atomic():
         locked = _expired().select_for_update(of=("self",)).select_related("worker")
         attempt = locked.filter(pk=expired.pk).first()
         if attempt is None:
             return False
         claimed = attempt.state == AttemptState.RUNNING
-        code, what = (
-            ("lease_expired", "renewed its lease") if claimed else ("unclaimed", "claimed it in time")
+        code, omitted = (
+            ("lease_expired", "renew its lease") if claimed else ("unclaimed", "claim the attempt in time")
         )
-        message = f"worker {attempt.worker.name} has not {what}"
+        message = f"worker {attempt.worker.name} did not {omitted}"
         finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
     return True
 
 
-def bury(worker_id: int, *, name: str, pid: int) -> None:
-    """Declare a worker lost whose death somebody has seen, and give back at once what it held.
+def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
+    """Declare a dead worker lost and end its attempts at once.
 
-    In this order: what is given back must not be placed with it again.
+    In this order, so that the work is not placed on the same worker again.
 
     Args:
-        worker_id: its row.
-        name: what the row must say too, and
-        pid: its process: the note that names it may be older than the database.
+        worker_id: the key of its row.
+        name: the worker's name. The row must have the same name and `pid`, else nothing is done: the file
+            that names the worker may be older than the database.
+        pid: the worker's process id.
     """
     row = Worker.objects.filter(pk=worker_id, name=name, pid=pid).exclude(state=Worker.State.GONE)
     if not row.update(state=Worker.State.LOST):
         return
     held = Attempt.objects.filter(worker_id=worker_id).open()
-    each(held, _end_with_worker)  # one that cannot be ended is left to the reaper
+    for_each(held, _end_with_worker)  # the reaper handles an attempt that cannot be ended here
 
 
 def _end_with_worker(attempt: Attempt) -> None:
@@ -233,9 +241,12 @@ def _end_with_worker(attempt: Attempt) -> None:
     finish(attempt.pk, Outcome.LOST, error=error)
 
 
-def _give_up(attempt: Attempt, cause: Exception) -> None:
-    """End an attempt whose ending our own code cannot take in, so that its slots are free again."""
-    error = {"code": "internal", "message": f"its end could not be recorded: {type(cause).__name__}: {cause}"}
+def _abandon(attempt: Attempt, cause: Exception) -> None:
+    """End an attempt for which `finish` raised an error, so that its slots become free."""
+    error = {
+        "code": "internal",
+        "message": f"an internal error occurred when the attempt ended: {type(cause).__name__}: {cause}",
+    }
     with transaction.atomic():
         _expired().filter(pk=attempt.pk).update(
             state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()

@@ -1,4 +1,4 @@
-"""An attempt while it lives. Every write names its attempt, whose number is the fence."""
+"""Claims attempts, renews their leases and records their events, under the attempt's fencing token."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ def assigned_to(worker_id: int) -> list[Attempt]:
 
 
 def claim(attempt_id: int, *, worker_id: int) -> Attempt | None:
-    """Take an assigned attempt: one row changes, or somebody else was faster and None comes back."""
+    """Claim an assigned attempt by compare-and-set; return None if it is no longer claimable."""
     now = clock.now()
     claimed = Attempt.objects.filter(
         pk=attempt_id, worker_id=worker_id, state=AttemptState.ASSIGNED, lease_until__gt=now
@@ -34,19 +34,18 @@ def renew(worker_id: int, attempt_ids: Sequence[int]) -> dict[int, Desired]:
     """Extend the leases of a worker's running attempts.
 
     Returns:
-        For each attempt that is still the worker's own, what is wanted of it: the same as of its job, and
-        to stop once its search has given up. The runner of an attempt that is missing from the answer
-        must be killed at once.
+        The desired state of each attempt that the worker still holds: that of its job, or `stopped` once its
+        search has failed. The worker must kill the runner of an attempt that is missing here.
     """
-    mine = Attempt.objects.filter(pk__in=attempt_ids, worker_id=worker_id, state=AttemptState.RUNNING)
-    mine.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
-    rows = mine.values_list("pk", "job__desired", "job__kind", "job__payload_json")
-    return {pk: _wanted(Desired(desired), payload_of(kind, payload)) for pk, desired, kind, payload in rows}
+    held = Attempt.objects.filter(pk__in=attempt_ids, worker_id=worker_id, state=AttemptState.RUNNING)
+    held.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
+    rows = held.values_list("pk", "job__desired", "job__kind", "job__payload_json")
+    return {pk: _desired(Desired(desired), payload_of(kind, payload)) for pk, desired, kind, payload in rows}
 
 
-def _wanted(of_job: Desired, payload: Payload) -> Desired:
-    gives_up = of_job is Desired.RUNNING and payload.failing is not None
-    return Desired.STOPPED if gives_up else of_job
+def _desired(of_job: Desired, payload: Payload) -> Desired:
+    is_failing = of_job is Desired.RUNNING and payload.failing is not None
+    return Desired.STOPPED if is_failing else of_job
 
 
 def record(
@@ -56,18 +55,19 @@ def record(
     spool_position: int,
     stored: Mapping[str, store.StoredFile],
 ) -> None:
-    """Write what a runner said, all or nothing.
+    """Write a batch of a runner's events to the database, all or nothing.
 
     Args:
         attempt_id: the attempt.
         batch: its events in order.
-        spool_position: bytes of the spool that this batch ends at; a batch already written is skipped.
-        stored: for each `artifact` event's path, the file as it now lies in the store.
+        spool_position: the offset in the spool, in bytes, at which the batch ends. A batch that was already
+            written is skipped.
+        stored: the stored file of each `artifact` event, by the event's path.
 
     Raises:
         StaleFence: the attempt is no longer running; nothing was written.
     """
     with transaction.atomic():
         attempt = fence.acknowledge(attempt_id, spool_position)
-        if attempt is not None:  # else an earlier call has written it, whose answer was lost
-            events.append(attempt.job.root_id_or_self, runner_events.take_in(attempt, batch, stored))
+        if attempt is not None:  # else an earlier call, whose answer was lost, wrote the batch
+            events.append(attempt.job.root_id_or_self, runner_events.record(attempt, batch, stored))

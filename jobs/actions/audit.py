@@ -1,4 +1,4 @@
-"""The audit log: who did what to which thing, each row's hash covering the row before it."""
+"""Appends rows to the audit chain and verifies it. The hash of each row covers the row before it."""
 
 import json
 from typing import Any
@@ -22,16 +22,18 @@ def record(
 
     Args:
         action: subject and verb, such as `job.pause`.
-        target: the row that it was done to, or a name for it, such as `model:digits`.
-        by: who did it; None for the installation itself.
-        project: where, so that its members may read it.
-        detail: what else to remember; JSON, or what `str` makes of it.
+        target: the affected row, or a name for it, such as `model:digits`.
+        by: the acting user; None for the installation itself.
+        project: the project whose members may read the row.
+        detail: further fields, as JSON; other values are converted by `str`.
 
     Raises:
         TransactionManagementError: there is no transaction around the call.
     """
     if not transaction.get_connection().in_atomic_block:
-        raise transaction.TransactionManagementError("an audit row belongs into the transaction it tells of")
+        raise transaction.TransactionManagementError(
+            "an audit row must be written in the transaction of its change"
+        )
     if project is not None:
         detail["project"] = project.slug
     head = _locked_head()
@@ -52,14 +54,14 @@ def record(
 
 
 def name_of(row: Model) -> str:
-    """Return how the log calls a row: its kind and key, such as `job:12`."""
+    """Return the name of a row in the log: its model and key, such as `job:12`."""
     return f"{row._meta.model_name}:{row.pk}"
 
 
 def hash_of(event: AuditEvent) -> str:
     """Return the HMAC of a row and of the hash before it.
 
-    The project's id stands outside, since it is emptied when the project is deleted; its slug is in the
+    The project's id is not covered, since it becomes NULL when the project is deleted; its slug is in the
     detail. Integers are read as floats, because PostgreSQL gives 1e20 back as an integer.
     """
     detail = json.loads(json.dumps(event.detail), parse_int=float)
@@ -76,9 +78,9 @@ def hash_of(event: AuditEvent) -> str:
 
 
 def verify() -> int | None:
-    """Walk the chain from its beginning; return the id of the first row that does not hold, else None.
+    """Verify the chain from its beginning; return the id of the first invalid row, or None.
 
-    A tail that was cut off is reported as the id that would have come next.
+    If the last rows were deleted, the id after the newest row is returned.
     """
     previous, count, last_id = GENESIS, 0, 0
     for event in AuditEvent.objects.order_by("pk").iterator(chunk_size=2000):
@@ -91,6 +93,6 @@ def verify() -> int | None:
 
 
 def _locked_head() -> AuditHead:
-    """Return the head, locked until the transaction ends: rows are appended one after the other."""
+    """Return the head, locked until the transaction ends, so that rows are appended one at a time."""
     AuditHead.objects.get_or_create(pk=HEAD_ID, defaults={"hash": GENESIS})
     return AuditHead.objects.select_for_update().get(pk=HEAD_ID)

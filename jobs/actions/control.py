@@ -1,4 +1,4 @@
-"""What people want of a job: pause, resume, stop, kill, retry, another priority or pool."""
+"""Pauses, resumes, stops, kills and retries jobs, and changes their priority or pool."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from django.db import transaction
 
 from jobs import access, hints, queue
 from jobs.actions import audit, pipeline
+from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
@@ -14,18 +15,18 @@ from jobs.states import FINAL, Desired, JobState, TrialState
 
 
 def pause(job: Job, *, by: User) -> Job:
-    """Write checkpoints, then free the slots. The state follows when the last part has done so."""
-    return _want(job, Desired.PAUSED, frm=(JobState.STARTING, JobState.RUNNING), by=by)
+    """Request a pause: runners write checkpoints and free their slots, then the state changes."""
+    return _set_desired(job, Desired.PAUSED, frm=(JobState.STARTING, JobState.RUNNING), by=by)
 
 
 def stop(job: Job, *, by: User) -> Job:
-    """Write checkpoints, then end; what was reached is kept."""
-    return _want(job, Desired.STOPPED, frm=_NOT_FINAL, by=by)
+    """Request a stop: runners write checkpoints and end. Results reached so far are kept."""
+    return _set_desired(job, Desired.STOPPED, frm=_NOT_FINAL, by=by)
 
 
 def kill(job: Job, *, by: User) -> Job:
-    """End now."""
-    return _want(job, Desired.KILLED, frm=(*_NOT_FINAL, JobState.STOPPING), by=by)
+    """Request that runners are killed at once, without further checkpoints."""
+    return _set_desired(job, Desired.KILLED, frm=(*_NOT_FINAL, JobState.STOPPING), by=by)
 
 
 _NOT_FINAL = (
@@ -42,7 +43,7 @@ def _family(job: Job) -> list[Job]:
     return [job, *Job.objects.filter(parent=job)]
 
 
-def _want(job: Job, desired: Desired, *, frm: tuple[JobState, ...], by: User) -> Job:
+def _set_desired(job: Job, desired: Desired, *, frm: tuple[JobState, ...], by: User) -> Job:
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
         if not Job.objects.filter(pk=job.pk, state__in=frm).exclude(desired=desired).update(desired=desired):
@@ -64,7 +65,7 @@ _VERB = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill
 def _refusal(job: Job, desired: Desired) -> StaleState:
     job.refresh_from_db()
     if job.desired == desired and job.state not in FINAL:
-        return StaleState(f"job {job.pk} was already told to {_VERB[desired]}")
+        return StaleState(f"a request to {_VERB[desired]} job {job.pk} is already in progress")
     return StaleState(f"job {job.pk} is {job.state}; it cannot {_VERB[desired]} now")
 
 
@@ -76,12 +77,12 @@ def _wake_family(job: Job) -> None:
 
 
 def resume(job: Job, *, by: User) -> Job:
-    """Queue a paused job again; it goes on from its newest checkpoints under the same id.
+    """Queue a paused job again; it resumes from its newest checkpoints under the same id.
 
-    A job that was told to pause and has not come to rest yet simply goes on.
+    A job whose pause is still in progress continues to run.
 
     Raises:
-        StaleState: it is not paused, or the job that it is a step of is.
+        StaleState: the job is not paused, or its parent job is not to run.
     """
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
@@ -89,7 +90,7 @@ def resume(job: Job, *, by: User) -> Job:
             parent = Job.objects.select_for_update(of=("self",)).get(pk=job.parent_id)
             if parent.desired != Desired.RUNNING:
                 raise StaleState(
-                    f"job {job.pk} is a step of job {parent.pk}, which is to be {parent.desired}"
+                    f"job {job.pk} is a step of job {parent.pk}, which is not to run; resume that one"
                 )
         paused = Job.objects.filter(pk=job.pk, desired=Desired.PAUSED).unfinished()
         if not paused.update(desired=Desired.RUNNING):
@@ -106,7 +107,7 @@ def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, 
     count = 0
     for trial in job.trials.filter(state__in=trials).exclude(source=WITHDRAWN):
         if trial.waits_at_rung:
-            continue  # not paused by anybody: only a promotion takes it further
+            continue  # it was not paused by a user; only a promotion resumes it
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
         again = {"restarts": 0} if fields else {}
         move_trial(trial, TrialState.QUEUED, attempt=0, finished=None, **again)
@@ -121,7 +122,7 @@ def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, 
 
 
 def retry(job: Job, *, by: User) -> Job:
-    """Run again what failed or was stopped, and only that.
+    """Queue the failed or stopped parts of a job again, and only those.
 
     Raises:
         StaleState: the job is not final, or nothing in it failed.
@@ -134,11 +135,11 @@ def retry(job: Job, *, by: User) -> Job:
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
         Job.objects.filter(pk__in=[member.pk for member in _family(root)]).update(desired=Desired.RUNNING)
-        pipeline.forget_verdict(root)
+        change_payload(root, failing=None)
         again = (TrialState.FAILED, TrialState.STOPPED)
         count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), restarts=0, error=None)
         if not count:
-            raise StaleState(f"nothing in job {root.pk} failed; clone it to run it all again")
+            raise StaleState(f"nothing in job {root.pk} failed; clone the job to run all of it again")
         if root.state == JobState.COMPLETED:
             move(root, JobState.QUEUED)
         audit.record("job.retry", f"job:{root.pk}", by=by, project=root.project)
@@ -147,7 +148,7 @@ def retry(job: Job, *, by: User) -> Job:
 
 
 def change(job: Job, *, priority: int | None = None, pool: str | None = None, by: User) -> Job:
-    """Give a job and its family another priority or pool; running parts stay where they are.
+    """Change the priority or pool of a job and its steps. Running parts stay on their worker.
 
     Raises:
         Conflict: the job is final.
@@ -160,7 +161,7 @@ def change(job: Job, *, priority: int | None = None, pool: str | None = None, by
         fields["pool"] = pool
     with transaction.atomic():
         if not Job.objects.filter(pk=job.pk).unfinished().update(**fields):
-            raise Conflict(f"job {job.pk} is {job.state}; there is nothing left to order")
+            raise Conflict(f"job {job.pk} is {job.state}; its priority and pool can no longer be changed")
         Job.objects.filter(parent=job).unfinished().update(**fields)
         audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields)
         hints.send("schedule", job=job.pk)

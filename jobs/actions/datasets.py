@@ -1,6 +1,6 @@
-"""Data sets: the bundled catalogue, uploads, versions and what their profile jobs find.
+"""Creates data sets and their versions from bundled data and uploads, and records their profiles.
 
-Nothing here reads a user's file: it goes into the store as bytes, and a profile job opens it in a runner.
+Nothing here parses a user's file: it is stored as bytes, and a profile job opens it in a runner.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,12 @@ BUNDLED: dict[str, tuple[str, str]] = {
     "breast_cancer": ("Breast cancer", "569 biopsies with 30 measures each: malignant or benign."),
     "wine": ("Wine", "178 wines with 13 chemical measures each, from three cultivars."),
     "iris": ("Iris", "150 flowers with four measures each, of three species."),
-    "diabetes": ("Diabetes", "442 patients with ten measures each and how the disease went on: a number."),
+    "diabetes": (
+        "Diabetes",
+        "442 patients with ten measures each and the progress of the disease: a number.",
+    ),
 }
-"""Slug → name, description. The data come with scikit-learn's wheel, so no network is needed."""
+"""Name and description by slug. The data are part of scikit-learn's wheel, so no network is needed."""
 
 
 SLUG: TypeAdapter[str] = TypeAdapter(Slug)
@@ -38,18 +41,18 @@ def check_slug(slug: str) -> str:
     """Return a data set's slug.
 
     Raises:
-        BadInput: it is none; says what one looks like.
+        BadInput: `slug` is not a valid slug.
     """
     try:
         return SLUG.validate_python(slug)
     except ValidationError as error:
-        message = f"{slug!r}: up to 63 small letters, digits, - and _, a letter or digit first"
+        message = f"{slug!r}: use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
         raise BadInput(message, [Problem("/slug", message)]) from error
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns are for; what is None is found by the profile job."""
+    """The roles of the columns. The profile job infers those that are None."""
 
     target: str | None = None
     features: tuple[str, ...] | None = None
@@ -57,7 +60,7 @@ class Roles:
 
     @classmethod
     def read(cls, target: str, features: str | Sequence[str], task: str) -> "Roles":
-        """Read the roles from texts, as forms send them; features may be separated by commas.
+        """Parse the roles from text, as forms send them; features may be separated by commas.
 
         Raises:
             BadInput: there is no such task.
@@ -70,14 +73,14 @@ class Roles:
         return cls(target.strip() or None, columns or None, task or None)  # type: ignore[arg-type]
 
     def as_request(self) -> dict[str, Any]:
-        """Return what was asked for, as JSON."""
-        asked = {"target": self.target, "features": list(self.features or ()), "task": self.task}
-        return {name: value for name, value in asked.items() if value}
+        """Return the roles that are set, as JSON."""
+        roles = {"target": self.target, "features": list(self.features or ()), "task": self.task}
+        return {name: value for name, value in roles.items() if value}
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that came in: where it lies for now, its name, and the digest its sender gave."""
+    """An uploaded file: its temporary path, its name, and the digest that the sender gave."""
 
     path: Path
     name: str
@@ -85,7 +88,7 @@ class Upload:
 
 
 def ensure_bundled() -> list[DatasetVersion]:
-    """Make the bundled data sets that are missing, with their profile jobs. Any process may call it."""
+    """Create missing bundled data sets, with their profile jobs. Any process may call it."""
     return [_ensure_one(slug, name, description) for slug, (name, description) in BUNDLED.items()]
 
 
@@ -104,7 +107,7 @@ def _ensure_one(slug: str, name: str, description: str) -> DatasetVersion:
 
 
 def _is_being_profiled(version: DatasetVersion) -> bool:
-    """Say whether a job works on it, or has done so: a failed one is not repeated at every start."""
+    """Return whether a profile job exists, in any state: a failed one is not repeated at every start."""
     return Job.objects.profiling(version.pk).exists()
 
 
@@ -118,15 +121,15 @@ def create(
     description: str = "",
     roles: Roles | None = None,
 ) -> DatasetVersion:
-    """Make a data set from an upload; its first version is preparing until a worker has read it.
+    """Create a data set from an upload; its first version is `preparing` until a worker has read it.
 
     Raises:
         Forbidden: `by` may not write in the project.
         Conflict: the slug is taken.
-        BadInput: the file is not what its name says, or its digest is not the one given.
+        BadInput: the file does not match its extension or the given digest.
     """
     access.require(by, project, access.Action.WRITE)
-    kept = _keep(upload)
+    stored = _store(upload)
     try:
         with transaction.atomic():
             dataset = Dataset.objects.create(
@@ -137,34 +140,36 @@ def create(
                 source=Dataset.Source.UPLOAD,
                 created_by=by,
             )
-            return _new_version(dataset, kept, roles or Roles(), by=by)
+            return _new_version(dataset, stored, roles or Roles(), by=by)
     except IntegrityError as error:
-        raise Conflict(f"{project.slug} has a data set {slug!r} already: add a version to it") from error
+        raise Conflict(f"{project.slug} already has a data set {slug!r}: add a version to it") from error
 
 
 def add_version(dataset: Dataset, *, upload: Upload, by: User, roles: Roles | None = None) -> DatasetVersion:
     """Add the next version of an uploaded data set.
 
     Raises:
-        Forbidden: `by` may not write in the project; nobody may change a bundled set.
+        Forbidden: `by` may not write in the project, or the data set is bundled.
         BadInput: as for `create`.
     """
     access.require(by, dataset.project, access.Action.WRITE)
-    return _new_version(dataset, _keep(upload), roles or Roles(), by=by)
+    return _new_version(dataset, _store(upload), roles or Roles(), by=by)
 
 
 def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVersion:
-    """Give the columns other roles: a new version over the same bytes, since versions never change."""
+    """Change the roles of the columns in a new version of the same file, since versions never change."""
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
     if version.upload is None:
-        raise Conflict(f"{dataset.slug} is bundled: choose roles in the experiment instead")
-    kept = _Kept(version.upload, version.request["source"], version.request.get("file", ""))
-    return _new_version(dataset, kept, roles, by=by)
+        raise Conflict(
+            f"{dataset.slug} is bundled and cannot be changed: choose the roles in the experiment instead"
+        )
+    stored = _Stored(version.upload, version.request["source"], version.request.get("file", ""))
+    return _new_version(dataset, stored, roles, by=by)
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Stored:
     """An upload that is in the store."""
 
     artifact: Artifact
@@ -172,33 +177,35 @@ class _Kept:
     name: str
 
 
-def _keep(upload: Upload) -> _Kept:
-    """Check an upload and put it into the store: slow, so outside of any transaction."""
+def _store(upload: Upload) -> _Stored:
+    """Check an upload and copy it to the store. This is slow, so it runs outside any transaction."""
     source = sniff.source_of(upload.path, upload.name)
     if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
-        message = f"the file that arrived has sha256 {found}, not {upload.sha256.lower()}"
+        message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])
-    stored = store().put(upload.path)
-    artifact, _ = Artifact.objects.get_or_create(digest=stored.digest, defaults={"bytes": stored.bytes})
-    return _Kept(artifact, source, Path(upload.name).name[:200])
+    file = store().put(upload.path)
+    artifact, _ = Artifact.objects.get_or_create(digest=file.digest, defaults={"bytes": file.bytes})
+    return _Stored(artifact, source, Path(upload.name).name[:200])
 
 
-def _new_version(dataset: Dataset, kept: _Kept, roles: Roles, *, by: User) -> DatasetVersion:
-    request = {"source": kept.source, "file": kept.name, **roles.as_request()}
+def _new_version(dataset: Dataset, stored: _Stored, roles: Roles, *, by: User) -> DatasetVersion:
+    request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     with transaction.atomic():
-        # the lock keeps two uploads at once from taking the same number
+        # the lock prevents two concurrent uploads from using the same number
         Dataset.objects.select_for_update().get(pk=dataset.pk)
         newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
         version = dataset.versions.create(
-            number=newest + 1, request=request, upload=kept.artifact, created_by=by
+            number=newest + 1, request=request, upload=stored.artifact, created_by=by
         )
-        audit.record("dataset.version", version, by=by, project=dataset.project, upload=kept.artifact.digest)
+        audit.record(
+            "dataset.version", version, by=by, project=dataset.project, upload=stored.artifact.digest
+        )
         submit.profile(version, by=by)
     return version
 
 
-def profiled(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
-    """Take in what a profile job found: the version is ready. `table` is an .npz."""
+def record_profile(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
+    """Store the result of a profile job and mark the version as ready. `table` is an .npz file."""
     DatasetVersion.objects.filter(pk=version_id).update(
         state=DatasetVersion.State.READY,
         table=table,
@@ -209,26 +216,26 @@ def profiled(version_id: int, profile: Profile, digest: str, table: Artifact) ->
     )
 
 
-def profile_failed(version_id: int, error: Mapping[str, Any]) -> None:
-    """Keep why a version could not be read, in the words of its own file name.
+def record_profile_failure(version_id: int, error: Mapping[str, Any]) -> None:
+    """Store why a version could not be read, with the upload's file name instead of its digest.
 
-    A version that is ready already stays so: only its first profile decides.
+    A version that is already ready stays ready: only its first profile decides.
     """
     version = DatasetVersion.objects.select_related("upload").get(pk=version_id)
-    told = dict(error)
+    shown = dict(error)
     if version.upload is not None:
-        shown = version.request.get("file") or "the file"
-        told["message"] = str(told.get("message", "")).replace(version.upload.digest, shown)
+        name = version.request.get("file") or "the file"
+        shown["message"] = str(shown.get("message", "")).replace(version.upload.digest, name)
     DatasetVersion.objects.filter(pk=version_id, state=DatasetVersion.State.PREPARING).update(
-        state=DatasetVersion.State.FAILED, error=told
+        state=DatasetVersion.State.FAILED, error=shown
     )
 
 
-def try_again(version: DatasetVersion, *, by: User) -> Job:
-    """Profile a failed version once more, after a worker's fault was mended.
+def profile_again(version: DatasetVersion, *, by: User) -> Job:
+    """Profile a failed version again, for example after the cause on the worker was fixed.
 
     Raises:
-        Conflict: it has not failed, or a job is at it.
+        Conflict: the version has not failed, or a job is profiling it.
     """
     if version.dataset.project is None:
         access.require_admin(by)
@@ -240,6 +247,6 @@ def try_again(version: DatasetVersion, *, by: User) -> Job:
         if open_jobs.unfinished().exists() or not states.update(
             state=DatasetVersion.State.PREPARING, error=None
         ):
-            raise Conflict(f"{version} is {version.state}: only a failed version is read again")
+            raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
         audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
         return submit.profile(version, by=by)

@@ -1,4 +1,4 @@
-"""An ensemble of trials that somebody chose, instead of those that a spec's `after` takes by their rank."""
+"""Submits ensembles of chosen trials, in addition to the ensemble of the best trials in a spec's `after`."""
 
 from collections.abc import Sequence
 
@@ -11,29 +11,29 @@ from jobs.models import Job, Trial, User
 from jobs.queries import ensembles as queries
 
 LEAST, MOST = 2, 100
-"""How many trials an ensemble takes; the most is that of `after.retrain.top`."""
+"""How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
 
 
 def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
-    """Queue a job that retrains these trials of a search and pools the models.
+    """Queue a job that retrains these trials of a search and pools their models.
 
-    The search may be over or not; it stays as it is.
+    The search may be running or final; it does not change.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: the job is no search, or none of ours.
-        BadInput: these trials make no ensemble; says which and why.
+        Conflict: the job is not a search, or does not come from an experiment.
+        BadInput: a trial cannot be a member, or there are too few or too many.
     """
     access.require(by, search.project, access.Action.WRITE)
     if not search.facts.has_trials:
         raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
-    wanted = sorted(set(numbers))
-    if not LEAST <= len(wanted) <= MOST:
-        raise _refusal(f"an ensemble takes {LEAST} to {MOST} trials; these are {len(wanted)}")
-    rows = list(search.trials.filter(number__in=wanted).order_by("number"))
-    if missing := set(wanted) - {trial.number for trial in rows}:
+    unique = sorted(set(numbers))
+    if not LEAST <= len(unique) <= MOST:
+        raise _refusal(f"an ensemble needs {LEAST} to {MOST} different trials; {len(unique)} given")
+    rows = list(search.trials.filter(number__in=unique).order_by("number"))
+    if missing := set(unique) - {trial.number for trial in rows}:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
     chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
@@ -41,14 +41,16 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
 
 
 def _require_members(trials: Sequence[Trial]) -> None:
-    """Refuse trials of which nothing good is known, and those that would become the same model twice."""
+    """Refuse trials without a usable score, and trials with the same values."""
     first: dict[str, Trial] = {}
     for trial in trials:
         if reason := queries.hindrance(trial):
             raise _refusal(reason)
         other = first.setdefault(trial.values_digest, trial)
         if other is not trial:
-            raise _refusal(f"trials {other.number} and {trial.number} have the same values: take one of them")
+            raise _refusal(
+                f"trials {other.number} and {trial.number} have the same values: choose one of them"
+            )
 
 
 def _refusal(message: str) -> BadInput:

@@ -1,4 +1,4 @@
-"""Appends to a root job's list of events: append-only, numbered at commit, one order for all readers."""
+"""Appends events to the log of a root job. They are numbered at commit, so all readers see one order."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _STORE = "INSERT INTO jobs_eventchunk (root_id, first, last, has_logs, data) VAL
 def event(
     kind: str, job: Job, *, attempt: int | None = None, trial: int | None = None, **fields: Any
 ) -> Event:
-    """Build an event of the server's own making."""
+    """Build an event that the server itself reports."""
     body: Event = {"type": kind, "time": time.time(), "job": job.pk, "attempt": attempt or job.fence}
     if trial is not None:
         body["trial"] = trial

@@ -1,4 +1,4 @@
-"""Experiments: every write to them, their drafts and their frozen revisions."""
+"""Creates, changes, submits and deletes experiments, their drafts and their frozen revisions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,11 +30,11 @@ def create(
     tags: Sequence[str] = (),
     notes: str = "",
 ) -> Experiment:
-    """Make an experiment from a whole `spec`, or from an unfinished `draft` that is only kept.
+    """Create an experiment from a complete `spec`, or from a `draft`, which is stored unchecked.
 
     Raises:
         Forbidden: `by` may not write in the project.
-        BadSpec: `spec` does not hold; names every place.
+        BadSpec: `spec` is invalid; has a problem for each invalid field.
     """
     access.require(by, project, WRITE)
     frozen = plan.require_valid(project, spec) if draft is None else None
@@ -64,22 +64,22 @@ def change(
     tags: Sequence[str] | None = None,
     notes: str | None = None,
 ) -> Experiment:
-    """Change what is given. A `spec` makes a revision if it differs from the last; a `draft` is kept.
+    """Change the given fields. A `spec` becomes a revision if it differs from the last one.
 
     Args:
         experiment: any instance of the row; it is refreshed.
-        by: who does it.
-        seen: the version that the caller saw; None takes any.
-        spec: a whole spec. It replaces a draft.
-        draft: an unfinished one.
+        by: the acting user.
+        seen: the version that the caller read; None accepts any.
+        spec: a complete spec. It replaces the draft.
+        draft: an unfinished spec, which is stored unchecked.
         name: up to 200 characters.
-        tags: all of them.
+        tags: all tags of the experiment.
         notes: free text.
 
     Raises:
         Forbidden: `by` may not write in the project.
-        BadSpec: `spec` does not hold; names every place.
-        StaleState: somebody changed it since `seen`. Nothing was changed.
+        BadSpec: `spec` is invalid; has a problem for each invalid field.
+        StaleState: another user has changed the experiment since `seen`. Nothing was changed.
     """
     access.require(by, experiment.project, WRITE)
     frozen = plan.require_valid(experiment.project, spec) if spec is not None else None
@@ -101,7 +101,7 @@ def change(
 
 
 def _checked_fields(name: str | None, tags: Sequence[str] | None, notes: str | None) -> dict[str, Any]:
-    """Return what is given, as it is written to the row."""
+    """Return the given fields, checked."""
     fields: dict[str, Any] = {}
     if name is not None:
         fields["name"] = _checked_name(name)
@@ -113,7 +113,7 @@ def _checked_fields(name: str | None, tags: Sequence[str] | None, notes: str | N
 
 
 def _is_newest(experiment: Experiment, draft: Any) -> bool:
-    """Say whether a draft says nothing that the newest revision does not."""
+    """Return whether a draft equals the newest revision."""
     newest = experiment.revisions.order_by("-number").first()
     if newest is None or draft is None:
         return False
@@ -124,12 +124,12 @@ def _is_newest(experiment: Experiment, draft: Any) -> bool:
 
 
 def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
-    """Write under the version: of two people who saw the same, the second is told."""
+    """Update the row by compare-and-set on its version, so that concurrent changes are refused."""
     rows = Experiment.objects.filter(pk=experiment.pk)
     if seen is not None:
         rows = rows.filter(version=seen)
     if not rows.update(version=F("version") + 1, updated=clock.now(), **fields):
-        raise StaleState(f"{experiment.name} was changed by somebody else meanwhile: load it again")
+        raise StaleState(f"{experiment.name} was changed by another user in the meantime: reload it")
     experiment.refresh_from_db()
 
 
@@ -154,19 +154,19 @@ def submit(experiment: Experiment, *, by: User) -> Job:
     """Queue the experiment: its draft, frozen, if it has one, else its newest revision.
 
     Raises:
-        BadSpec: the draft does not hold, or the data are not ready.
-        Conflict: it is archived.
+        BadSpec: the draft is invalid, or the data are not ready.
+        Conflict: the experiment is archived.
     """
     access.require(by, experiment.project, WRITE)
     if experiment.archived:
-        raise Conflict(f"{experiment.name} is archived: take it back first")
+        raise Conflict(f"{experiment.name} is archived: unarchive it first")
     with transaction.atomic():
         if experiment.draft is not None:
             change(experiment, spec=experiment.draft, by=by)
         newest = experiment.revisions.order_by("-number").select_related("experiment__project").first()
         if newest is None:
             raise BadInput(f"{experiment.name} has no spec yet", [Problem("/spec", "nothing to submit")])
-        # older rules let it in; newer ones, or data that changed, may not
+        # a revision that older rules accepted may be invalid now, and its data may have changed
         plan.require_valid(experiment.project, newest.spec_json)
         return submitting.submit(newest, by=by)
 
@@ -182,11 +182,11 @@ def submit_spec(
     by: User,
     seen: int | None = None,
 ) -> Job:
-    """Save a spec, in a new experiment or as the next revision, and queue it: both or neither.
+    """Save a spec in a new experiment or as the next revision, and queue it, in one transaction.
 
     Raises:
-        BadSpec: it does not hold, or the data are not ready. Nothing was saved.
-        StaleState: somebody changed the experiment since `seen`.
+        BadSpec: the spec is invalid, or the data are not ready. Nothing was saved.
+        StaleState: another user has changed the experiment since `seen`.
     """
     with transaction.atomic():
         if experiment is None:
@@ -197,7 +197,7 @@ def submit_spec(
 
 
 def clone(experiment: Experiment, *, by: User, name: str = "", project: Project | None = None) -> Experiment:
-    """Make an experiment with the same draft, or else the same spec, and no jobs."""
+    """Copy an experiment with its draft and newest spec, but without jobs."""
     access.require(by, experiment.project, access.Action.VIEW)
     home = project or experiment.project
     access.require(by, home, WRITE)
@@ -218,7 +218,7 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
 
 
 def archive(experiment: Experiment, *, by: User, archived: bool = True) -> Experiment:
-    """Take an experiment out of the lists, or back into them."""
+    """Archive an experiment, which hides it from lists, or unarchive it."""
     access.require(by, experiment.project, WRITE)
     with transaction.atomic():
         _update(experiment, seen=None, archived=archived)
@@ -231,7 +231,7 @@ def delete(experiment: Experiment, *, by: User) -> None:
     """Delete an experiment with its revisions, jobs, trials and metrics.
 
     Raises:
-        Conflict: a job of it is not over, or a registered version was made by one.
+        Conflict: a job of the experiment is not final, or has made a registered version.
     """
     access.require(by, experiment.project, WRITE)
     with transaction.atomic():
@@ -240,7 +240,9 @@ def delete(experiment: Experiment, *, by: User) -> None:
         if running := jobs.unfinished().first():
             raise Conflict(f"job {running.pk} is {running.state}: stop it first")
         if version := ModelVersion.objects.filter(source_job__in=jobs).first():
-            raise Conflict(f"{version} was made by it, and its lineage must stay: archive it instead")
+            raise Conflict(
+                f"{version} comes from this experiment and needs its lineage: archive the experiment instead"
+            )
         audit.record("experiment.delete", experiment, by=by, project=experiment.project, name=experiment.name)
         jobs.roots().delete()  # before the revisions, which jobs protect
         experiment.delete()

@@ -1,8 +1,8 @@
-"""Searches whose trials outside scripts run: opened, kept alive and handed out by their chief.
+"""Opens searches whose trials run in external scripts, and assigns their trials on behalf of a chief.
 
-A script holds one trial through an attempt, as a runner does: its number is the fence, its lease gives the
-trial back, and what ends attempts (`endings`) ends these too. Any number of chiefs may serve one search.
-Whoever locks both locks attempts first, in the order of their keys, and then the search, as `endings` does.
+A script holds one trial through an attempt, as a runner does: the attempt's number is the fencing token, and
+the trial is queued again when the lease expires. `attempt_end` ends these attempts too. Any number of chiefs
+may serve one search. Attempts are locked first, by key, and then the search, as in `attempt_end`.
 """
 
 import logging
@@ -19,7 +19,7 @@ from jobs import access, clock
 from jobs.actions import attempt_end, audit, events, runner_events, submit, suggest
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
@@ -35,15 +35,15 @@ CHIEF_SECONDS = 15.0
 LONGEST_ID = 200
 
 
-class Held(NamedTuple):
-    """The trial that a script holds."""
+class HeldTrial(NamedTuple):
+    """The trial that a script holds, and the attempt through which it holds the trial."""
 
     attempt: Attempt
     trial: Trial
 
 
 class Answer(Enum):
-    """What a script is told that gets no trial."""
+    """The answer to a script that gets no trial: wait, the search is over, or a suggestion is needed."""
 
     WAIT = auto()
     OVER = auto()
@@ -51,52 +51,50 @@ class Answer(Enum):
 
 
 def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> tuple[Job, bool]:
-    """Queue a search for outside scripts, or go on with the open one of this name, as it was asked for then.
+    """Queue a search for external scripts, or return the open one of this name with its own settings.
 
     Returns:
         The search, and whether it is new.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        BadInput: it has no name, or one of more than 200 characters.
+        BadInput: the name is empty or longer than 200 characters.
     """
     access.require(by, project, access.Action.WRITE)
     if not 0 < len(name) <= 200:
-        raise BadInput("a search has a name of 1 to 200 characters")
+        raise BadInput("the name of a search must have 1 to 200 characters")
     with transaction.atomic():
-        Project.objects.select_for_update().get(pk=project.pk)  # two chiefs of one name make one search
-        mine = Job.objects.external_searches().filter(project=project, title=name)
-        job = mine.unfinished().order_by("-pk").first()
+        Project.objects.select_for_update().get(
+            pk=project.pk
+        )  # two chiefs with the same name must open one search
+        named = Job.objects.external_searches().filter(project=project, title=name)
+        job = named.unfinished().order_by("-pk").first()
         is_new = job is None
         if job is None:
-            job = _queued(project, name, wanted, by=by)
+            payload = ExternalSearchPayload(search=wanted)
+            job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)
     return job, is_new
 
 
-def listens(job_id: int, *, host: str, port: int) -> None:
-    """Note where the chief of a search listens, for its page and for the next chief."""
+def record_address(job_id: int, *, host: str, port: int) -> None:
+    """Store the address on which a search's chief listens, for its page and for the next chief."""
     with transaction.atomic():
         change_payload(Job.objects.get(pk=job_id), address=Address(host=host, port=port))
 
 
-def _queued(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> Job:
-    payload = ExternalSearchPayload(search=wanted)
-    return submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
-
-
-def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
-    """Say that a chief lives, and let its search follow what people want of it.
+def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
+    """Renew the lease of a search's chief, and apply the search's desired state.
 
     Args:
         job_id: the search.
-        connected: the numbers of attempts whose scripts are known to be there, though they say nothing.
+        connected: the numbers of attempts whose scripts are connected; their leases are renewed.
 
     Returns:
-        The search as it is now.
+        The search, refreshed.
     """
     with transaction.atomic():
-        theirs = _locked(Attempt.objects.filter(job_id=job_id, number__in=connected))
+        connected_attempts = _locked(Attempt.objects.filter(job_id=job_id, number__in=connected))
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
         if root.state in FINAL:
             return root
@@ -104,7 +102,7 @@ def beat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         Lease.objects.update_or_create(name=_lease_name(root), defaults={"holder": "chief", "until": until})
         if root.desired == Desired.RUNNING:
             _run(root)
-        _renew(root, [attempt.pk for attempt in theirs])
+        _renew(root, [attempt.pk for attempt in connected_attempts])
     if root.desired == Desired.KILLED or root.payload.failing is not None:
         for attempt in open_attempts(root):
             _end(attempt, Outcome.KILLED)
@@ -124,15 +122,15 @@ def _lease_name(root: Job) -> str:
 
 
 def has_chief(root: Job) -> bool:
-    """Say whether a chief has given a sign of life lately."""
+    """Return whether a chief holds an unexpired lease of the search."""
     return Lease.objects.filter(name=_lease_name(root), until__gt=clock.now()).exists()
 
 
-def rest_without_chief(root: Job) -> None:
-    """Say of a search that nobody serves and no script works for that it waits, and for what."""
+def wait_for_chief(root: Job) -> None:
+    """Mark a search without a chief and without open attempts as waiting for a chief."""
     if has_chief(root) or open_attempts(root).exists():
         return
-    why = f"Its chief is gone. Start it again: {command(root)}"[:500]
+    why = f"Its chief has ended. Start it again: {command(root)}"[:500]
     if root.state in (JobState.STARTING, JobState.RUNNING):
         move(root, JobState.RETRYING, why_waiting=why)
     elif root.state in WAITING and root.why_waiting != why:
@@ -145,7 +143,7 @@ def open_attempts(root: Job) -> Any:
 
 
 def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
-    """Return those that are open, so that nobody ends them until the transaction does."""
+    """Return the open attempts among these, locked until the transaction ends."""
     rows = attempts.open().select_for_update(of=("self",))
     return list(rows.order_by("pk"))
 
@@ -155,27 +153,30 @@ def _renew(root: Job, attempts: Collection[int]) -> None:
 
 
 def lease_end(root: Job) -> datetime:
-    """Return until when a script that spoke just now keeps its trial."""
+    """Return the end of the lease of a script that has just sent a message."""
     return clock.now() + timedelta(seconds=external(root).search.lease_seconds)
 
 
-def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
-    """Return the trial that a script holds, the next one that waits for one, or why there is none.
+def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | Answer:
+    """Return the trial that a script holds, or claim the next waiting one for it.
 
-    Asking twice returns the same: a script that was started again goes on with the trial it had.
+    The call is idempotent: a script that was restarted continues with the trial it held.
 
     Args:
         job_id: the search.
-        script: the id that the script was given; it holds one trial at a time.
-        host: from where it asks, for people.
+        script: the id of the script, which holds one trial at a time.
+        host: the script's host, for display.
+
+    Returns:
+        The trial, or an answer if there is none.
 
     Raises:
-        BadInput: the id is empty or too long, or no text.
+        BadInput: the id is empty, too long or contains a NUL character.
     """
     if not 0 < len(script) <= LONGEST_ID:
-        raise BadInput(f"KERASTUNER_TUNER_ID has 1 to {LONGEST_ID} characters, not {len(script)}")
+        raise BadInput(f"KERASTUNER_TUNER_ID must have 1 to {LONGEST_ID} characters; it has {len(script)}")
     if "\0" in script:
-        raise BadInput("KERASTUNER_TUNER_ID has no NUL characters")
+        raise BadInput("KERASTUNER_TUNER_ID must not contain NUL characters")
     with transaction.atomic():
         _locked(Attempt.objects.filter(job_id=job_id, worker__name=script, worker__pool=_pool(job_id)))
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
@@ -189,20 +190,20 @@ def hand_out(job_id: int, script: str, *, host: str = "") -> Held | Answer:
         held = open_attempts(root).filter(worker=worker).order_by("-number").first()
         if held is not None:
             _renew(root, [held.pk])
-            return Held(held, held.trials.get())
+            return HeldTrial(held, held.trials.get())
         if root.desired == Desired.PAUSED:
             return Answer.WAIT
         _run(root)
-        trial = root.trials.waiting().order_by("number").first() or _discovery(root)
-        return _hold(root, worker, trial) if trial is not None else _why_none(root)
+        trial = root.trials.waiting().order_by("number").first() or _discovery_trial(root)
+        return _hold(root, worker, trial) if trial is not None else _answer_without_trial(root)
 
 
 def _pool(job_id: int) -> str:
-    return f"search {job_id}"  # no name that a job's pool may have
+    return f"search {job_id}"  # not a valid name for a job's pool
 
 
 def _worker(root: Job, script: str, host: str) -> Worker:
-    """Return the row that stands for a script. It has left before it came: no slot, no pool to place on."""
+    """Return the worker row of a script. It is `gone` from the start, so that nothing is placed on it."""
     worker, _ = Worker.objects.get_or_create(
         name=script,
         pool=_pool(root.pk),
@@ -217,10 +218,10 @@ def _worker(root: Job, script: str, host: str) -> Worker:
     return worker
 
 
-def _discovery(root: Job) -> Trial | None:
-    """Return the first trial of a search whose space nobody knows: a script runs its own defaults.
+def _discovery_trial(root: Job) -> Trial | None:
+    """Create the first trial of a search whose space is unknown: the script runs its own defaults.
 
-    A script of KerasTuner tells its hyperparameters when a trial ends, and never before.
+    A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
     outside = external(root).search
     made = root.trials.filter(source="algorithm")
@@ -231,7 +232,7 @@ def _discovery(root: Job) -> Trial | None:
     return suggest.make_trial(root, {}, source="algorithm")
 
 
-def _hold(root: Job, worker: Worker, trial: Trial) -> Held:
+def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     Job.objects.filter(pk=root.pk).update(fence=F("fence") + 1)
     root.refresh_from_db(fields=["fence"])
     now = clock.now()
@@ -249,14 +250,14 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> Held:
     attempt.trials.add(trial)
     trial.refresh_from_db()
     moment = time.time()
-    begun = said.TrialBegun(time=moment, trial=trial.number)
-    running = said.ExecutionDone(time=moment, trial=trial.number, execution=1, state="running")
-    events.append(root.pk, runner_events.take_in(attempt, [begun, running], {}))
-    return Held(attempt, trial)
+    begun = contract.TrialBegun(time=moment, trial=trial.number)
+    running = contract.ExecutionDone(time=moment, trial=trial.number, execution=1, state="running")
+    events.append(root.pk, runner_events.record(attempt, [begun, running], {}))
+    return HeldTrial(attempt, trial)
 
 
-def _why_none(root: Job) -> Answer:
-    """Tell a script to wait while a trial may still come back from another one."""
+def _answer_without_trial(root: Job) -> Answer:
+    """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
     outside = external(root).search
     made = root.trials.filter(source="algorithm").count()
     if outside.space and made < outside.planned() and not external(root).exhausted:
@@ -264,44 +265,44 @@ def _why_none(root: Job) -> Answer:
     return Answer.WAIT  # `pipeline` ends the search once all its trials are final
 
 
-class Question(NamedTuple):
-    """A request for one suggestion, and how many trials there were when it was asked."""
+class SuggestionRequest(NamedTuple):
+    """A request for one suggestion, and the number of trials at the time of the request."""
 
     request: dict[str, Any]
     made: int
 
 
-def question(job_id: int) -> Question | None:
-    """Return what an algorithm is to be asked, as a SuggestRequest in JSON; None where no trial is wanted."""
+def suggestion_request(job_id: int) -> SuggestionRequest | None:
+    """Return the request for the algorithm, a SuggestRequest as JSON; None if no trial is needed."""
     root = Job.objects.get(pk=job_id)
-    if _why_none(root) is not Answer.SUGGEST or root.trials.waiting().exists():
+    if _answer_without_trial(root) is not Answer.SUGGEST or root.trials.waiting().exists():
         return None
     outside = external(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
     trials = [row | {"values": completed(outside.space, row["values"])} for row in rows]
-    search = outside.asked().model_dump(mode="json", by_alias=True, exclude_none=True)
-    return Question({"search": search, "count": 1, "trials": trials}, len(rows))
+    search = outside.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
+    return SuggestionRequest({"search": search, "count": 1, "trials": trials}, len(rows))
 
 
-def suggested(job_id: int, asked: Question, values: Values | None) -> None:
-    """Make a trial of a suggestion, for whoever asks next; None says that the space is used up.
+def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | None) -> None:
+    """Create a waiting trial from a suggestion; None marks the algorithm as exhausted.
 
     Raises:
-        StaleState: trials were made meanwhile; the suggestion does not know them and is dropped.
+        StaleState: trials were created since the request; the suggestion is dropped.
         ValueError: the values do not fit the space.
     """
     with transaction.atomic():
         root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
-        if root.state in FINAL or root.trials.count() != asked.made:
-            raise StaleState(f"search {job_id} has changed while its next trial was chosen")
+        if root.state in FINAL or root.trials.count() != request.made:
+            raise StaleState(f"search {job_id} has changed while its next trial was being chosen")
         if values is None:
             change_payload(root, exhausted=True)
             return
         suggest.make_trial(root, values, source="algorithm")
 
 
-def give_back(job_id: int, attempt: int, why: str) -> None:
-    """End the attempt of a script that is gone: its trial, with its number and values, is the next one's."""
+def release_trial(job_id: int, attempt: int, why: str) -> None:
+    """End the attempt of a disconnected script; its trial is queued again with its number and values."""
     error = {"code": "script_gone", "message": why}
     held = Attempt.objects.filter(job_id=job_id, number=attempt).open().first()
     if held is not None:
@@ -309,8 +310,8 @@ def give_back(job_id: int, attempt: int, why: str) -> None:
 
 
 def _end(attempt: Attempt, outcome: Outcome, error: attempt_end.JobError | None = None) -> None:
-    """End an attempt, unless its script or the scheduler ends it at this moment."""
+    """End an attempt, unless its script or the scheduler has just ended it."""
     try:
         attempt_end.finish(attempt.pk, outcome, error=error)
     except StaleState as other:
-        log.info("attempt %s was ended by somebody else: %s", attempt.number, other)
+        log.info("attempt %s was ended by another process: %s", attempt.number, other)

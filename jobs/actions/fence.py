@@ -1,7 +1,7 @@
-"""The fence of what a runner says: one statement checks it, locks the attempt and moves its spool's position.
+"""Checks an attempt's fencing token, locks the attempt and stores its spool position, in one statement.
 
-Written in SQL, as are the other statements that every commit of every running job needs: building such a
-query from models takes twenty times as long as running it.
+It is written in SQL, as are the other statements of every commit of every running job: building such a query
+from models takes twenty times as long as running it.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ _ACKNOWLEDGE = """
 
 
 def acknowledge(attempt_id: int, spool_position: int) -> Attempt | None:
-    """Note that the spool is written up to a position, inside the caller's transaction, which then writes it.
+    """Store the spool position of a batch, inside the caller's transaction, which then writes the batch.
 
     Returns:
-        The attempt, locked until commit, with its job; what is not needed to place its events is read when it
-        is used. None when an earlier call, whose answer was lost, has written this already.
+        The attempt with its job, locked until commit. Columns that recording rarely needs are deferred. None
+        if an earlier call, whose answer was lost, has already written the batch.
 
     Raises:
         StaleFence: the attempt is no longer running.
@@ -38,14 +38,14 @@ def acknowledge(attempt_id: int, spool_position: int) -> Attempt | None:
     if not rows:
         if Attempt.objects.filter(pk=attempt_id, state=running).exists():
             return None
-        raise StaleFence(f"attempt {attempt_id} is not running any more")
+        raise StaleFence(f"attempt {attempt_id} is no longer running")
     pk, job_id, number, root_id, kind = rows[0]
-    attempt = _partly(Attempt, id=pk, job_id=job_id, number=number)
-    attempt.job = _partly(Job, id=job_id, root_id=root_id, kind=kind)
+    attempt = _deferred(Attempt, id=pk, job_id=job_id, number=number)
+    attempt.job = _deferred(Job, id=job_id, root_id=root_id, kind=kind)
     return attempt
 
 
-def _partly[M: Model](model: type[M], **known: Any) -> M:
-    """Return a row of which some columns are known; the others are read when they are used."""
+def _deferred[M: Model](model: type[M], **known: Any) -> M:
+    """Return an instance with the known columns; the others are deferred."""
     names = [field.attname for field in model._meta.concrete_fields if field.attname in known]
     return model.from_db(connection.alias, names, [known[name] for name in names])

@@ -1,4 +1,4 @@
-"""Takes in what a gate job found, and holds an approver to what was not evaluated."""
+"""Reads the result of a gate job, and checks that an approver accepts gates without a result."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,10 +12,10 @@ from jobs.queries.gates import Gate, must_accept
 
 
 def from_result(result: GateResult) -> list[Gate]:
-    """Return the gates in a gate job's result; one that cannot be read counts as failed."""
+    """Return the gates in a gate job's result; an unreadable gate counts as failed."""
     items = result.gates
     if not isinstance(items, list) or not items:
-        return [broken("the gate job came back without gates")]
+        return [failed_gate("the gate job returned no gates")]
     return [_gate(item) for item in items]
 
 
@@ -23,15 +23,15 @@ def _gate(item: Any) -> Gate:
     try:
         return Gate.model_validate(item)
     except ValidationError as error:
-        return broken(f"unreadable: {first(error).message}")
+        return failed_gate(f"unreadable: {first(error).message}")
 
 
-def broken(why: str) -> Gate:
-    """Return the failed gate that stands for gates which could not be run."""
+def failed_gate(why: str) -> Gate:
+    """Return a failed gate in place of gates that could not be run."""
     return Gate(name="gates", state="failed", detail=why)
 
 
-def failed(gates: Iterable[Gate]) -> list[str]:
+def failed_names(gates: Iterable[Gate]) -> list[str]:
     """Return the names of the gates that failed."""
     return [gate.name for gate in gates if gate.state == "failed"]
 
@@ -40,11 +40,13 @@ def require_accepted(gates: list[Gate], accept: Iterable[str]) -> list[str]:
     """Return the open gates that the approver accepts.
 
     Raises:
-        GatesOpen: one of them stands open still.
+        GatesOpen: a gate without a result was not accepted.
     """
     opened = must_accept(gates)
     missing = sorted(set(opened) - set(accept))
     if missing:
         names = ", ".join(missing)
-        raise GatesOpen(f"Not evaluated and not accepted: {names}. Name them in `accept` to answer for them.")
+        raise GatesOpen(
+            f"Not evaluated and not accepted: {names}. To take responsibility, name them in `accept`."
+        )
     return opened

@@ -1,4 +1,4 @@
-"""Keeps the answer of a request under its `Idempotency-Key`, so that it is given again."""
+"""Stores the response to a request under its `Idempotency-Key`, so that a repetition gets the same one."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,19 +11,19 @@ from jobs.models import IdempotencyKey, User
 
 KEPT = timedelta(hours=24)
 STUCK = timedelta(seconds=60)
-"""Nothing of an unfinished request is committed, so after this long its key may be taken over."""
+"""After this time another request may claim the key of an unfinished one, which has committed nothing."""
 
 
 def in_flight() -> Conflict:
-    """Return the refusal of a key whose first request still runs."""
+    """Return the error for a key whose first request is still running."""
     return Conflict("The first request with this Idempotency-Key is still running.", code="in_flight")
 
 
 def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey, bool]:
-    """Return the key's row, and whether this request is the one to do the work.
+    """Return the key's row, and whether this request must do the work.
 
     Raises:
-        Conflict: another request with this key began and failed while this one looked; a third may run.
+        Conflict: another request with this key began and failed during this call; a third may be running.
     """
     now = clock.now()
     IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
@@ -42,6 +42,6 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
 
 
 def keep(row: IdempotencyKey, status: int, response: dict[str, Any]) -> None:
-    """Keep the answer, in the transaction of the work that it answers."""
+    """Store the response, in the transaction of the request's own changes."""
     row.status, row.response = status, response
     row.save(update_fields=["status", "response"])

@@ -1,4 +1,4 @@
-"""One row after the other, so that a broken one does not hold up the rest."""
+"""Processes rows one at a time, so that an error in one row does not affect the others."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -11,40 +11,44 @@ from jobs.errors import StaleState
 
 log = logging.getLogger(__name__)
 
-OF_THE_ROW = (IntegrityError, DataError, TransactionManagementError)
-"""What the database says of one row's work; all else it says is about itself."""
+ROW_ERRORS = (IntegrityError, DataError, TransactionManagementError)
+"""Database errors that one row can cause; all others concern the database itself."""
 
 
-def each[M: Model](
+def for_each[M: Model](
     rows: Iterable[M],
-    act: Callable[[M], object],
+    action: Callable[[M], object],
     *,
-    otherwise: Callable[[M, Exception], object] | None = None,
+    on_error: Callable[[M, Exception], object] | None = None,
 ) -> int:
-    """Do something with every row; what goes wrong with one is logged. Returns how often `act` said true.
+    """Call `action` for every row; log errors and continue with the next row.
 
     Args:
-        rows: what to go through. Each call of `act` is a transaction of its own, or several.
-        act: may raise StaleState for a row that moved under our eyes; the next round sees how.
-        otherwise: what to do with a row that `act` cannot cope with.
+        rows: the rows to process.
+        action: called once per row. It opens its own transactions. It may raise StaleState for a row that
+            another process has changed; the next round reads the row again.
+        on_error: called with the row and the exception if `action` raises another error.
+
+    Returns:
+        How many calls of `action` returned a true value.
 
     Raises:
-        DatabaseError: it is away, or older than this code; InterfaceError likewise. The caller waits.
+        DatabaseError, InterfaceError: the database is unavailable, or its schema is older than this code.
     """
     done = 0
     for row in rows:
         try:
-            done += bool(act(row))
+            done += bool(action(row))
         except StaleState as error:
             log.info("%s %s waits: %s", row._meta.verbose_name, row.pk, error)
-        except Exception as error:  # whatever it is, the other rows come first
-            if isinstance(error, DatabaseError | InterfaceError) and not isinstance(error, OF_THE_ROW):
+        except Exception as error:  # any bug in one row must not keep the others from being processed
+            if isinstance(error, DatabaseError | InterfaceError) and not isinstance(error, ROW_ERRORS):
                 raise
-            log.exception("%s %s cannot go on", row._meta.verbose_name, row.pk)
-            if otherwise is not None:
-                _cope(row, error, otherwise)
+            log.exception("%s %s could not be processed", row._meta.verbose_name, row.pk)
+            if on_error is not None:
+                _handle(row, error, on_error)
     return done
 
 
-def _cope[M: Model](row: M, cause: Exception, otherwise: Callable[[M, Exception], object]) -> None:
-    each([row], lambda broken: otherwise(broken, cause))
+def _handle[M: Model](row: M, cause: Exception, on_error: Callable[[M, Exception], object]) -> None:
+    for_each([row], lambda failed: on_error(failed, cause))

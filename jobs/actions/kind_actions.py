@@ -1,4 +1,4 @@
-"""What is done for the jobs of each kind. Every kind registers its own actions when the app starts."""
+"""Defines the base class of a kind's actions, and their registry, which is filled when the app starts."""
 
 from typing import Any
 
@@ -12,51 +12,52 @@ type JobError = dict[str, Any]
 
 
 class KindActions[P: Payload, R: Result]:
-    """The actions of a kind. Each method may be left as it is.
+    """The actions of a kind. A kind overrides the methods that it needs.
 
-    Every method is called inside a transaction but `build_task`; `children` and `advance` may be called again
-    after a crash, and must not do twice what they did.
+    Every method except `build_task` is called inside a transaction. `children` and `advance` may be called
+    again after a crash, so they must be idempotent.
     """
 
     def accept(self, payload: P, *, project: Project, by: User) -> P:
-        """Check what somebody submits by itself, and complete it; no kind takes anything unasked.
+        """Check and complete the payload of a job that a user submits directly; refused by default.
 
         Raises:
-            BadInput: it names things that are not there, or not for `by`; pointers start at `/payload`.
+            BadInput: it refers to objects that `by` cannot see or that do not exist; pointers start at
+                `/payload`.
         """
         del project, by
-        raise BadInput(f"a {type(payload).__name__} cannot be submitted by itself")
+        raise BadInput(f"a {type(payload).__name__} cannot be submitted directly")
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> Task:
-        """Return what a runner is to do. `common` has the fields that every task has."""
+        """Return the task of an attempt. `common` has the fields that every task has."""
         del common
-        raise Conflict(f"no runner works for jobs of kind {attempt.job.public_kind}")
+        raise Conflict(f"jobs of kind {attempt.job.public_kind} have no task for a runner")
 
     def on_done(self, job: Job, result: R) -> None:
-        """Hand the result of a completed job to the rows that wait for it."""
+        """Store the result of a completed job in the rows that wait for it."""
 
     def on_failed(self, job: Job, error: JobError) -> None:
-        """Tell the rows that wait for a job's result that there will be none."""
+        """Mark the rows that wait for a job's result as failed."""
 
     def advance(self, root: Job) -> None:
-        """Do the next step of an open root. One that is a single task ends by its result."""
+        """Do the next step of an open root. A root with a single task ends with its result."""
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Return the jobs of this step under a root, in order; those that are missing are made."""
+        """Return the jobs of this step under a root, in order; missing ones are created."""
         del root, spec
         return []
 
     def clone(self, job: Job, *, by: User) -> Job:
-        """Queue a root of this kind once more."""
+        """Queue a copy of a root of this kind."""
         del by
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own to run again")
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
 
 
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}
 
 
 def register(kind: str, actions: KindActions[Any, Any]) -> None:
-    """Name the actions of a kind."""
+    """Register the actions of a kind."""
     _REGISTERED[kind] = actions
 
 

@@ -1,4 +1,4 @@
-"""Queues jobs of kinds that people may submit by themselves, without an experiment."""
+"""Queues jobs of kinds that users may submit directly, without an experiment."""
 
 from typing import Any
 
@@ -16,11 +16,12 @@ from jobs.models import Job, Project, User
 
 
 def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
-    """Queue a job of a kind with the payload that somebody sent.
+    """Queue a job of a kind with a payload that a user sent.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        BadInput: the kind cannot be submitted by itself, or the payload does not hold; names every place.
+        BadInput: the kind cannot be submitted directly, or the payload is invalid; has a problem for each
+            invalid field.
     """
     access.require(by, project, access.Action.WRITE)
     facts = _submittable(kind)
@@ -34,8 +35,8 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
 def _submittable(kind: str) -> Facts:
     known = {facts.name: facts for facts in submittable_kinds()}
     if kind not in known:
-        named = ", ".join(known) or "there is none"
-        message = f"jobs of kind {kind!r} cannot be submitted by themselves; kinds that can: {named}"
+        names = ", ".join(known) or "none"
+        message = f"jobs of kind {kind!r} cannot be submitted directly; kinds that can: {names}"
         raise BadInput(message, [Problem("/kind", message)])
     return known[kind]
 

@@ -1,7 +1,7 @@
-"""Stores metric points in columns: each commit adds a small chunk to its series, many small ones become one.
+"""Stores metric points in columns: each commit appends a small chunk to its series.
 
-Adding costs the same however long a series is: nothing that is stored already is read or written again until
-there are `LOOSE` small chunks, which then are packed together.
+The cost of appending does not depend on the length of a series: stored chunks are not read or written again
+until there are `LOOSE` small chunks, which are then compacted.
 """
 
 import math
@@ -19,9 +19,9 @@ from jobs.queries.codec import Columns, pack_columns, unpack_columns
 
 POINTS_PER_CHUNK = 4000
 LOOSE = 32
-"""How many small chunks a series may have: more make reading slow, fewer make adding slow."""
-MOST_SERIES = 2000
-"""Of one execution; a runner that makes a name a step would fill the database. Its events have them all."""
+"""How many small chunks a series may have: more make reading slow, fewer make appending slow."""
+MAX_SERIES = 2000
+"""Per execution: a runner that creates a new name at each step would fill the database."""
 
 _OF_TRIALS = """SELECT id, trial_id, execution, name, loose FROM jobs_metricseries
     WHERE attempt = %s AND trial_id IN ({})"""
@@ -34,15 +34,15 @@ _GROW = """UPDATE jobs_metricseries
 _NEWEST = "SELECT id, data FROM jobs_metricchunk WHERE series_id = %s ORDER BY id DESC LIMIT %s"
 
 
-class _Place(NamedTuple):
-    """Whose series: a trial's execution, or the job itself."""
+class _Owner(NamedTuple):
+    """The owner of a series: a trial's execution, or the job itself."""
 
     trial: int | None
     execution: int
 
 
-class _Gathered(NamedTuple):
-    """Points of one series, as they came."""
+class _Points(NamedTuple):
+    """New points of one series, in the order received."""
 
     axis: str
     at: list[float]
@@ -58,89 +58,90 @@ class _Row(NamedTuple):
     loose: int
 
 
-def store(attempt: Attempt, held: Mapping[int, Trial], said: Iterable[Metric | Points]) -> int:
+def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> int:
     """Append points to their series, inside the caller's transaction, which has locked the attempt.
 
     Args:
-        attempt: whose runner measured them.
-        held: the trials that the metrics name, by number.
-        said: in order; a series keeps the axis that it began with.
+        attempt: the attempt whose runner reported the points.
+        trials: the trials that the events name, by number.
+        events: the events in order. A series keeps the axis of its first point.
 
     Returns:
-        How many series were refused for the first time, because their execution had the most it may have.
+        How many series were refused because their execution has reached the limit. Only the first refusal
+        is counted.
     """
-    found = _gather(held, said)
+    found = _gather(trials, events)
     known = _known(attempt, found)
     refused = 0
-    new: dict[tuple[_Place, str], _Gathered] = {}
+    new: dict[tuple[_Owner, str], _Points] = {}
     grown: dict[_Row, Columns] = {}
-    for place, series in found.items():
-        there = known[place]
+    for owner, series in found.items():
+        there = known[owner]
         begun = [name for name in series if name not in there]
-        room = max(0, MOST_SERIES - len(there))
+        room = max(0, MAX_SERIES - len(there))
         refused += len(begun[room:]) if room else 0
-        new |= {(place, name): series[name] for name in begun[:room]}
+        new |= {(owner, name): series[name] for name in begun[:room]}
         grown |= {there[name]: series[name].columns() for name in series if name in there}
     _begin(attempt, new)
     _append(grown)
     return refused
 
 
-def too_many(refused: int) -> Warned:
-    """Return what the owner is told, once, of series that `store` refused."""
+def too_many_warning(refused: int) -> Warned:
+    """Return the warning about series that `store` refused."""
     message = (
-        f"An execution may have {MOST_SERIES} metrics with different names; {refused} more are no "
-        "curves. Log what changes its name at each step, or give it one name."
+        f"An execution may have {MAX_SERIES} metrics with different names; {refused} more were not stored as "
+        "curves. Use one name for a metric whose name changes at each step."
     )
     return Warned(time=time.time(), code="too_many_metrics", message=message)
 
 
 def _gather(
-    held: Mapping[int, Trial], said: Iterable[Metric | Points]
-) -> Mapping[_Place, dict[str, _Gathered]]:
-    found: dict[_Place, dict[str, _Gathered]] = defaultdict(dict)
-    for event in said:
-        trial = None if event.trial is None else held[event.trial].pk
-        series = found[_Place(trial, event.execution or 0)]
+    trials: Mapping[int, Trial], events: Iterable[Metric | Points]
+) -> Mapping[_Owner, dict[str, _Points]]:
+    found: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
+    for event in events:
+        trial = None if event.trial is None else trials[event.trial].pk
+        series = found[_Owner(trial, event.execution or 0)]
         if isinstance(event, Points):
             for name, column in zip(event.names, event.values, strict=True):
-                one = series.setdefault(name, _Gathered(event.x, [], [], []))
+                one = series.setdefault(name, _Points(event.x, [], [], []))
                 one.at.extend(event.at)
                 one.values.extend(column)
                 one.times.extend(event.times)
             continue
         for name, x, value, moment in event.points:
-            one = series.setdefault(name[:LONGEST_NAME], _Gathered(event.x, [], [], []))
+            one = series.setdefault(name[:LONGEST_NAME], _Points(event.x, [], [], []))
             one.at.append(x)
             one.values.append(value)
             one.times.append(moment)
     return found
 
 
-def _known(attempt: Attempt, places: Iterable[_Place]) -> Mapping[_Place, dict[str, _Row]]:
-    """Return the series that there are at these places, by name: one statement for all trials together."""
-    known: dict[_Place, dict[str, _Row]] = defaultdict(dict)
-    trials = sorted({place.trial for place in places if place.trial is not None})
+def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
+    """Return the stored series of these owners by name, with one statement for all trials."""
+    known: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
+    trials = sorted({owner.trial for owner in owners if owner.trial is not None})
     with connection.cursor() as cursor:
         if trials:
             cursor.execute(_OF_TRIALS.format(", ".join(["%s"] * len(trials))), [attempt.number, *trials])
             for pk, trial, execution, name, loose in cursor.fetchall():
-                known[_Place(trial, execution)][name] = _Row(pk, loose)
-        if any(place.trial is None for place in places):
+                known[_Owner(trial, execution)][name] = _Row(pk, loose)
+        if any(owner.trial is None for owner in owners):
             cursor.execute(_OF_JOB, [attempt.job_id, attempt.number])
             for pk, execution, name, loose in cursor.fetchall():
-                known[_Place(None, execution)][name] = _Row(pk, loose)
+                known[_Owner(None, execution)][name] = _Row(pk, loose)
     return known
 
 
-def _begin(attempt: Attempt, new: Mapping[tuple[_Place, str], _Gathered]) -> None:
-    """Make new series with their first chunks; each keeps the axis that it began with."""
+def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> None:
+    """Create new series with their first chunks."""
     columns = [series.columns() for series in new.values()]
     made = MetricSeries.objects.bulk_create(
         MetricSeries(
             job_id=attempt.job_id,
-            trial_id=place.trial,
-            execution=place.execution,
+            trial_id=owner.trial,
+            execution=owner.execution,
             attempt=attempt.number,
             name=name,
             x=series.axis,
@@ -149,7 +150,7 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Place, str], _Gathered]) -> Non
             last_value=_last_value(points),
             loose=1,
         )
-        for ((place, name), series), points in zip(new.items(), columns, strict=True)
+        for ((owner, name), series), points in zip(new.items(), columns, strict=True)
     )
     with connection.cursor() as cursor:
         chunks = [_chunk(row.pk, points) for row, points in zip(made, columns, strict=True)]
@@ -162,7 +163,7 @@ def _append(grown: Mapping[_Row, Columns]) -> None:
         cursor.executemany(_GROW, [_growth(row.id, columns) for row, columns in grown.items()])
     for row in grown:
         if row.loose + 1 >= LOOSE:
-            _settle(row.id, row.loose + 1)
+            _compact(row.id, row.loose + 1)
 
 
 def _chunk(series: int, columns: Columns) -> tuple[int, float, float, int, bytes]:
@@ -179,8 +180,8 @@ def _last_value(columns: Columns) -> float | None:
     return last if math.isfinite(last) else None
 
 
-def _settle(series: int, loose: int) -> None:
-    """Pack the newest chunks of a series together; all but the last are then full and stay as they are."""
+def _compact(series: int, loose: int) -> None:
+    """Merge the small chunks of a series. All but the last are then full and do not change again."""
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [series, loose])
         rows = cursor.fetchall()[::-1]

@@ -8,8 +8,8 @@ from jobs.models import Job
 
 
 def change_payload(job: Job, **fields: Any) -> None:
-    """Set fields of a job's payload under the lock of its row; the fields of others stay as they are now."""
+    """Set fields of a job's payload under a row lock. Other fields keep their current values."""
     with transaction.atomic():
-        now = Job.objects.select_for_update(of=("self",)).only("kind", "payload_json").get(pk=job.pk)
-        job.payload_json = now.payload.changed(**fields).to_json()
+        current = Job.objects.select_for_update(of=("self",)).only("kind", "payload_json").get(pk=job.pk)
+        job.payload_json = current.payload.changed(**fields).to_json()
         job.save(update_fields=["payload_json"])

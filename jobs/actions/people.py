@@ -1,4 +1,4 @@
-"""People, their projects and their way in."""
+"""Creates and changes accounts, login links, projects and memberships."""
 
 import hashlib
 import re
@@ -23,17 +23,17 @@ SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def add_person(username: str, *, by: User | None, admin: bool = False) -> User:
-    """Make an account without a password; its owner comes in by a login link.
+    """Create an account without a password; its owner logs in by a login link.
 
     Raises:
-        Forbidden: `by` is not an administrator (None is the operator at the terminal).
-        BadInput: the name has other signs than letters, digits and `.@+-_`.
-        Conflict: somebody has that name.
+        Forbidden: `by` is not an administrator. None is the operator at the terminal.
+        BadInput: the name has characters other than letters, digits and `.@+-_`.
+        Conflict: the name is taken.
     """
     if by is not None:
         access.require_admin(by)
     if not USERNAME.fullmatch(username):
-        raise _bad("/user", f"{username!r} is no user name: letters, digits and .@+-_ will do")
+        raise _bad("/user", f"{username!r} is not a valid user name: use letters, digits and .@+-_")
     user = User(username=username, is_superuser=admin, is_staff=admin)
     user.set_unusable_password()
     with transaction.atomic():
@@ -41,7 +41,7 @@ def add_person(username: str, *, by: User | None, admin: bool = False) -> User:
             with transaction.atomic():
                 user.save(force_insert=True)
         except IntegrityError as error:
-            raise Conflict(f"Somebody is called {username!r} already.") from error
+            raise Conflict(f"The user name {username!r} is already taken.") from error
         audit.record("person.add", user, by=by, name=username, admin=admin)
     return user
 
@@ -67,32 +67,32 @@ def find_login_link(secret: str) -> LoginLink:
     """Return the link with this secret, if it can still be used.
 
     Raises:
-        NotFound: it is unknown, used, too old, or its owner may not come in any more.
+        NotFound: the link is unknown, used or expired, or its owner is deactivated.
     """
     usable = LoginLink.objects.filter(
         digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
     )
     link = usable.select_related("user").first()
     if link is None:
-        raise NotFound("This link was used already or is too old. Ask an administrator for a new one.")
+        raise NotFound("This link has already been used or has expired. Ask an administrator for a new one.")
     return link
 
 
 def use_login_link(secret: str) -> User:
-    """Use a link up and return who may come in by it. Of two that try at once, one gets in."""
+    """Mark a link as used and return its user, by compare-and-set: one of two concurrent calls succeeds."""
     link = find_login_link(secret)
     with transaction.atomic():
         if not LoginLink.objects.filter(pk=link.pk, used=None).update(used=clock.now()):
-            raise NotFound("This link was used already. Ask an administrator for a new one.")
+            raise NotFound("This link has already been used. Ask an administrator for a new one.")
         audit.record("person.login", link.user, by=link.user, name=link.user.username)
     return link.user
 
 
 def set_active(user: User, active: bool, *, by: User) -> User:
-    """Let somebody in again, or cut them off at once: sessions end, tokens and links stop working."""
+    """Reactivate or deactivate an account. Deactivation ends its sessions and disables tokens and links."""
     access.require_admin(by)
     if user == by:
-        raise Conflict("Nobody locks themselves out.")
+        raise Conflict("You cannot deactivate or reactivate your own account.")
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(is_active=active)
         user.refresh_from_db()
@@ -105,7 +105,7 @@ def set_active(user: User, active: bool, *, by: User) -> User:
 
 
 def set_admin(user: User, admin: bool, *, by: User) -> User:
-    """Give or take the installation's admin right; one administrator always remains."""
+    """Grant or revoke the installation's admin right; one administrator always remains."""
     access.require_admin(by)
     with transaction.atomic():
         others = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
@@ -119,7 +119,7 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
 
 
 def end_sessions(user: User) -> int:
-    """Log somebody out everywhere; return how many sessions that were."""
+    """End all sessions of a user; return how many there were."""
     ended = 0
     for session in Session.objects.filter(expire_date__gt=clock.now()).iterator():
         if session.get_decoded().get("_auth_user_id") == str(user.pk):
@@ -129,16 +129,19 @@ def end_sessions(user: User) -> int:
 
 
 def create_project(slug: str, name: str, *, by: User, single_person: bool = False) -> Project:
-    """Make a project; whoever makes it becomes its admin.
+    """Create a project; its creator becomes its admin.
 
     Raises:
-        BadInput: the slug has other signs than small letters, digits and hyphens.
+        BadInput: the slug has characters other than lower-case letters, digits and hyphens.
         Conflict: another project has that slug.
     """
     if not by.is_active:
         raise Forbidden("This account is deactivated.")
     if not SLUG.fullmatch(slug):
-        raise _bad("/slug", f"{slug!r} is no slug: small letters, digits and hyphens inside, at most 63")
+        raise _bad(
+            "/slug",
+            f"{slug!r} is not a valid slug: use up to 63 lower-case letters, digits and inner hyphens",
+        )
     if not name.strip():
         raise _bad("/name", "a project needs a name")
     with transaction.atomic():
@@ -148,7 +151,7 @@ def create_project(slug: str, name: str, *, by: User, single_person: bool = Fals
                     slug=slug, name=name.strip(), created_by=by, single_person=single_person
                 )
         except IntegrityError as error:
-            raise Conflict(f"There is a project {slug!r} already.") from error
+            raise Conflict(f"A project with the slug {slug!r} already exists.") from error
         Membership.objects.create(project=project, user=by, role=Role.ADMIN)
         audit.record("project.create", project, by=by, project=project, single_person=single_person)
     return project
@@ -163,12 +166,12 @@ def change_project(
     max_slots: int | None = None,
     lift_quota: bool = False,
 ) -> Project:
-    """Change what is given: the name, whether one person may request and approve, the quota of slots."""
+    """Change the given fields: the name, whether one person may request and approve, the slot quota."""
     access.require(by, project, Action.MANAGE)
     if name is not None and not name.strip():
         raise _bad("/name", "a project needs a name")
     if max_slots is not None and max_slots < 1:
-        raise _bad("/max_slots", "at least one slot, or none given for no quota")
+        raise _bad("/max_slots", "use at least one slot, or leave the field empty for no quota")
     wanted = {
         "name": name.strip() if name else None,
         "single_person": single_person,
@@ -190,21 +193,21 @@ def delete_project(project: Project, *, by: User) -> None:
     """Delete a project with its experiments, jobs and data sets.
 
     Raises:
-        Conflict: it has registered models, whose history must stay, or jobs that are not over.
+        Conflict: the project has registered models, whose history must be kept, or open jobs.
     """
     access.require(by, project, Action.MANAGE)
     if project.models.exists():
-        raise Conflict("A project with registered models cannot be deleted: their history must stay.")
+        raise Conflict("A project with registered models cannot be deleted: their history must be kept.")
     if project.jobs.filter(state__in=OPEN).exists():
-        raise Conflict("Jobs of this project are not over yet: stop them first.")
+        raise Conflict("This project has open jobs: stop them first.")
     with transaction.atomic():
         audit.record("project.delete", project, by=by, slug=project.slug)
-        project.jobs.all().delete()  # first: they protect the revisions they ran
+        project.jobs.all().delete()  # first, since jobs protect the revisions that they ran
         project.delete()
 
 
 def set_role(project: Project, user: User, role: Role, *, by: User) -> Membership:
-    """Make somebody a member of a project in a role, or change the role."""
+    """Add a person to a project with a role, or change the person's role."""
     access.require(by, project, Action.MANAGE)
     if user.is_service or not user.is_active:
         raise NotFound(f"There is no person {user.username!r}.")
@@ -219,7 +222,7 @@ def set_role(project: Project, user: User, role: Role, *, by: User) -> Membershi
 
 
 def remove_member(project: Project, user: User, *, by: User) -> None:
-    """Take somebody out of a project; what they made stays."""
+    """Remove a person from a project; everything the person created is kept."""
     access.require(by, project, Action.MANAGE)
     with transaction.atomic():
         _keep_an_admin(project, user, becomes=None)
@@ -231,7 +234,7 @@ def remove_member(project: Project, user: User, *, by: User) -> None:
 
 
 def find_person(username: str) -> User:
-    """Return a person who may come in, by name."""
+    """Return a person with an active account, by user name."""
     user = User.objects.filter(username=username, is_active=True, is_service=False).first()
     if user is None:
         raise NotFound(f"There is no person {username!r}.")
@@ -239,7 +242,7 @@ def find_person(username: str) -> User:
 
 
 def _keep_an_admin(project: Project, user: User, *, becomes: Role | None) -> None:
-    """Refuse to leave a project without an admin. The rows are locked: two admins may leave at once."""
+    """Refuse to leave a project without an admin. The rows are locked, since two admins may leave at once."""
     admins = Membership.objects.select_for_update().filter(project=project, role=Role.ADMIN)
     if becomes != Role.ADMIN and [row.user_id for row in admins] == [user.pk]:
         raise Conflict(f"{project.slug} would have no admin left: make another member admin first.")

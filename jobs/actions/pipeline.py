@@ -1,7 +1,7 @@
-"""Takes root jobs through the steps of `jobs.kinds.PIPELINE`.
+"""Advances root jobs through the steps of `jobs.kinds.PIPELINE`.
 
-`advance` looks at the rows and does the next step, or nothing. It may be called at any time by any
-process, twice or after a crash: unique constraints keep a step from being made twice.
+`advance` reads the rows and does the next step, if there is one. It is idempotent and may be called at any
+time by any process: unique constraints prevent a step from being created twice.
 """
 
 import logging
@@ -12,7 +12,7 @@ from django.db import transaction
 
 from jobs import queue
 from jobs.actions import results
-from jobs.actions.isolation import each
+from jobs.actions.isolation import for_each
 from jobs.actions.kind_actions import JobError, actions_for, actions_of
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trials
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 NO_TRIAL_COMPLETED = {
     "code": "no_trial_completed",
-    "message": "no trial was completed, so there is nothing to go on with",
+    "message": "no trial was completed, so there is no model to continue with",
 }
 
 
@@ -43,33 +43,36 @@ def advance(root: Job) -> None:
         root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=root.pk)
         if root.state in FINAL or root.state == JobState.DRAFT:
             return
-        if root.desired == Desired.RUNNING:
-            _go_on(root)
-        elif root.state != JobState.PAUSED or root.desired != Desired.PAUSED:
-            _wind_down(root)
+        if root.desired != Desired.RUNNING:
+            if root.state != JobState.PAUSED or root.desired != Desired.PAUSED:
+                _halt_family(root)
+        elif (error := root.payload.failing) is not None:
+            fail(root, error)
+        else:
+            actions_of(root).advance(root)
 
 
-def _busy(root: Job) -> bool:
-    """Say whether a worker still holds anything of the family."""
+def _has_open_attempts(root: Job) -> bool:
+    """Return whether a worker still holds an attempt of the root or its steps."""
     held = Attempt.objects.open()
     return held.filter(job__in=[root.pk, *root.family.values_list("pk", flat=True)]).exists()
 
 
-def _wind_down(root: Job) -> None:
-    """Bring a family that shall pause or stop to rest, once no worker holds a part of it."""
+def _halt_family(root: Job) -> None:
+    """Pause or stop the root and its steps as far as no worker holds an attempt of them."""
     pausing = root.desired == Desired.PAUSED
     waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
     for child in root.family.unfinished():
-        _rest(child, pausing=pausing)
-    if _busy(root):
+        _halt(child, pausing=pausing)
+    if _has_open_attempts(root):
         return
     if not pausing:
         move_trials(root, root.trials.filter(state=TrialState.PAUSED), TrialState.STOPPED)
-    _rest(root, pausing=pausing)
+    _halt(root, pausing=pausing)
 
 
-def _rest(job: Job, *, pausing: bool) -> None:
+def _halt(job: Job, *, pausing: bool) -> None:
     if job.attempts.open().exists():
         return
     reason = "killed" if job.desired == Desired.KILLED else ""
@@ -82,23 +85,16 @@ def _rest(job: Job, *, pausing: bool) -> None:
     if job.state == JobState.LOST:
         move(job, JobState.RETRYING)
     move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results(job).to_json())
-    results.stopped(job)
-
-
-def _go_on(root: Job) -> None:
-    if (error := root.payload.failing) is not None:
-        fail(root, error)
-    else:
-        actions_of(root).advance(root)
+    results.report_stop(job)
 
 
 def trials_keep_failing(root: Job, limit: int) -> bool:
-    """Say whether the newest trials failed, so many in a row; one that ended a rung did not fail."""
+    """Return whether the newest `limit` trials all failed. A trial that reached its rung's end did not."""
     ended = root.trials.filter(finished__isnull=False).exclude(state=TrialState.STOPPED)
     newest = list(ended.order_by("-finished").values_list("state", "finished")[:limit])
     if len(newest) < limit or any(state != TrialState.FAILED for state, _ in newest):
         return False
-    since = newest[-1][1]  # one that was promoted since then is open again, but had not failed
+    since = newest[-1][1]  # a trial that was promoted since then is open again, but had not failed
     return not TrialDecision.objects.filter(trial__job=root, trial__finished=None, time__gt=since).exists()
 
 
@@ -106,31 +102,31 @@ def give_up(root: Job) -> None:
     """Fail a search whose newest trials failed."""
     newest = root.trials.filter(state=TrialState.FAILED).order_by("-finished").first()
     cause = (newest.error or {}).get("message", "") if newest else ""
-    message = f"the newest trials failed one after another; the last said: {cause}"
+    message = f"the newest trials failed one after another; the last error: {cause}"
     error = {"code": "trials_keep_failing", "message": message}
     fail(root, error)
 
 
 def fail(root: Job, error: JobError) -> None:
-    """Start nothing more; fail the root once no worker holds a part of it, and keep the verdict till then."""
+    """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
     waiting = root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     move_trials(root, waiting.not_held(), TrialState.STOPPED)
     for child in root.family.unfinished():
-        _rest(child, pausing=False)
-    if _busy(root):
-        _say_verdict(root, error)
+        _halt(child, pausing=False)
+    if _has_open_attempts(root):
+        _mark_failing(root, error)
         return
     if root.state == JobState.PAUSED:
         move(root, JobState.QUEUED)
     if root.state in WAITING:
         move(root, JobState.STARTING)
     final = JobState.STOPPED if root.state == JobState.STOPPING else JobState.FAILED
-    move(root, final, error=error, results_json=_reached(root))
-    results.failed(root, error)
+    move(root, final, error=error, results_json=_partial_results(root))
+    results.report_failure(root, error)
 
 
-def _say_verdict(root: Job, error: JobError) -> None:
-    """Keep why a root fails, and wake its own attempts, which renewals tell to stop now."""
+def _mark_failing(root: Job, error: JobError) -> None:
+    """Store why a root fails, and wake the workers of its attempts, which must now stop."""
     if root.payload.failing is not None:
         return
     change_payload(root, failing=error)
@@ -138,22 +134,17 @@ def _say_verdict(root: Job, error: JobError) -> None:
         queue.wake(worker_id, attempt_id)
 
 
-def forget_verdict(root: Job) -> None:
-    """Let a root that failed go on when it is tried again."""
-    change_payload(root, failing=None)
-
-
-def _reached(root: Job) -> dict[str, Any]:
+def _partial_results(root: Job) -> dict[str, Any]:
     try:
-        with transaction.atomic():  # a query that fails must not take the verdict along
+        with transaction.atomic():  # a failing query must not roll back the failure
             return outcomes.results(root).to_json()
-    except Exception:  # what is broken may be just this; the verdict must stand all the same
-        log.exception("what job %s reached cannot be summed up", root.pk)
+    except Exception:  # this query may be the broken part; the root must fail nevertheless
+        log.exception("the results of job %s could not be computed", root.pk)
         return {}
 
 
 def follow(root: Job) -> None:
-    """Make the next step's jobs once those of the step before are completed; after the last, end the root."""
+    """Create the next step's jobs once the previous step is completed; after the last, complete the root."""
     if root.state in WAITING:
         move(root, JobState.STARTING)
     spec = steps.followed(root)
@@ -162,46 +153,46 @@ def follow(root: Job) -> None:
             children = actions_for(kind).children(root, spec)
         except StaleState:
             raise
-        except (Conflict, NotFound) as refusal:  # the model's name is another project's, or a file is missing
+        except (Conflict, NotFound) as refusal:  # the model's name is taken, or a file is missing
             fail(root, {"code": refusal.code, "message": refusal.message})
             return
         failed = [child for child in children if child.state in (JobState.FAILED, JobState.STOPPED)]
         if any(child.state not in FINAL for child in children):
             return
         if failed:
-            _fail_with(root, failed[0])
+            _fail_step(root, failed[0])
             return
     complete(root)
 
 
 def complete(root: Job) -> None:
-    """End a root with what it and the steps after it came to."""
+    """Complete a root, with its results and those of its steps."""
     if root.state in WAITING:
         move(root, JobState.STARTING)
     move(root, JobState.COMPLETED, results_json=outcomes.results(root).to_json())
 
 
-def _fail_with(root: Job, child: Job) -> None:
+def _fail_step(root: Job, child: Job) -> None:
     cause = (child.error or {}).get("message", f"it was {child.state}")
     message = f"step {child.public_kind} (job {child.pk}) did not complete: {cause}"
     fail(root, {"code": "step_failed", "message": message})
 
 
 def advance_all() -> None:
-    """Advance every open root job; one that our own code cannot take further fails and says so."""
+    """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
     open_roots = Job.objects.roots().filter(state__in=OPEN)
-    each(open_roots.order_by("pk"), advance, otherwise=_break)
+    for_each(open_roots.order_by("pk"), advance, on_error=_fail_internally)
 
 
 def advance_one(root: Job) -> None:
-    """Advance a root job as `advance_all` does: what goes wrong with it does not end the caller."""
-    each([root], advance, otherwise=_break)
+    """Advance a root job as `advance_all` does: errors fail the job and are not raised."""
+    for_each([root], advance, on_error=_fail_internally)
 
 
-def _break(root: Job, cause: Exception) -> None:
+def _fail_internally(root: Job, cause: Exception) -> None:
     error = {
         "code": "internal",
-        "message": f"Trainyard could not take this job further: {type(cause).__name__}: {cause}",
+        "message": f"Trainyard could not advance this job: {type(cause).__name__}: {cause}",
         "traceback": "".join(traceback.format_exception(cause)),
     }
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""A version's way to an endpoint: request, gates, another person's decision, release."""
+"""Requests, gates, approves, rejects and expires the promotion of a version to an endpoint's stage."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -9,7 +9,7 @@ from django.db import transaction
 from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import audit, gates, releases, submit
-from jobs.actions.isolation import each
+from jobs.actions.isolation import for_each
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
@@ -27,12 +27,12 @@ COMMENT_LIMIT = 10_000
 
 
 def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -> PromotionRequest:
-    """Ask for a version to go onto a stage; its gates are queued at once.
+    """Request the promotion of a version to a stage, and queue its gate job.
 
     Raises:
-        Forbidden: `by` may not ask in this project.
-        BadInput: the stage is not offered.
-        Conflict: the version is not ready, is there already, or was asked for already.
+        Forbidden: `by` may not write in the project.
+        BadInput: the stage is unknown.
+        Conflict: the version is not ready, already on the stage, or already requested.
     """
     model = version.model
     access.require(by, model.project, Action.WRITE)
@@ -56,37 +56,37 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
 
 def _check_stage(stage: str) -> None:
     if stage == "canary":
-        message = (
-            "Canary releases come with traffic splitting, in a later version; ask for production or staging."
-        )
+        message = "Canary releases are not supported yet; request production or staging."
         raise BadInput(message, [Problem("/stage", message)])
     if stage not in STAGES:
-        message = f"{stage[:40]!r} is no stage; choose production or staging"
+        message = f"{stage[:40]!r} is not a stage; choose production or staging"
         raise BadInput(message, [Problem("/stage", message)])
 
 
 def _check_comment(comment: str) -> None:
     if len(comment) > COMMENT_LIMIT:
-        message = f"A comment has at most {COMMENT_LIMIT:,} characters."
+        message = f"A comment may have at most {COMMENT_LIMIT:,} characters."
         raise BadInput(message, [Problem("/comment", message)])
 
 
 def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> None:
     if version.state != ModelVersion.State.CANDIDATE:
-        why = "is being validated; ask again in a moment"
+        why = "is being validated; try again in a moment"
         if version.state == ModelVersion.State.INVALID:
-            why = "did not validate and cannot be served"
+            why = "failed its validation and cannot be served"
         raise Conflict(f"{version} {why}.", code="version_not_ready")
-    there = endpoint.production_id if stage == "production" else endpoint.staging_id
-    if there == version.pk:
-        raise Conflict(f"{version} is in {stage} already.", code="already_there")
+    current = endpoint.production_id if stage == "production" else endpoint.staging_id
+    if current == version.pk:
+        raise Conflict(f"{version} is already in {stage}.", code="already_there")
     twin = PromotionRequest.objects.filter(version=version, stage=stage, state__in=OPEN).first()
     if twin is not None:
-        raise Conflict(f"Request {twin.pk} asks for the same and is {twin.state}.", code="already_requested")
+        raise Conflict(
+            f"Request {twin.pk} for the same version and stage is {twin.state}.", code="already_requested"
+        )
 
 
 def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> None:
-    """Bind the request to the champion of now and have it judged against that one."""
+    """Bind the request to the current champion, and queue its gates against that version."""
     promotion.baseline_version = endpoint.production
     promotion.baseline_generation = endpoint.generation
     promotion.gates = []
@@ -95,22 +95,22 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 
-def gated(job: Job, result: GateResult) -> None:
-    """Take in what the gates say; a late word about a request that went on is ignored."""
-    _judge(job, gates.from_result(result))
+def record_gates(job: Job, result: GateResult) -> None:
+    """Store the results of a gate job. Results of an outdated gate job are ignored."""
+    _apply_gates(job, gates.from_result(result))
 
 
-def gate_failed(job: Job, error: dict[str, Any]) -> None:
-    """Take in that the gates could not be run, which nobody can approve."""
-    _judge(job, [gates.broken(str(error.get("message", "the gate job failed")))])
+def record_gate_failure(job: Job, error: dict[str, Any]) -> None:
+    """Store that the gates could not be run, so that the request cannot be approved."""
+    _apply_gates(job, [gates.failed_gate(str(error.get("message", "the gate job failed")))])
 
 
-def _judge(job: Job, found: Sequence[Gate]) -> None:
-    failed = gates.failed(found)
+def _apply_gates(job: Job, found: Sequence[Gate]) -> None:
+    failed = gates.failed_names(found)
     with transaction.atomic():
-        # Of the job that judges against the champion of now: an earlier one compared with another.
-        judged = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
-        changed = judged.update(
+        # Only the request's current gate job counts: an earlier one compared with another champion.
+        request_rows = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
+        changed = request_rows.update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
@@ -125,41 +125,43 @@ def approve(
 ) -> PromotionRequest:
     """Approve a request and release its version, in one transaction.
 
-    The approval is bound to the version's digest, the gates' results and the endpoint's generation. If
-    the endpoint has changed since the gates ran, they run again and nobody has approved anything.
+    The approval is bound to the version's digest, the gates' results and the endpoint's generation. If the
+    endpoint has changed since the gates ran, they are queued again and nothing is approved.
 
     Raises:
-        Forbidden: `by` is no approver, or asked for it, or made the version.
-        GatesOpen: a gate that was not evaluated is not in `accept`.
-        StaleState: the request is not pending (any more), or the champion changed.
-        Conflict: the stored file is no longer what was judged.
+        Forbidden: `by` is not an approver, or is the requester or the author of the version.
+        GatesOpen: a gate without a result is not in `accept`.
+        StaleState: the request is not pending, or the champion has changed.
+        Conflict: the stored file was altered.
     """
     _check_comment(comment)
     may.require_independent(promotion, by)
-    _check_bytes(promotion.version)  # reads the whole file: before anything is locked
+    _check_bytes(promotion.version)  # before any lock, since it reads the whole file
     with transaction.atomic():
         promotion, endpoint = _locked(promotion)
-        refusal = _overtaken(promotion, endpoint, by=by)
+        refusal = _staleness(promotion, endpoint, by=by)
         if refusal is None:
             _release(promotion, endpoint, accept=accept, comment=comment, by=by)
-    if refusal is not None:  # after commit: that it expired, or is being judged again, stays
+    if refusal is not None:  # after commit, so that the expiry or the new gate job is kept
         raise refusal
     return promotion
 
 
-def _overtaken(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> StaleState | None:
-    """Return why the request cannot be approved as it stands, having moved it on where time did."""
+def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> StaleState | None:
+    """Return why the request cannot be approved. Expires it, or queues its gates again, if necessary."""
     if promotion.state != State.PENDING:
         return StaleState(f"Request {promotion.pk} is {promotion.state}, not pending.")
     if promotion.expires <= clock.now():
         _expire(promotion)
-        return StaleState(f"Request {promotion.pk} expired {promotion.expires:%Y-%m-%d %H:%M} UTC; ask anew.")
+        return StaleState(
+            f"Request {promotion.pk} expired on {promotion.expires:%Y-%m-%d %H:%M} UTC; create a new one."
+        )
     if promotion.baseline_generation != endpoint.generation:
         _start_gates(promotion, endpoint, by=by)
         _audit("regate", promotion, by=by, generation=endpoint.generation)
         return StaleState(
             f"{endpoint.model.name} changed since the gates of request {promotion.pk} ran; "
-            "they run again against what is live now. Look at them, then decide."
+            "they are running again against the current champion. Review the new results, then decide."
         )
     return None
 
@@ -179,17 +181,17 @@ def _check_bytes(version: ModelVersion) -> None:
     if found != version.artifact_id:
         raise Conflict(
             f"The file of {version} has digest {found[:12]} instead of {version.artifact_id[:12]}: "
-            "it was altered in the store.",
+            "it was altered after it was stored.",
             code="artifact_altered",
         )
 
 
 def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> PromotionRequest:
-    """Turn a request down.
+    """Reject a request.
 
     Raises:
-        Forbidden: `by` may not decide it.
-        StaleState: it is not open (any more).
+        Forbidden: `by` may not decide on the request.
+        StaleState: the request is not open.
     """
     _check_comment(comment)
     may.require_independent(promotion, by)
@@ -200,11 +202,11 @@ def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> Promo
 
 
 def withdraw(promotion: PromotionRequest, *, comment: str = "", by: User) -> PromotionRequest:
-    """Take a request back: its requester may, and the project's admins.
+    """Withdraw a request. Its requester and the project's admins may do this.
 
     Raises:
         Forbidden: `by` is neither.
-        StaleState: it is not open (any more).
+        StaleState: the request is not open.
     """
     _check_comment(comment)
     project = promotion.model.project
@@ -218,25 +220,25 @@ def withdraw(promotion: PromotionRequest, *, comment: str = "", by: User) -> Pro
 
 
 def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
-    """Add to a request's thread; whoever sees it may.
+    """Add a comment to a request. Every user who can read the request may do this.
 
     Raises:
-        BadInput: there is no text.
+        BadInput: the text is empty.
     """
     access.require(by, promotion.model.project, Action.VIEW)
     _check_comment(text)
     if not text.strip():
-        raise BadInput("A comment needs some text.", [Problem("/comment", "say something")])
+        raise BadInput("A comment needs some text.", [Problem("/comment", "enter a comment")])
     with transaction.atomic():
-        said = _say(promotion, "comment", text, by=by)
+        decision = _add_decision(promotion, "comment", text, by=by)
         _audit("comment", promotion, by=by)
-    return said
+    return decision
 
 
 def expire_due() -> int:
-    """Expire the open requests whose time is over; return how many."""
+    """Expire the open requests past their expiry time; return how many."""
     due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=clock.now())
-    return each(due.select_related("model__project"), _expire)
+    return for_each(due.select_related("model__project"), _expire)
 
 
 @transaction.atomic
@@ -249,7 +251,7 @@ def _expire(promotion: PromotionRequest) -> bool:
 
 
 def _locked(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
-    """Return the request and its endpoint as they are now. Endpoint first, everywhere: no deadlock."""
+    """Lock and return the request and its endpoint. The endpoint is locked first, against deadlocks."""
     endpoint = releases.locked(Endpoint.objects.get(model=promotion.model_id))
     PromotionRequest.objects.select_for_update().get(pk=promotion.pk)
     related = ("model__project", "version__artifact", "version__model", "requested_by", "baseline_version")
@@ -265,14 +267,14 @@ def _decide(
     by: User,
     accept: Sequence[str] = (),
 ) -> None:
-    """End the openness of a request by compare-and-set, with the decision and its audit row."""
+    """Close a request by compare-and-set, with the decision and its audit row."""
     expected = (State.PENDING,) if to == State.APPROVED else OPEN
     now = clock.now()
     rows = PromotionRequest.objects.filter(pk=promotion.pk, state__in=expected)
     if not rows.update(state=to, decided=now):
         raise StaleState(f"Request {promotion.pk} is {promotion.state}; it cannot become {to} now.")
     promotion.state, promotion.decided = to, now
-    _say(promotion, verdict, text, by=by, accept=accept)
+    _add_decision(promotion, verdict, text, by=by, accept=accept)
     _audit(
         verdict,
         promotion,
@@ -284,7 +286,7 @@ def _decide(
     )
 
 
-def _say(
+def _add_decision(
     promotion: PromotionRequest, verdict: str, text: str, *, by: User, accept: Sequence[str] = ()
 ) -> Decision:
     return Decision.objects.create(

@@ -1,4 +1,4 @@
-"""How versions come to be, of a job's model, a person's file or a pipeline's outputs, and are validated."""
+"""Creates versions from jobs' models, uploaded files and pipelines, and records their validation."""
 
 import zipfile
 from pathlib import Path
@@ -25,11 +25,11 @@ NUMBER_TRIES = 20
 
 
 def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersion:
-    """Make a version of a model that a job left behind, and queue its validation.
+    """Create a version from a model that a job produced, and queue its validation.
 
     Raises:
-        NotFound: no job that the caller may see made such an artifact.
-        BadInput: the artifact is something else than a model.
+        NotFound: no job that `by` can read produced such an artifact.
+        BadInput: the artifact is not a model.
     """
     access.require(by, model.project, Action.WRITE)
     access.get_artifact(by, digest)
@@ -49,12 +49,12 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
 
 
 def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> ModelVersion:
-    """Make a model and its first version of a model that a job left behind: both, or neither.
+    """Create a registered model with its first version from a job's model, in one transaction.
 
     Raises:
-        BadInput: the name cannot stand in an address, or the artifact is something else than a model.
+        BadInput: the name is not valid in a URL, or the artifact is not a model.
         Conflict: another model of the installation has the name.
-        NotFound: no job that the caller may see made such an artifact.
+        NotFound: no job that `by` can read produced such an artifact.
     """
     with transaction.atomic():
         return add_version(create_model(project, name, by=by), digest, by=by)
@@ -65,18 +65,20 @@ def _model_artifact(by: User, digest: str) -> JobArtifact:
     found = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
     if (source := found.first()) is None:
         other = uses.first()
-        what = f"is the {other.role} of a job, not a model" if other else "was not made by a job you may see"
-        raise BadInput(f"Artifact {digest[:12]} {what}.", [Problem("/artifact", what)])
+        fault = (
+            f"is the {other.role} of a job, not a model" if other else "does not come from a job you can see"
+        )
+        raise BadInput(f"Artifact {digest[:12]} {fault}.", [Problem("/artifact", fault)])
     return source
 
 
 def add_uploaded(model: RegisteredModel, path: Path, *, by: User) -> ModelVersion:
-    """Make a version of a `.keras` file that a person brings, and queue its validation.
+    """Create a version from an uploaded `.keras` file, and queue its validation.
 
-    Only the archive's outline is looked at here; Keras opens it in a runner.
+    Only the archive's table of contents is checked here; Keras opens the file in a runner.
 
     Raises:
-        BadInput: the file is not such an archive.
+        BadInput: the file is not a `.keras` archive.
     """
     access.require(by, model.project, Action.WRITE)
     _check_keras_archive(path)
@@ -103,7 +105,7 @@ def _check_keras_archive(path: Path) -> None:
 
 
 def _number(model: RegisteredModel, **fields: Any) -> ModelVersion:
-    """Make the version row under the next free number; whoever comes second takes the one after."""
+    """Create the version row under the next free number; try the next one if it is taken concurrently."""
     by = fields["created_by"]
     for _ in range(NUMBER_TRIES):
         newest = model.versions.order_by("-number").values_list("number", flat=True).first() or 0
@@ -115,15 +117,15 @@ def _number(model: RegisteredModel, **fields: Any) -> ModelVersion:
         name = f"version:{model.name}/{version.number}"
         audit.record("version.create", name, by=by, project=model.project, digest=version.artifact_id)
         return version
-    raise Conflict(f"Too many versions of {model.name} are being made at once; try again.")
+    raise Conflict(f"Too many versions of {model.name} are being created at once; try again.")
 
 
 def register_outputs(root: Job) -> list[ModelVersion]:
-    """Make the versions that a root job's spec asks for, once each, in the order asked for.
+    """Create the versions that a root job's spec registers, once each, in the order of the spec.
 
     Raises:
         Conflict: the model's name belongs to another project.
-        NotFound: a step left no model behind.
+        NotFound: a step produced no model.
     """
     if (
         root.revision is None
@@ -143,7 +145,7 @@ def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion
         return made
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
-        raise NotFound(f"job {job.pk} ({job.public_kind}) left no model behind", code="no_model")
+        raise NotFound(f"job {job.pk} ({job.public_kind}) produced no model", code="no_model")
     return _number(
         model,
         artifact=artifact.artifact,
@@ -165,14 +167,14 @@ def _source(root: Job, what: Registered) -> Job:
     return job
 
 
-def validated(version_id: int, result: RegisterResult) -> None:
-    """Take in that a version loads: its signature and labels become part of it, once.
+def mark_validated(version_id: int, result: RegisterResult) -> None:
+    """Mark a version as a candidate, with the signature and labels that its validation read.
 
-    An invalid one whose job was retried, after a stop or a lost worker, becomes a candidate after all.
+    An invalid version becomes a candidate if its validation is retried, after a stop or a lost worker.
     """
-    open_still = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
+    undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
     with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state__in=open_still).update(
+        changed = ModelVersion.objects.filter(pk=version_id, state__in=undecided).update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
             signature=result.signature or {},
@@ -182,8 +184,8 @@ def validated(version_id: int, result: RegisterResult) -> None:
             _record_outcome(version_id, "version.validate")
 
 
-def invalid(version_id: int, error: dict[str, Any]) -> None:
-    """Take in that a version does not load."""
+def mark_invalid(version_id: int, error: dict[str, Any]) -> None:
+    """Mark a version as invalid, with the error of its validation."""
     with transaction.atomic():
         changed = ModelVersion.objects.filter(pk=version_id, state=ModelVersion.State.VALIDATING).update(
             state=ModelVersion.State.INVALID, error=error

@@ -1,4 +1,4 @@
-"""Registered models, the aliases of their versions, and cards: what people write."""
+"""Creates registered models, and changes their descriptions, aliases and version cards."""
 
 import re
 
@@ -17,10 +17,10 @@ CARD_LIMIT = 100_000
 
 
 def create_model(project: Project, name: str, *, by: User, description: str = "") -> RegisteredModel:
-    """Make a model and the endpoint that belongs to it.
+    """Create a registered model and its endpoint.
 
     Raises:
-        BadInput: the name cannot stand in an address.
+        BadInput: the name is not valid in a URL.
         Conflict: another model of the installation has the name.
     """
     access.require(by, project, Action.WRITE)
@@ -33,7 +33,7 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
 
 
 def _new_model(project: Project, name: str, *, by: User | None, description: str) -> RegisteredModel | None:
-    """Make the rows, or return None when the name is taken. The caller holds the transaction."""
+    """Create the rows inside the caller's transaction; return None if the name is taken."""
     try:
         with transaction.atomic():
             model = RegisteredModel.objects.create(
@@ -47,7 +47,7 @@ def _new_model(project: Project, name: str, *, by: User | None, description: str
 
 
 def model_for(project: Project, name: str, *, by: User | None) -> RegisteredModel:
-    """Return the project's model of that name, made if nobody has it.
+    """Return the project's model of that name; create it if the name is free.
 
     Raises:
         Conflict: the name belongs to a model of another project.
@@ -63,12 +63,12 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
 
 def _check_name(name: str, pointer: str) -> None:
     if len(name) > 63 or not NAME.fullmatch(name):
-        message = f"{name[:80]!r}: use up to 63 of a-z, 0-9 and -, not at the ends"
+        message = f"{name[:80]!r}: use up to 63 characters of a-z, 0-9 and -, with no hyphen at either end"
         raise BadInput(message, [Problem(pointer, message)])
 
 
 def describe(model: RegisteredModel, description: str, *, by: User) -> RegisteredModel:
-    """Set the sentence that says what a model is for."""
+    """Set the description of a model."""
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
         model.description = description
@@ -82,7 +82,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
     access.require(by, model.project, Action.WRITE)
     _check_name(name, "/alias")
     if name in RESERVED_ALIASES:
-        message = f"{name!r} is what the endpoint decides; choose another name"
+        message = f"{name!r} is reserved for the endpoint; choose another name"
         raise BadInput(message, [Problem("/alias", message)])
     with transaction.atomic():
         alias, _ = Alias.objects.update_or_create(model=model, name=name, defaults={"version": version})
@@ -101,7 +101,7 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
     """Remove an alias.
 
     Raises:
-        NotFound: the model has none of that name.
+        NotFound: the model has no alias of that name.
     """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
@@ -112,10 +112,10 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
 
 
 def write_card(version: ModelVersion, text: str, *, by: User) -> ModelVersion:
-    """Set the text of a version's card: the one thing about a version that people may change."""
+    """Set the text of a version's card, the only field of a version that users may change."""
     access.require(by, version.model.project, Action.WRITE)
     if len(text) > CARD_LIMIT:
-        message = f"A card has at most {CARD_LIMIT:,} characters; this one has {len(text):,}."
+        message = f"A card may have at most {CARD_LIMIT:,} characters; this one has {len(text):,}."
         raise BadInput(message, [Problem("/card", message)])
     with transaction.atomic():
         version.card = text

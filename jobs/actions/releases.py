@@ -1,4 +1,4 @@
-"""What an endpoint serves changes here: a signed record, one generation higher, by compare-and-set."""
+"""Changes the served versions of an endpoint: publishes a signed release record, a generation higher."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ from jobs.queries import releases as queries
 
 @dataclass(frozen=True)
 class Change:
-    """What an endpoint is to serve from now on, and why."""
+    """A change of the versions that an endpoint serves, with its reason."""
 
     kind: Literal["promote", "rollback", "stage"]
     production: ModelVersion | None
@@ -28,7 +28,7 @@ class Change:
     """The version that the change is about."""
 
     replaced: ModelVersion | None
-    """What stood in its place."""
+    """The version that was there before."""
 
     promotion: PromotionRequest | None
     reason: str
@@ -38,7 +38,7 @@ def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Rel
     """Put an approved version into production, in the caller's transaction.
 
     Raises:
-        StaleState: the endpoint changed meanwhile.
+        StaleState: the endpoint has changed in the meantime.
     """
     version = promotion.version
     staging = None if endpoint.staging_id == version.pk else endpoint.staging
@@ -55,10 +55,10 @@ def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Rel
 
 
 def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
-    """Put an approved version on staging, beside what is in production, in the caller's transaction.
+    """Put an approved version on staging, in the caller's transaction; production does not change.
 
     Raises:
-        StaleState: the endpoint changed meanwhile.
+        StaleState: the endpoint has changed in the meantime.
     """
     change = Change(
         kind="stage",
@@ -73,25 +73,25 @@ def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Relea
 
 
 def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
-    """Go back to the latest earlier production version that was never rolled back from.
+    """Restore the latest earlier production version that was never rolled back from.
 
-    One person may do it alone: taking back must be quick.
+    It needs no second person, since a rollback must be quick.
 
     Raises:
-        Forbidden: `by` may not change what the endpoint serves.
+        Forbidden: `by` may not change the served versions.
         BadInput: no reason is given.
         Conflict: there is no such version.
-        StaleState: the endpoint changed meanwhile.
+        StaleState: the endpoint has changed in the meantime.
     """
     access.require(by, endpoint.model.project, Action.SERVE)
     if not reason.strip():
-        raise BadInput("A rollback needs a reason.", [Problem("/reason", "say why")])
+        raise BadInput("A rollback needs a reason.", [Problem("/reason", "enter a reason")])
     with transaction.atomic():
         endpoint = locked(endpoint)
         target = queries.rollback_target(endpoint)
         if endpoint.production is None or target is None:
             raise Conflict(
-                f"{endpoint.model.name} has no earlier production version to go back to.",
+                f"{endpoint.model.name} has no earlier production version to roll back to.",
                 code="nothing_to_roll_back_to",
             )
         change = Change(
@@ -107,17 +107,17 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
 
 
 def locked(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint's row as it is now, locked until the transaction ends."""
+    """Return the endpoint, refreshed and locked until the transaction ends."""
     Endpoint.objects.select_for_update().get(pk=endpoint.pk)
     related = ("model__project", "production__artifact", "previous__artifact", "staging__artifact")
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
 
 
 def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
-    """Make the change under the next generation, and the signed record that prediction servers follow.
+    """Apply a change under the next generation, and create the signed record for prediction servers.
 
     Raises:
-        StaleState: the endpoint changed meanwhile.
+        StaleState: the endpoint has changed in the meantime.
     """
     generation, name = endpoint.generation + 1, endpoint.model.name
     # The audit row comes first: it holds the chain's lock, so release ids become visible in order
@@ -157,10 +157,10 @@ def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> 
 
 
 def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion | None:
-    """Point the endpoint's row at what it now serves; return the version that a rollback would go to.
+    """Update the endpoint's row by compare-and-set; return the version that a rollback would restore.
 
     Raises:
-        StaleState: the row is no longer at the generation that the caller saw.
+        StaleState: the row is no longer at the generation that the caller read.
     """
     by_rollback = change.kind == "rollback"
     previous = queries.rollback_target(endpoint, becoming=change.production, by_rollback=by_rollback)
@@ -168,7 +168,9 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
     if not unchanged.update(
         generation=generation, production=change.production, previous=previous, staging=change.staging
     ):
-        raise StaleState(f"The endpoint {endpoint.model.name} changed meanwhile; look again.")
+        raise StaleState(
+            f"The endpoint {endpoint.model.name} has changed in the meantime; reload it and try again."
+        )
     return previous
 
 
@@ -203,20 +205,20 @@ def _released(version: ModelVersion) -> ReleasedVersion:
     )
 
 
-def report(said: ReplicaReport, *, by: User) -> Replica:
-    """Take in what a prediction server says of an endpoint; complete the promotions it fulfils.
+def record_report(report: ReplicaReport, *, by: User) -> Replica:
+    """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
     Raises:
-        NotFound: there is no such endpoint, or `by` may not speak for its servers.
+        NotFound: the endpoint does not exist, or `by` may not report for its servers.
     """
-    endpoint = _reported_endpoint(said.model, by)
+    endpoint = _reported_endpoint(report.model, by)
     with transaction.atomic():
         replica, _ = Replica.objects.update_or_create(
-            name=said.replica[:200],
+            name=report.replica[:200],
             endpoint=endpoint,
             defaults={
-                "generation": said.generation,
-                "report": said.model_dump(mode="json"),
+                "generation": report.generation,
+                "report": report.model_dump(mode="json"),
                 "seen": clock.now(),
             },
         )

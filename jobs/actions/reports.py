@@ -1,4 +1,4 @@
-"""What outside scripts report of their trials: metrics, the end, and hyperparameters that they found."""
+"""Records the reports of external scripts about their trials: metrics, ends and new hyperparameters."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from jobs.actions import attempt_end, events, external_search, runner_events, suggest
 from jobs.actions.payloads import change_payload
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.contracts.events import LONGEST_NAME
 from jobs.contracts.formats import keras_tuner
 from jobs.contracts.formats.reading import FormatError, Item, format_error
@@ -25,43 +25,43 @@ from jobs.queries.external_search import external
 from jobs.queries.reported import Name, best_of, find, reported
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
-MOST_METRICS = 200
+MAX_METRICS = 200
 LAST_STEP = 2**31
-NOT_A_NAME = re.compile(r"\0|^__.*__$")
-"""What databases cannot keep, and what languages keep for themselves, such as `__proto__`."""
+RESERVED_NAME = re.compile(r"\0|^__.*__$")
+"""Names that databases cannot store, or that languages reserve, such as `__proto__`."""
 
 
 def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> None:
-    """Add the metrics of one step, all or none.
+    """Record the metrics of one step, all or none.
 
     Raises:
         BadInput: the objective is missing, or a name or the step is out of bounds.
-        StaleFence: the trial was given to another script meanwhile; nothing was written.
+        StaleFence: the trial has been assigned to another script; nothing was written.
     """
     with transaction.atomic():
-        root, attempt = _held(job_id, name)
+        root, attempt = _locked_attempt(job_id, name)
         _check(root, metrics, step)
         now = time.time()
         points = tuple(
             (metric, step + 1.0, value if math.isfinite(value) else None, now)
             for metric, value in metrics.items()
         )
-        event = said.Metric(time=now, trial=name.trial, execution=1, points=points)
-        events.append(job_id, runner_events.take_in(attempt, [event], {}))
+        event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
+        events.append(job_id, runner_events.record(attempt, [event], {}))
 
 
-def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
-    """Return the search and the attempt that a script speaks for, locked and renewed."""
-    mine = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
-    # The attempt before its search, as `endings` locks them.
-    attempt = mine.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
+def _locked_attempt(job_id: int, name: Name) -> tuple[Job, Attempt]:
+    """Return a script's search and attempt, locked, with the lease renewed."""
+    rows = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
+    # The attempt is locked before its search, as in `attempt_end`, against deadlocks.
+    attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
     root = Job.objects.select_for_update(of=("self",)).filter(pk=job_id).first()
     if root is None:
         raise NotFound(f"there is no search {job_id}")
     if attempt is None:
         raise StaleFence(
-            f"trial {name.trial} is not this script's any more: it was silent for too long, or the trial was "
-            "stopped. What it reports now is not taken; it gets another trial when it asks."
+            f"trial {name.trial} is no longer assigned to this script: its lease expired, or the trial was "
+            "stopped. Its reports are discarded; it gets another trial when it requests one."
         )
     attempt.job = root
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=external_search.lease_end(root))
@@ -71,44 +71,44 @@ def _held(job_id: int, name: Name) -> tuple[Job, Attempt]:
 def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
     metric = external(root).search.metric
     if metric not in metrics:
-        told = ", ".join(sorted(metrics))[:300] or "nothing"
-        raise BadInput(f"the objective {metric!r} is not among the metrics; there is {told}")
-    if len(metrics) > MOST_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
-        raise BadInput(f"at most {MOST_METRICS} metrics with names of 1 to {LONGEST_NAME} characters")
-    if wrong := next((one for one in metrics if NOT_A_NAME.search(one)), None):
-        raise BadInput(f"a metric cannot be called {wrong!r}")
+        names = ", ".join(sorted(metrics))[:300] or "none"
+        raise BadInput(f"the objective {metric!r} is not among the reported metrics: {names}")
+    if len(metrics) > MAX_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
+        raise BadInput(f"report at most {MAX_METRICS} metrics, with names of 1 to {LONGEST_NAME} characters")
+    if wrong := next((one for one in metrics if RESERVED_NAME.search(one)), None):
+        raise BadInput(f"{wrong!r} is reserved and cannot be the name of a metric")
     if not 0 <= step < LAST_STEP:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 
 
 def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
-    """End a trial, and take in the hyperparameters that it found.
+    """End a trial, and add the hyperparameters that it found to the search space.
 
     Args:
         job_id: the search.
-        name: the trial's.
-        done: whether it was completed; else it failed in the script.
-        space: the hyperparameters that the script knows now, as KerasTuner's JSON.
-        values: those that it ran with.
+        name: the trial's name.
+        done: whether the trial was completed; if not, it failed in the script.
+        space: the hyperparameters that the script knows, as KerasTuner's JSON.
+        values: the hyperparameter values of the trial.
 
     Raises:
-        StaleFence: the trial was given to another script meanwhile; nothing was written.
-        FormatError: the first space told cannot be taken over. The trial has failed, with the reason.
+        StaleFence: the trial has been assigned to another script; nothing was written.
+        FormatError: the first reported space cannot be converted. The trial has failed, with the reason.
     """
     refused: FormatError | None = None
     with transaction.atomic():
         if _has_ended(job_id, name):
             return  # the answer to the first call was lost
-        root, attempt = _held(job_id, name)
+        root, attempt = _locked_attempt(job_id, name)
         try:
-            grow(root, space, trial=name.trial)
+            extend_space(root, space, trial=name.trial)
         except FormatError as error:
             refused = error
         trial = find(job_id, name)
         if refused is None:
-            _take_values(trial, external(root).search, values)
-        last = _verdict(root, name, done=done, refused=refused)
-        events.append(job_id, runner_events.take_in(attempt, last, {}))
+            _record_values(trial, external(root).search, values)
+        last = _final_events(root, name, done=done, refused=refused)
+        events.append(job_id, runner_events.record(attempt, last, {}))
         if done and not external(root).search.space and refused is None:
             change_payload(root, exhausted=True)  # it has no hyperparameter to vary
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
@@ -122,24 +122,30 @@ def _has_ended(job_id: int, name: Name) -> bool:
     ).exists()
 
 
-def _verdict(root: Job, name: Name, *, done: bool, refused: FormatError | None) -> list[said.RunnerEvent]:
-    """Return what there is to say at the end of a trial."""
+def _final_events(
+    root: Job, name: Name, *, done: bool, refused: FormatError | None
+) -> list[contract.RunnerEvent]:
+    """Return the events of the end of a trial."""
     now, trial = time.time(), name.trial
     observed = reported(root.pk, name)
     best = best_of(observed, external(root).search)
     error = None
     if refused is not None:
-        error = said.TrialError(code="space_refused", message=f"its search space cannot be taken: {refused}")
+        error = contract.TrialError(
+            code="space_refused", message=f"its search space cannot be converted: {refused}"
+        )
     elif not done:
-        told = "the script gave it up: its build or run raised an exception, which its own output shows"
-        error = said.TrialError(code="script_failed", message=told)
+        message = (
+            "the script reported a failure: its build or run raised an exception; see the script's output"
+        )
+        error = contract.TrialError(code="script_failed", message=message)
     elif best is None:
-        told = f"no finite value of {external(root).search.metric!r} was reported"
-        error = said.TrialError(code="no_score", message=told)
+        message = f"no finite value of {external(root).search.metric!r} was reported"
+        error = contract.TrialError(code="no_score", message=message)
     if error is not None or best is None:
-        return [said.TrialDone(time=now, trial=trial, state="failed", error=error)]
+        return [contract.TrialDone(time=now, trial=trial, state="failed", error=error)]
     at_best = {metric: steps[best.step] for metric, steps in observed.items() if best.step in steps}
-    execution = said.ExecutionDone(
+    execution = contract.ExecutionDone(
         time=now,
         trial=trial,
         execution=1,
@@ -149,52 +155,52 @@ def _verdict(root: Job, name: Name, *, done: bool, refused: FormatError | None) 
         epochs=max(max(steps) for steps in observed.values()) + 1,
         metrics={metric: _finite(fmean(values)) for metric, values in at_best.items()},
     )
-    return [execution, said.TrialDone(time=now, trial=trial, state="completed")]
+    return [execution, contract.TrialDone(time=now, trial=trial, state="completed")]
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def tell_space(job_id: int, space: dict[str, Any]) -> None:
-    """Take in hyperparameters that a script tells beside any trial.
+def add_space(job_id: int, space: dict[str, Any]) -> None:
+    """Add hyperparameters that a script reports outside a trial to the search space.
 
     Raises:
-        FormatError: it is the first that is told, and cannot be taken over; nothing was written.
+        FormatError: it is the first reported space and cannot be converted; nothing was written.
     """
     with transaction.atomic():
-        grow(Job.objects.select_for_update(of=("self",)).get(pk=job_id), space)
+        extend_space(Job.objects.select_for_update(of=("self",)).get(pk=job_id), space)
 
 
-def grow(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
-    """Add the hyperparameters that a search does not know, inside the caller's transaction.
+def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
+    """Add new hyperparameters to the search space, inside the caller's transaction.
 
-    What cannot be added to a known space is told in the log; such a one keeps its default in the scripts.
+    A hyperparameter that cannot be added to a known space is logged and keeps its default in the scripts.
 
     Raises:
-        FormatError: no space is known yet, and this one cannot be taken over.
+        FormatError: no space is known yet, and this one cannot be converted.
     """
     known = external(root).search
     names = {parameter.name for parameter in known.space}
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:
         return
-    larger = _with(known, new) if not known.space else _with_those_that_fit(root, known, new, trial)
+    larger = _extended(known, new) if not known.space else _extended_one_by_one(root, known, new, trial)
     if larger is known:
         return
     change_payload(root, search=larger, exhausted=False)
     _log(
-        root, f"search space, revision {len(larger.told)}: found {', '.join(larger.told[-1])}", "info", trial
+        root, f"search space, revision {len(larger.told)}: added {', '.join(larger.told[-1])}", "info", trial
     )
 
 
-def _with_those_that_fit(
+def _extended_one_by_one(
     root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
     larger, fitting = known, list[dict[str, Any]]()
     for entry in new:
         try:
-            larger = _with(known, [*fitting, entry])
+            larger = _extended(known, [*fitting, entry])
         except FormatError as refused:
             name = str(entry["config"]["name"])[:100]
             _log(root, f"hyperparameter {name!r} keeps its default: {refused}", "warning", trial)
@@ -203,24 +209,24 @@ def _with_those_that_fit(
     return larger
 
 
-def _with(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
-    # What is known stands before what is new: conditions name what stands before them.
+def _extended(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
+    # Known entries come first, since conditions refer to entries before them.
     rows = [*keras_tuner.write(known.space)["space"], *new]
     found = keras_tuner.read(Item({"space": rows}, ""))
     body = known.model_dump() | {"space": found.search["space"]}
     try:
-        return known.grown(ExternalSearch.model_validate(body).space)
+        return known.extended(ExternalSearch.model_validate(body).space)
     except ValidationError as error:
         raise format_error("/space", first(error).message) from None
 
 
-def _take_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Value]) -> None:
-    """Note what a trial ran with beyond what it was given: hyperparameters found on the way."""
+def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Value]) -> None:
+    """Add the values of hyperparameters that the trial found to its own values."""
     more = {name: value for name, value in values.items() if name not in trial.values}
     try:
         whole = check_values(search.space, completed(search.space, trial.values | more))
     except ValueError:
-        return  # a script may set values as it likes; what it was given stands
+        return  # a script may set any values; the assigned ones are kept
     if whole != trial.values:
         trial.values, trial.values_digest = whole, suggest.values_digest(whole)
         trial.save(update_fields=["values", "values_digest"])

@@ -1,4 +1,4 @@
-"""Takes in the result of a job's own task, or its failure."""
+"""Applies the result of a job's task, or its failure, to the job and to the rows that wait for it."""
 
 from typing import Any
 
@@ -12,45 +12,45 @@ from jobs.models import Job
 from jobs.states import JobState
 
 
-def done(job: Job, told: dict[str, Any]) -> None:
-    """Take in what the engine function of a job returned, inside the caller's transaction."""
+def complete(job: Job, result: dict[str, Any]) -> None:
+    """Apply the result of a job's engine function, inside the caller's transaction."""
     if job.state == JobState.STARTING:
         move(job, JobState.RUNNING, fence=job.fence)
-    if (refusal := take(job, told)) is not None:
+    if (refusal := apply(job, result)) is not None:
         move(job, JobState.FAILED, fence=job.fence, error=refusal)
         return
     change_payload(job, task_done=True)
     if job.facts.keeps_result:
-        job.results_json = told
+        job.results_json = result
         job.save(update_fields=["results_json"])
-    if not _leads_on(job):
+    if not _has_later_steps(job):
         move(job, JobState.COMPLETED, fence=job.fence)
 
 
-def _leads_on(job: Job) -> bool:
-    """Say whether steps follow a root: it is final only when they all are, which `pipeline` sees to."""
+def _has_later_steps(job: Job) -> bool:
+    """Return whether steps follow a root: `pipeline` completes it after the last one."""
     if job.parent_id is not None or job.revision is None or not job.facts.first_step:
         return False
     return job.revision.spec.after.has_steps()
 
 
-def take(job: Job, told: dict[str, Any]) -> JobError | None:
-    """Hand a job's result to the rows that wait for it; return why it is no result of its kind."""
+def apply(job: Job, result: dict[str, Any]) -> JobError | None:
+    """Store a job's result in the rows that wait for it; return an error if the result is invalid."""
     try:
-        result = job.facts.result.model_validate(told)
+        parsed = job.facts.result.model_validate(result)
     except ValidationError as error:
-        refusal = {"code": "bad_result", "message": f"its result cannot be read: {first(error).message}"}
-        failed(job, refusal)
+        refusal = {"code": "bad_result", "message": f"its result is invalid: {first(error).message}"}
+        report_failure(job, refusal)
         return refusal
-    actions_of(job).on_done(job, result)
+    actions_of(job).on_done(job, parsed)
     return None
 
 
-def failed(job: Job, error: JobError) -> None:
-    """Tell the rows that wait for a job's result that there will be none."""
+def report_failure(job: Job, error: JobError) -> None:
+    """Mark the rows that wait for a job's result as failed."""
     actions_of(job).on_failed(job, error)
 
 
-def stopped(job: Job) -> None:
-    """Tell them the same of a job that somebody stopped."""
-    failed(job, {"code": "stopped", "message": f"job {job.pk} was stopped by hand"})
+def report_stop(job: Job) -> None:
+    """Mark the rows that wait for the result of a stopped job as failed."""
+    report_failure(job, {"code": "stopped", "message": f"job {job.pk} was stopped by a user"})

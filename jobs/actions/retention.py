@@ -1,4 +1,4 @@
-"""Removes checkpoints that nothing will go on from."""
+"""Removes checkpoints from which nothing will resume."""
 
 import random
 import shutil
@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from jobs import clock
-from jobs.actions.isolation import each
+from jobs.actions.isolation import for_each
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
@@ -16,24 +16,27 @@ KEEP_NEWEST = 2
 BEST_TRIALS_KEPT = 5
 SECONDS = 2.0
 TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
-"""Final states of a trial that somebody may run again, from where it was."""
+"""Final states of a trial that a user may resume from its newest checkpoint."""
 
 
 def sweep() -> int:
-    """Remove checkpoints: of ended work all, of running work all but the newest two.
+    """Remove superfluous checkpoints: all of finished work, and all but the newest two of open work.
 
-    A stopped or failed job keeps its newest, since retry goes on from it; so do the best trials. A trial that
-    waits at a rung is open work: its executions go on from what they left there. It stops after SECONDS,
-    since the scheduler waits for it; the next call goes on. Returns from how many jobs some were removed.
+    A stopped or failed job keeps its newest checkpoint, since a retry resumes from it, and so do the best
+    trials. A trial that waits at a rung is open work. The call ends after `SECONDS`, since the scheduler
+    waits for it; the next call continues.
+
+    Returns:
+        From how many jobs checkpoints were removed.
     """
     deadline = time.monotonic() + SECONDS
-    return each(_holding(deadline), lambda job: _thin_out(job, deadline))
+    return for_each(_holding(deadline), lambda job: _thin_out(job, deadline))
 
 
 def _holding(deadline: float) -> Iterator[Job]:
-    """Yield the jobs that hold checkpoints, those that have not ended first: they write more.
+    """Yield the jobs that hold checkpoints, open jobs first, since they write more.
 
-    Every search that ever ended keeps some. In no order, so that each has its turn if there are too many.
+    Otherwise the order is random, so that each job is reached eventually: every finished search keeps some.
     """
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
     found = list(rows.values_list("pk", "state"))
@@ -77,8 +80,10 @@ def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
 def _remove(checkpoint: Checkpoint) -> bool:
     rows = Checkpoint.objects.filter(pk=checkpoint.pk)
     if checkpoint.trial is not None:
-        rows = rows.filter(trial__state=checkpoint.trial.state)  # since we looked it may go on from here
-    # The row first: a crash in between leaves a stray folder, never a row without its folder.
+        rows = rows.filter(
+            trial__state=checkpoint.trial.state
+        )  # unless the trial was continued since it was read
+    # The row comes first: a crash in between leaves a stray folder, never a row without its folder.
     if not rows.update(removed=clock.now()):
         return False
     shutil.rmtree(store().checkpoint_root / checkpoint.folder, ignore_errors=True)

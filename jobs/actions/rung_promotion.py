@@ -1,4 +1,4 @@
-"""Trials at the end of a rung go on from their checkpoint or are pruned; others are cut short by a pruner."""
+"""Promotes or prunes trials at the end of a rung, and records why a pruner stopped a trial."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ from jobs.states import TrialState
 
 
 def promote(root: Job, suggestion: Suggestion) -> None:
-    """Queue a waiting trial for its next rung; nothing happens if it waits no more."""
+    """Queue a waiting trial for its next rung; do nothing if it no longer waits."""
     trial = _waiting(root, suggestion.promotes)
     if trial is None:
         return
     _decide(root, trial, {**suggestion.saw, "promoted": True})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
-    # Its time is anew that of this rung: in between it only waited.
+    # The times of the trial are those of its current rung; the wait between rungs does not count.
     rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
-    # Nor does the attempt that brought it here hold it any more, which may be at other trials still.
+    # The attempt of the previous rung may still run other trials, so it must release this one.
     move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
 
 
 def drop(root: Job, dropped: Dropped) -> None:
-    """Prune a waiting trial that will never be promoted; nothing happens if it waits no more."""
+    """Prune a waiting trial that will never be promoted; do nothing if it no longer waits."""
     trial = _waiting(root, dropped.trial)
     if trial is None:
         return
@@ -34,8 +34,8 @@ def drop(root: Job, dropped: Dropped) -> None:
     move_trial(trial, TrialState.PRUNED, finished=trial.finished or clock.now())
 
 
-def cut_short(trial: Trial, verdict: Verdict | None) -> None:
-    """Take down why a pruner stopped a trial; what was left of it is not trained."""
+def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
+    """Store why a pruner stopped a trial; its unfinished executions are pruned."""
     trial.executions.incomplete().update(state=TrialState.PRUNED)
     if verdict is not None:
         saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}
@@ -49,7 +49,7 @@ def cut_short(trial: Trial, verdict: Verdict | None) -> None:
 
 
 def _waiting(root: Job, number: int | None) -> Trial | None:
-    """Return the trial if it still waits: it may have been stopped while somebody was thinking."""
+    """Return the trial if it still waits: it may have been stopped while the suggestion was computed."""
     trial = root.trials.select_for_update(of=("self",)).filter(number=number or 0).first()
     return trial if trial is not None and trial.waits_at_rung else None
 

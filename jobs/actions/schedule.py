@@ -1,7 +1,7 @@
-"""Placement: which attempt starts on which worker, and why the others wait.
+"""Places waiting jobs and trials on workers as attempts, and records why the others wait.
 
-Strict order within a pool: priority, then age. A job that waits for slots holds back those behind it,
-so a large one is never starved by small ones.
+The order within a pool is strict: priority, then age. A job that waits for slots blocks those behind it, so
+that small jobs never starve a large one.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ UNCLAIMED_SECONDS = 15.0
 
 @dataclass
 class Slots:
-    """What a live worker still has free."""
+    """The free slots of a live worker."""
 
     worker: Worker
     free: int
@@ -49,7 +49,7 @@ class Pool:
         return most if most is not None and most.free >= needed else None
 
     def lanes(self, needed: int) -> int:
-        """Return how many attempts of so many slots could run at once, were nothing else there."""
+        """Return how many attempts of this size an otherwise empty pool can run at once."""
         return sum(s.worker.slots // needed for s in self.slots)
 
     def largest(self) -> int:
@@ -59,7 +59,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A job, or the next trials of a search, that wait for slots."""
+    """A job, or a batch of trials of a search, that waits for slots."""
 
     job: Job
     trials: tuple[Trial, ...] = ()
@@ -75,11 +75,11 @@ class Candidate:
 
 
 def place() -> int:
-    """Place what can be placed and say of the rest why it waits. Returns how many were placed."""
+    """Place as many candidates as possible and record why the others wait; return how many were placed."""
     if not (_waiting_jobs().exists() or _waiting_trials().exists()):
-        return 0  # what an idle yard asks twice a second
-    # What is taken is read before what waits. An attempt that ends in between then leaves its slot to the
-    # next pass; the other way round, trials that wait already would overtake those it gives back.
+        return 0  # an idle installation runs these two queries twice a second
+    # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
+    # next pass. In the other order, waiting trials would overtake those that the attempt releases.
     pools, used, running = _pools(), _slots_by_project(), _running_trials()
     waiting = sorted([*_jobs(), *_next_batches(_trials_by_search(), pools)], key=Candidate.order)
     placed = 0
@@ -88,16 +88,16 @@ def place() -> int:
         pool = pools[job.pool]
         slot = pool.fitting(job.slots)
         try:
-            reason = _why_not(candidate, pool, slot, used, running)
-        except ValueError as error:  # its revision no longer parses: one such job must not stop the others
-            reason = f"Its spec cannot be read: {error}"[:500]
+            reason = _why_waiting(candidate, pool, slot, used, running)
+        except ValueError as error:  # a revision that no longer parses must not stop the other jobs
+            reason = f"Its spec is invalid: {error}"[:500]
         if reason is None and slot is not None and _assign(candidate, slot.worker):
             slot.free -= job.slots
             used[job.project_id] += job.slots
             running[job.pk] += 1
             placed += 1
         elif reason is not None:
-            _say_why(job, reason)
+            _set_why_waiting(job, reason)
     return placed
 
 
@@ -132,7 +132,7 @@ def _waiting_jobs() -> QuerySet[Job]:
 
 
 def _waiting_trials() -> QuerySet[Trial]:
-    """Return the trials that wait for us; those of outside scripts ask their chief."""
+    """Return the trials that wait for placement. A chief assigns the trials of external searches."""
     trials = Trial.objects.filter(job__revision__isnull=False, job__desired=Desired.RUNNING)
     return trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)).waiting()
 
@@ -141,12 +141,12 @@ def _jobs() -> list[Candidate]:
     return [
         Candidate(job)
         for job in _waiting_jobs().select_related("project", "root")
-        if not job.payload.task_done  # a root that only waits for what follows it
+        if not job.payload.task_done  # such a root only waits for its later steps
     ]
 
 
 def _trials_by_search() -> dict[int, list[Trial]]:
-    """Return the trials that wait, by search and in order."""
+    """Return the waiting trials by search, in order."""
     by_search: dict[int, list[Trial]] = defaultdict(list)
     for trial in _waiting_trials().order_by("job", "number"):
         by_search[trial.job_id].append(trial)
@@ -154,20 +154,20 @@ def _trials_by_search() -> dict[int, list[Trial]]:
 
 
 def _next_batches(trials: dict[int, list[Trial]], pools: dict[str, Pool]) -> Iterator[Candidate]:
-    """Cut what waits of each search into what one attempt takes at once."""
+    """Split the waiting trials of each search into batches, one per attempt."""
     searches = Job.objects.select_related("project", "revision").in_bulk(trials)
     for pk, search in searches.items():
         lanes = pools[search.pool].lanes(search.slots)
-        with suppress(ValueError):  # a spec that cannot be read is spoken of when its turn comes
+        with suppress(ValueError):  # `place` reports an invalid spec
             lanes = min(lanes, _parallel(search) or lanes)
         for batch in batched(trials[pk], batches.size(search, len(trials[pk]), lanes)):
             yield Candidate(search, batch)
 
 
-def _why_not(
+def _why_waiting(
     candidate: Candidate, pool: Pool, slot: Slots | None, used: dict[int | None, int], running: dict[int, int]
 ) -> str | None:
-    """Return the sentence that says why a candidate waits, None when it can be placed."""
+    """Return why a candidate waits, as a sentence; None if it can be placed."""
     job = candidate.job
     if not pool.slots:
         return _no_worker(job.pool, pool)
@@ -181,7 +181,7 @@ def _why_not(
         return at_limit(limit)
     if pool.blocked_by is not None:
         first = pool.blocked_by
-        return f"Job {first.pk} stands before it and waits for {slots_of(first.slots)}."
+        return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
     if slot is None:
         return _no_room(job, pool)
     return None
@@ -196,7 +196,7 @@ def _no_worker(name: str, pool: Pool) -> str:
 def _no_room(job: Job, pool: Pool) -> str:
     full = [s.worker for s in pool.slots if s.worker.info.get("no_space")]
     if len(full) == len(pool.slots):
-        return f"The disk of {full[0].name} is nearly full; free some space, then it goes on by itself."
+        return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
     total, free = sum(s.worker.slots for s in pool.slots), max(s.free for s in pool.slots)
     pool.blocked_by = job
     return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
@@ -207,14 +207,14 @@ def _parallel(job: Job) -> int | None:
     return search.parallel_trials if search is not None else None
 
 
-def _say_why(job: Job, reason: str) -> None:
+def _set_why_waiting(job: Job, reason: str) -> None:
     if job.why_waiting != reason and job.state in WAITING:
         Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
         job.why_waiting = reason
 
 
 def _assign(candidate: Candidate, worker: Worker) -> bool:
-    """Give a candidate to a worker under a new fence; False when it moved under our eyes."""
+    """Assign a candidate to a worker under a new fencing token; return False if it has changed since."""
     job = candidate.job
     try:
         with transaction.atomic():
@@ -226,18 +226,18 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
             _start_root(job)
             queue.wake(worker.pk, attempt.pk)
     except (StaleState, ObjectDoesNotExist, IntegrityError):
-        return False  # it moved, or its project was deleted, under our eyes
+        return False  # its state changed, or its project was deleted, since it was read
     return True
 
 
 def _hold(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
-    """Give trials to an attempt. They stay queued until its runner turns to them.
+    """Assign trials to an attempt. They stay queued until its runner begins them.
 
-    The caller has locked the job, so nobody else gives, pauses or stops them meanwhile.
+    The caller has locked the job, so no other process assigns, pauses or stops them in the meantime.
     """
     pks = [trial.pk for trial in trials]
     if Trial.objects.filter(pk__in=pks).waiting().count() != len(pks):
-        raise StaleState("a trial was given to somebody else, or waits no longer")
+        raise StaleState("a trial was assigned to another attempt, or no longer waits")
     Trial.objects.filter(pk__in=pks).update(attempt=attempt.number)
     attempt.trials.add(*pks)
 
@@ -256,14 +256,14 @@ def _new_attempt(job: Job, worker: Worker) -> Attempt:
 
 
 def _start_root(job: Job) -> None:
-    """A root is starting when the first part of its family is."""
+    """Move the root to `starting` with the first of its steps."""
     root = Job.objects.get(pk=job.root_id_or_self)
     if root.state in WAITING:
         move(root, JobState.STARTING)
 
 
 def sweep_workers() -> None:
-    """Declare workers lost whose lease ran out."""
+    """Declare workers with an expired lease lost."""
     Worker.objects.filter(
         state__in=(Worker.State.UP, Worker.State.DRAINING), lease_until__lt=clock.now()
     ).update(state=Worker.State.LOST)

@@ -1,4 +1,4 @@
-"""Changes a search while it runs: its budget, how much runs at once, and a narrower space."""
+"""Revises a search while it runs: changes its budget and parallelism, and narrows its space."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jobs import access, hints
 from jobs.actions import audit, events, experiments
 from jobs.actions.transition import shift_trial
-from jobs.actions.trials import searching
+from jobs.actions.trials import locked_open_search
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
 from jobs.contracts.problems import Problem, problems
@@ -27,34 +27,34 @@ from jobs.states import Desired, TrialState
 BUDGET = {
     "max_trials": "Trials, at most",
     "parallel_trials": "Trials at once",
-    "max_consecutive_failures": "Give up after so many failures in a row",
+    "max_consecutive_failures": "Consecutive failures, at most",
 }
-"""Numbers that may be changed, and what people read."""
+"""Numbers that may be changed, with their labels."""
 
 
 class Change(NamedTuple):
-    """What a revision of a search comes to.
+    """The effect of a revision of a search.
 
     Attributes:
-        spec: the experiment's, with the search changed.
-        told: what changes, a sentence each.
-        withdrawn: queued trials of the algorithm that lie outside the narrowed space and have not begun.
+        spec: the experiment's spec with the changed search.
+        descriptions: a sentence for each change.
+        withdrawn: the algorithm's queued trials that are outside the narrowed space and have not begun.
     """
 
     spec: ExperimentSpec
-    told: list[str]
+    descriptions: list[str]
     withdrawn: list[Trial]
 
 
 def preview(job: Job, sent: Mapping[str, Any]) -> Change:
-    """Say what `revise` would do now; writes nothing.
+    """Return the effect that `revise` would have now, without writing anything.
 
     Raises:
         Conflict, StaleState, BadInput: as `revise` does.
     """
     _require_search(job)
     if not queries.takes_trials(job):
-        raise StaleState(f"search {job.pk} takes no more trials: there is nothing left to change")
+        raise StaleState(f"search {job.pk} accepts no more trials: it can no longer be changed")
     spec = _revision_of(job).spec
     before = outcomes.search_of(job)
     _require_known(sent)
@@ -64,60 +64,69 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
         raise BadInput(refusal.message, found) from refusal
     withdrawn = _withdrawn(job, after.search, before) if after.search is not None else []
-    told = _told(before, after.search or before)
-    if not told:
-        raise BadInput("nothing would change", [Problem("/search", "everything is so already")])
+    descriptions = _descriptions(before, after.search or before)
+    if not descriptions:
+        raise BadInput("nothing would change", [Problem("/search", "all values are the same as before")])
     if few := _too_few(job, sent, withdrawn=len(withdrawn)):
         raise BadInput(few[0].message, few)
-    return Change(after, told, withdrawn)
+    return Change(after, descriptions, withdrawn)
 
 
 def _require_known(sent: Mapping[str, Any]) -> None:
     if unknown := sorted(set(sent) - {*BUDGET, "space"}):
-        found = [Problem(f"/search/{name}", "this cannot be changed while it runs") for name in unknown]
+        found = [
+            Problem(f"/search/{name}", "this cannot be changed while the search runs") for name in unknown
+        ]
         raise BadInput(found[0].message, found)
 
 
 def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
-    """Say so if fewer trials are asked for than the algorithm has made, less those that are withdrawn."""
+    """Return a problem if the budget is below the number of created trials, without withdrawn ones."""
     made = job.trials.filter(source="algorithm").count() - withdrawn
     if sent.get("max_trials") is None or sent["max_trials"] >= made:
         return []
-    return [Problem("/search/max_trials", f"{made} trials were made already: give that many or more")]
+    return [
+        Problem("/search/max_trials", f"{made} trials have already been created: use at least this number")
+    ]
 
 
 def revise(
     job: Job, sent: Mapping[str, Any], *, by: User, seen: int | None = None, comment: str = ""
 ) -> Revision:
-    """Freeze a changed search as a new revision of its experiment, and let the job go on with it.
+    """Freeze a changed search as a new revision of its experiment, and continue the job with it.
 
-    Trials that run go on. Queued ones of the algorithm that lie outside a narrowed space are stopped and
-    count as none; those queued by hand stay. Whoever is choosing trials at this moment chooses in vain.
+    Running trials continue. The algorithm's queued trials outside a narrowed space are stopped and do not
+    count; trials that a user queued stay. Suggestions that are being computed at this moment are dropped.
 
     Args:
-        job: a search that still takes trials.
-        sent: of `max_trials`, `parallel_trials`, `max_consecutive_failures` and `space` what shall change.
-        by: who does it.
-        seen: the number of the revision that they saw; None takes any.
-        comment: why, for people.
+        job: a search that still accepts trials.
+        sent: the changed fields among `max_trials`, `parallel_trials`, `max_consecutive_failures` and
+            `space`.
+        by: the acting user.
+        seen: the number of the revision that the user read; None accepts any.
+        comment: the reason, for display.
 
     Raises:
-        Conflict: the job is no search of an experiment.
-        StaleState: it has ended, or somebody else has revised it since `seen`. Nothing was changed.
-        BadInput: a change does not hold; names every place, below `/search`.
+        Conflict: the job is not a search of an experiment.
+        StaleState: the search has ended, or was revised since `seen`. Nothing was changed.
+        BadInput: a change is invalid; has a problem for each invalid field, below `/search`.
     """
     access.require(by, job.project, access.Action.WRITE)
     _require_search(job)
     with transaction.atomic():
-        root = searching(job.pk)
+        root = locked_open_search(job.pk)
         old = _revision_of(root)
         if seen is not None and old.number != seen:
-            raise StaleState(f"job {root.pk} is at revision {old.number}, not {seen}: look at it again")
+            raise StaleState(
+                f"job {root.pk} is at revision {old.number}, not {seen}: reload it and try again"
+            )
         change = preview(root, sent)
         new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
         bodies = [_withdraw(trial) for trial in change.withdrawn]
         _move_to(root, new)
-        event = events.event("revised", root, revision=new.number, by=by.username, changes=change.told)
+        event = events.event(
+            "revised", root, revision=new.number, by=by.username, changes=change.descriptions
+        )
         events.append(root.root_id_or_self, [event, *bodies])
         audit.record(
             "job.revise",
@@ -127,7 +136,7 @@ def revise(
             revision=new.number,
             digest=new.digest,
             before=old.number,
-            changes=change.told,
+            changes=change.descriptions,
             comment=comment,
         )
         hints.send("schedule", job=root.pk)
@@ -139,7 +148,7 @@ def _require_search(job: Job) -> None:
     if not job.facts.has_trials or job.revision is None:
         raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
     if job.desired not in (Desired.RUNNING, Desired.PAUSED):
-        raise StaleState(f"job {job.pk} is to be {job.desired}: there is nothing left to change")
+        raise StaleState(f"job {job.pk} is to be {job.desired}: it can no longer be changed")
 
 
 def _revision_of(job: Job) -> Revision:
@@ -149,7 +158,7 @@ def _revision_of(job: Job) -> Revision:
 
 
 def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) -> ExperimentSpec:
-    """Return the spec with a changed search, checked as a whole."""
+    """Return the spec with the changed search, validated as a whole."""
     body = search.model_dump(mode="json", by_alias=True, exclude_none=True)
     body |= {name: value for name, value in sent.items() if name in BUDGET}
     if sent.get("space") is not None:
@@ -172,9 +181,9 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
         raise BadInput(found[0].message, found) from error
 
 
-def _told(before: SearchSpec, after: SearchSpec) -> list[str]:
+def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
     numbers = [
-        f"{label}: {_number(getattr(after, name))}, before {_number(getattr(before, name))}"
+        f"{label}: {_number(getattr(after, name))}, previously {_number(getattr(before, name))}"
         for name, label in BUDGET.items()
         if getattr(after, name) != getattr(before, name)
     ]
@@ -182,20 +191,20 @@ def _told(before: SearchSpec, after: SearchSpec) -> list[str]:
 
 
 def _number(value: int | None) -> str:
-    return "as many as there are slots" if value is None else str(value)
+    return "one per available slot" if value is None else str(value)
 
 
 def _withdrawn(job: Job, after: SearchSpec | None, before: SearchSpec) -> list[Trial]:
-    """List the algorithm's trials that wait, have not begun, and lie outside the new space."""
+    """List the algorithm's waiting trials that have not begun and are outside the new space."""
     if after is None or after.space == before.space:
         return []
     return [trial for trial in _withdrawable(job).order_by("number") if not _inside(after, trial)]
 
 
 def _withdrawable(job: Job) -> QuerySet[Trial]:
-    """Return the algorithm's trials that wait, have not begun, and are held by no runner."""
+    """Return the algorithm's waiting trials that have not begun and that no attempt holds."""
     waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    # One that was promoted or continued waits without a start, too, but has trained.
+    # A promoted or continued trial also waits without a start time, but it has trained.
     untrained = waiting.filter(started=None, rung=0, rungs=[], checkpoints=None).exclude(
         executions__epochs__gt=0
     )
@@ -207,7 +216,7 @@ def _inside(search: SearchSpec, trial: Trial) -> bool:
 
 
 def _withdraw(trial: Trial) -> Event:
-    message = "the space was made narrower before this trial began, and it lies outside"
+    message = "the space was narrowed before this trial began, and the trial is outside the new space"
     trial.executions.update(state=TrialState.STOPPED)
     return shift_trial(
         trial,
@@ -218,14 +227,14 @@ def _withdraw(trial: Trial) -> Event:
 
 
 def _move_to(root: Job, new: Revision) -> None:
-    """Move the job to its new revision, if it still is at the old one.
+    """Set the job's revision by compare-and-set on the old one.
 
-    Suggestions that are being made for the old one are not taken: their right is given back.
+    Suggestions that are being computed for the old revision are dropped: their fencing token becomes stale.
     """
     search, payload = new.spec.search, root.payload_as(SearchPayload)
     first = payload.first_revision or root.revision_id
-    # What was said of the old search holds for no other.
-    payload = payload.changed(exhausted=False, nothing_for=None, first_revision=first)
+    # The state of the old search's algorithm does not apply to the new one.
+    payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)
     is_narrowed = payload.beyond_space is not None
     if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
         own = root.trials.filter(source="algorithm")
@@ -235,4 +244,6 @@ def _move_to(root: Job, new: Revision) -> None:
     if not moved.update(
         revision=new, payload_json=payload.to_json(), suggest_fence=F("suggest_fence") + 1, suggest_until=None
     ):
-        raise StaleState(f"job {root.pk} was changed by somebody else meanwhile: look at it again")
+        raise StaleState(
+            f"job {root.pk} was changed by another user in the meantime: reload it and try again"
+        )

@@ -1,4 +1,4 @@
-"""Makes the queued jobs: an experiment's root, and the small ones that describe, register and judge."""
+"""Queues jobs: an experiment's root, its steps, and the jobs that profile, validate and gate."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ from jobs.models import (
 from jobs.queries import outcomes
 from jobs.states import JobState
 
-NAMED = 8
-"""So many trials of an ensemble stand in its title by their numbers."""
+MAX_LISTED = 8
+"""The title of an ensemble lists the numbers of up to this many trials."""
 
 
 def submit(revision: Revision, *, by: User) -> Job:
@@ -71,7 +71,7 @@ def submit(revision: Revision, *, by: User) -> Job:
 
 
 def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
-    """Refuse a model name of another project now, not after hours of training."""
+    """Refuse a model name that another project has, before hours of training."""
     wanted = spec.after.register_
     if wanted is None:
         return
@@ -81,12 +81,12 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
 
 
 def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
-    """Return the dataset version that a revision names; its newest ready one when it names none."""
+    """Return the dataset version in a spec; the newest ready one if the spec has none."""
     dataset = outcomes.dataset_in(revision.experiment.project, spec.data.dataset)
     if dataset is None:
         raise BadSpec(
-            f"there is no dataset {spec.data.dataset!r} in this project",
-            [Problem("/spec/data/dataset", f"no dataset {spec.data.dataset!r} here")],
+            f"this project has no dataset {spec.data.dataset!r}",
+            [Problem("/spec/data/dataset", f"no dataset {spec.data.dataset!r} in this project")],
         )
     versions = dataset.versions.filter(state=DatasetVersion.State.READY)
     if spec.data.dataset_version is not None:
@@ -100,7 +100,7 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
 
 
 def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
-    """Make a queued root of a kind and tell the scheduler, inside the caller's transaction."""
+    """Create a queued root of a kind and notify the scheduler, inside the caller's transaction."""
     job = Job.objects.create(
         kind=facts.name,
         payload_json=payload.to_json(),
@@ -114,7 +114,7 @@ def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
 
 
 def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
-    """Make the job of a step under a root, or return the one that was made before."""
+    """Create the job of a step under a root, or return the existing one."""
     row, _ = Job.objects.get_or_create(
         parent=root,
         kind=facts.name,
@@ -162,7 +162,7 @@ def register(version: ModelVersion, *, by: User | None) -> Job:
 
 
 def gate(promotion: PromotionRequest, *, by: User) -> Job:
-    """Queue the job that judges a promotion's version against the champion."""
+    """Queue the job that compares a promotion's version with the champion."""
     return queue(
         GATE,
         GatePayload(promotion=promotion.pk),
@@ -176,14 +176,16 @@ def gate(promotion: PromotionRequest, *, by: User) -> Job:
 def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
     """Queue the job that retrains chosen trials of a search and pools them.
 
-    It is run as `like` is, the search or an earlier such ensemble, and has its experiment and revision.
+    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
     """
     access.require(by, like.project, access.Action.WRITE)
     numbers = [member.trial for member in payload.chosen]
-    named = f"trials {', '.join(map(str, numbers))}" if len(numbers) <= NAMED else f"{len(numbers)} trials"
+    named = (
+        f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
+    )
     with transaction.atomic():
         job = queue(
             CHOSEN_ENSEMBLE,
@@ -203,22 +205,22 @@ def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
 
 
 def clone(job: Job, *, by: User) -> Job:
-    """Queue a root once more, as its kind does that.
+    """Queue a copy of a root, as its kind defines.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: nothing says how to run it again.
+        Conflict: jobs of this kind cannot be cloned.
     """
     return actions_of(job).clone(job, by=by)
 
 
-def again(job: Job, *, by: User) -> Job:
-    """Queue the revision of a root once more.
+def resubmit(job: Job, *, by: User) -> Job:
+    """Queue the revision of a root again.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: the job has no experiment, or is a step of another.
+        Conflict: the job has no experiment, or is a step of another job.
     """
     if job.revision is None or job.parent_id is not None:
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own to run again")
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
     return submit(job.revision, by=by)

@@ -1,4 +1,4 @@
-"""Suggestions: the rows of a search go to a worker, configurations come back, under a fence."""
+"""Requests suggestions of new trials for a search from a worker, and adds them, under a fencing token."""
 
 import hashlib
 import json
@@ -23,45 +23,49 @@ from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 LEASE_SECONDS = 60.0
 
-MOST_AT_ONCE = 1000
+MAX_PER_REQUEST = 1000
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
-"""What a trial that is answered takes over from the executions of the one that answers."""
+"""Fields of an execution that are copied to the execution of a duplicate trial."""
 
 
 class Ticket(NamedTuple):
-    """The right to answer one request for suggestions. `request` is a SuggestRequest as JSON.
+    """The claim on one request for suggestions.
 
-    `standing` is what an empty answer holds for.
+    Attributes:
+        job_id: the search.
+        fence: the fencing token of the claim.
+        request: a SuggestRequest as JSON.
+        fingerprint: that of the trials. An empty answer is valid until it changes.
     """
 
     job_id: int
     fence: int
     request: dict[str, Any]
-    standing: str = ""
+    fingerprint: str = ""
 
 
 def values_digest(values: Values) -> str:
-    """Return the key by which equal configurations are recognised."""
+    """Return a digest that is the same for equal configurations."""
     return hashlib.sha256(json.dumps(dict(values), sort_keys=True).encode()).hexdigest()
 
 
 def execution_seed(base: int, trial: int, execution: int) -> int:
-    """Return the training seed of an execution: a function of numbers, so a resumed search repeats it."""
+    """Return the training seed of an execution. It is deterministic, so a resumed search uses it again."""
     return (base * 1_000_003 + trial * 1_009 + execution) % 2**32
 
 
 def _room(root: Job, search: SearchSpec) -> int:
-    """Return how many more trials to make now.
+    """Return how many more trials to create now.
 
-    As many are open as slots could take, bounded by the search. Once it is known how long a trial takes,
-    algorithms that need no results also fill a queue for each of these slots, anew when half of it is gone.
+    There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
+    algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
     lanes = _lanes(root, search)
-    if not search.info.needs_results and (each := batches.fill(root)) is not None:
-        ahead, waiting = lanes * each, root.trials.waiting().count()
+    if not search.info.needs_results and (per_lane := batches.fill(root)) is not None:
+        ahead, waiting = lanes * per_lane, root.trials.waiting().count()
         return ahead - waiting if 2 * waiting <= ahead else 0
-    # While a search runs, what is paused waits at a rung and takes no slot.
+    # Paused trials of a running search wait at a rung and use no slot.
     return lanes - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
 
@@ -75,7 +79,7 @@ def _lanes(root: Job, search: SearchSpec) -> int:
 
 
 def _wanted(root: Job, search: SearchSpec) -> int:
-    """Return how many suggestions could be taken now. With rungs, trials go on after all are made."""
+    """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
     room = _room(root, search)
     if search.info.has_rungs:
         return room
@@ -83,47 +87,45 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 
 
 def is_over(root: Job, search: SearchSpec) -> bool:
-    """Say whether no further suggestion will ever come."""
+    """Return whether the algorithm will make no further suggestion."""
     if root.payload_as(SearchPayload).exhausted:
-        return not search.info.has_rungs or not _waits(root)  # one that was run again may wait
+        if not search.info.has_rungs:
+            return True
+        # a trial that was run again may still wait for a decision at the end of its rung
+        return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
     made = root.trials.filter(source="algorithm").count()
     return not search.info.has_rungs and made >= outcomes.trials_planned(root)
 
 
-def _waits(root: Job) -> bool:
-    """Say whether a trial stands at the end of its rung."""
-    return any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
+def _fingerprint(root: Job) -> str:
+    """Return a text that changes when a trial begins, ends, or reaches the end of a rung.
 
-
-def _standing(root: Job) -> str:
-    """Return what differs once a trial has begun, ended, or reached the end of a rung.
-
-    Only an answer takes trials away from those that wait, and each that ends is newer than those before it:
-    no two changes undo each other here.
+    No two changes cancel out: only suggestions remove trials from the waiting ones, and a trial that ends has
+    a newer time than those before it.
     """
     by_state = root.trials.order_by("state").values_list("state").annotate(Count("pk"), Max("finished"))
     return " ".join(f"{state}:{count}:{newest}" for state, count, newest in by_state)
 
 
-def ask(root: Job, search: SearchSpec) -> None:
-    """Send a wake-up for suggestions if some are wanted and nobody works on it.
+def request(root: Job, search: SearchSpec) -> None:
+    """Send a request for suggestions to the workers if trials are needed and no worker has claimed it.
 
-    An algorithm that waits for a rung to be complete is not asked again before a trial has changed.
+    After an empty answer, as while a rung is incomplete, a trial must change before the next request.
     """
     if _wanted(root, search) <= 0:
         return
-    nothing_for = root.payload_as(SearchPayload).nothing_for
-    if nothing_for is not None and nothing_for == _standing(root):
+    answered_empty = root.payload_as(SearchPayload).answered_empty
+    if answered_empty is not None and answered_empty == _fingerprint(root):
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
         return
-    # A short lease now, so that a lost message is sent again; the claim makes it longer.
+    # The lease is short, so that a lost message is sent again; the claim extends it.
     Job.objects.filter(pk=root.pk).update(suggest_until=clock.seconds_from_now(3))
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
 def claim(job_id: int) -> Ticket | None:
-    """Take the right to suggest; None when nothing is wanted or another worker is at it."""
+    """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = (
             Job.objects.select_for_update(of=("self",)).select_related("revision").filter(pk=job_id).first()
@@ -133,13 +135,13 @@ def claim(job_id: int) -> Ticket | None:
         if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
-        wanted = 0 if is_over(root, search) else min(_wanted(root, search), MOST_AT_ONCE)
+        wanted = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
         claimed = wanted > 0 and Job.objects.filter(pk=job_id, suggest_fence=root.suggest_fence).filter(
             Q(suggest_until=None) | Q(suggest_until__lt=clock.seconds_from_now(3.5))
         ).update(suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS))
         if not claimed:
             return None
-        return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _standing(root))
+        return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root))
 
 
 COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
@@ -166,20 +168,20 @@ def _without_key(trial: dict[str, Any]) -> dict[str, Any]:
 
 
 def add(ticket: Ticket, answer: Answer) -> None:
-    """Make trials of the suggestions, let others go on or end, and note when no more will come.
+    """Create trials from an answer, promote or prune others, and store whether the algorithm is exhausted.
 
     Raises:
-        StaleFence: the right was given to another worker meanwhile; nothing was written.
+        StaleFence: another worker has claimed the request; nothing was written.
         ValueError: a configuration does not fit the space; nothing was written.
     """
     with transaction.atomic():
         root = _release(ticket)
         if root.state in FINAL:
-            return  # stopped while somebody was still thinking: nothing would ever end these trials
+            return  # stopped while the answer was computed: nothing would ever end these trials
         if answer.exhausted:
             change_payload(root, exhausted=True)
         elif answer.is_empty():
-            change_payload(root, nothing_for=ticket.standing)
+            change_payload(root, answered_empty=ticket.fingerprint)
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
@@ -189,8 +191,8 @@ def add(ticket: Ticket, answer: Answer) -> None:
         hints.send("schedule", job=root.pk)
 
 
-def failed(ticket: Ticket, error: str) -> None:
-    """Give the right back after an error; it is asked for again in a while."""
+def report_failure(ticket: Ticket, error: str) -> None:
+    """Release the claim after an error; the request is sent again after a delay."""
     Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence).update(
         suggest_until=clock.seconds_from_now(5), why_waiting=f"Choosing the next trial failed: {error}"[:500]
     )
@@ -199,12 +201,14 @@ def failed(ticket: Ticket, error: str) -> None:
 def _release(ticket: Ticket) -> Job:
     rows = Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence, suggest_until__isnull=False)
     if not rows.update(suggest_until=None):
-        raise StaleFence(f"suggestions {ticket.fence} for job {ticket.job_id} came too late")
+        raise StaleFence(
+            f"the suggestions for job {ticket.job_id} arrived after claim {ticket.fence} had expired"
+        )
     return Job.objects.select_related("revision").get(pk=ticket.job_id)
 
 
 def make_trial(root: Job, values: Values, *, source: str, by: User | None = None) -> Trial:
-    """Make a queued trial with its executions, inside the caller's transaction."""
+    """Create a queued trial with its executions, inside the caller's transaction."""
     return _make_trials(root, [Suggestion(values=dict(values))], source=source, by=by)[0]
 
 
@@ -235,15 +239,15 @@ def _make_trials(
     )
     for trial, suggestion in zip(trials, suggestions, strict=True):
         if suggestion.answered_by is not None:
-            _answer(root, trial, suggestion.answered_by)
+            _copy_results(root, trial, suggestion.answered_by)
     return trials
 
 
-def _answer(root: Job, trial: Trial, number: int) -> None:
-    """Give a trial the scores of a completed one with the same values; nothing is trained."""
+def _copy_results(root: Job, trial: Trial, number: int) -> None:
+    """Copy the scores of a completed trial with the same values; nothing is trained."""
     first = root.trials.get(number=number)
     if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
-        raise ValueError(f"trial {number} cannot answer for {trial.values}")
+        raise ValueError(f"the results of trial {number} cannot be used for {trial.values}")
     measured = {execution.number: execution for execution in first.executions.all()}
     for execution in trial.executions.all():
         for name in COPIED:

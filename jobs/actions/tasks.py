@@ -21,8 +21,8 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
     Args:
         attempt_id: a claimed attempt.
         folder: the attempt's own folder on this machine.
-        threads: how many CPU threads its slots give it.
-        compile_cache: folder of compiled programs, private to the project.
+        threads: how many CPU threads the attempt's slots provide.
+        compile_cache: the project's private folder of compiled programs.
     """
     attempt = Attempt.objects.select_related("job", "job__revision", "job__parent").get(pk=attempt_id)
     common = {
@@ -36,7 +36,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
 
 
 def _checkpoint_folder(attempt: Attempt) -> Path:
-    """Return where the checkpoints of an attempt's job lie, made if absent; its trials have folders in it."""
+    """Return the folder of a job's checkpoints, with a folder per trial; create it if necessary."""
     folder = store().checkpoint_root / f"job-{attempt.job_id}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -46,11 +46,11 @@ def dataset_of(job: Job) -> DatasetFile:
     """Return the table that a job reads.
 
     Raises:
-        Conflict: it reads none, or its profile is not there yet.
+        Conflict: the job reads no data, or the profile of the data is not ready.
     """
     version = _version(job)
     if version is None:
-        raise Conflict(f"the data that job {job.pk} reads are not there")
+        raise Conflict(f"the dataset version that job {job.pk} reads does not exist")
     return dataset_file(version)
 
 
@@ -64,7 +64,7 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
     """Return the table of a dataset version.
 
     Raises:
-        Conflict: its profile is not there yet.
+        Conflict: its profile is not ready.
     """
     if version.table is None or version.profile_json is None:
         raise Conflict(f"dataset version {version} is not ready")
@@ -74,7 +74,7 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 
 
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
-    """Return the spec and the data that a version was made with; nothing for an uploaded one."""
+    """Return the spec and the data of a version's training; (None, None) for an uploaded version."""
     source = version.source_job
     if source is None or source.revision is None:
         return None, None
@@ -86,7 +86,7 @@ def spec_of(job: Job) -> ExperimentSpec:
     """Return the spec that a job runs.
 
     Raises:
-        Conflict: it does not come from an experiment.
+        Conflict: the job does not come from an experiment.
     """
     if job.revision is None:
         raise Conflict(f"job {job.pk} has no experiment")
@@ -103,5 +103,5 @@ def checkpoint_folders(rows: Iterable[Checkpoint]) -> tuple[CheckpointFolder, ..
 
 
 def artifact_path(job: Job, role: str) -> str:
-    """Return the path of the newest artifact that a job left in this role."""
+    """Return the path of a job's newest artifact in a role."""
     return str(store().path(job.artifacts.filter(role=role).latest("pk").artifact_id))

@@ -1,4 +1,4 @@
-"""API tokens: made once, shown once, kept as a hash."""
+"""Creates, verifies and revokes API tokens. A token is shown once and stored as a hash."""
 
 import hashlib
 import secrets
@@ -31,19 +31,19 @@ def create(
     name: str = "",
     expires: datetime | None = None,
 ) -> tuple[ApiToken, str]:
-    """Make a token for `user`; return its row and the token itself, which nobody can show again.
+    """Create a token for `user`; return its row and the token, which cannot be shown again.
 
     Raises:
-        BadInput: no scope, or an unknown one; an end that is past.
-        Forbidden: `by` is somebody else, or a scope goes beyond what `user` may do.
+        BadInput: there is no scope or an unknown one, or the expiry time is past.
+        Forbidden: `by` is another user, or `user` may not have a scope.
     """
     if by is not None and by != user and not by.is_superuser:
-        raise Forbidden("Tokens are made for oneself.")
+        raise Forbidden("You can create tokens only for yourself.")
     if not user.is_active:
-        raise Forbidden(f"{user.username} is switched off.")
+        raise Forbidden(f"The account {user.username} is deactivated.")
     wanted = _checked_scopes(user, scopes)
     if expires is not None and expires <= clock.now():
-        raise BadInput("A token must end in the future.", [Problem("/expires", "lies in the past")])
+        raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
         token = ApiToken.objects.create(
@@ -59,9 +59,9 @@ def create(
 
 
 def authenticate(raw: str) -> ApiToken | None:
-    """Return the token that `raw` is, if it is known, not over, and its owner may come in.
+    """Return the token row of `raw`, if it is known and not expired, and its owner's account is active.
 
-    Looking the hash up leaks nothing by time: whoever could guess a hash would have to invert it.
+    Looking up the hash leaks nothing through timing: an attacker would have to invert a guessed hash.
     """
     if not raw.startswith(PREFIX):
         return None
@@ -78,7 +78,7 @@ def authenticate(raw: str) -> ApiToken | None:
 
 
 def still_reads(token_id: int) -> bool:
-    """Say whether a token that somebody came with a while ago is still good for reading."""
+    """Return whether a token that was authenticated earlier is still valid for reading."""
     token = ApiToken.objects.filter(pk=token_id).first()
     if token is None or "read" not in token.scopes:
         return False
@@ -86,10 +86,10 @@ def still_reads(token_id: int) -> bool:
 
 
 def revoke(token: ApiToken, *, by: User) -> None:
-    """End a token at once.
+    """Revoke a token at once.
 
     Raises:
-        NotFound: it is somebody else's and `by` is no administrator.
+        NotFound: it belongs to another user and `by` is not an administrator.
     """
     if token.user_id != by.pk and not by.is_superuser:
         raise NotFound("There is no such token.")
@@ -100,9 +100,9 @@ def revoke(token: ApiToken, *, by: User) -> None:
 
 
 def service_token(scope: str) -> str:
-    """Return a fresh token for a process of this installation; the earlier ones of that scope end.
+    """Return a new token for a process of this installation; earlier ones of that scope are deleted.
 
-    It belongs to an account that is no person: it is not listed among people and cannot log in.
+    It belongs to a service account, which is not listed among people and cannot log in.
     """
     with transaction.atomic():
         user, made = User.objects.get_or_create(username=SERVICE_NAME, defaults={"is_service": True})
@@ -110,7 +110,7 @@ def service_token(scope: str) -> str:
             user.set_unusable_password()
             user.save(update_fields=["password"])
         if not user.is_service:
-            raise Forbidden(f"The name {SERVICE_NAME!r} is taken by a person: rename that account.")
+            raise Forbidden(f"The user name {SERVICE_NAME!r} belongs to a person: rename that account.")
         name = f"service:{scope}"
         ApiToken.objects.filter(user=user, name=name).delete()
         raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
@@ -122,12 +122,12 @@ def service_token(scope: str) -> str:
 
 
 def digest_of(raw: str) -> str:
-    """Return what is kept of a token."""
+    """Return the hash of a token, which is stored instead of the token."""
     return hashlib.sha256(raw.encode("utf-8", "replace")).hexdigest()
 
 
 def _note_use(token: ApiToken, now: datetime) -> None:
-    """Remember the last use, at most once a minute: a read must not be a write each time."""
+    """Store the time of the last use, at most once a minute, so that most reads write nothing."""
     if token.last_used is None or now - token.last_used >= USED_RESOLUTION:
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)
         token.last_used = now
@@ -136,9 +136,9 @@ def _note_use(token: ApiToken, now: datetime) -> None:
 def _checked_scopes(user: User, scopes: Collection[str]) -> list[str]:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
-        told = f"unknown scope {unknown[0]!r}" if unknown else "a token needs at least one scope"
-        raise BadInput(f"{told}; there are {', '.join(SCOPES)}", [Problem("/scopes", told)])
+        fault = f"unknown scope {unknown[0]!r}" if unknown else "a token needs at least one scope"
+        raise BadInput(f"{fault}; choose from {', '.join(SCOPES)}", [Problem("/scopes", fault)])
     beyond = sorted(set(scopes) & ADMIN_SCOPES)
     if beyond and not user.is_superuser:
-        raise Forbidden(f"The scope {beyond[0]} is for administrators of the installation.")
+        raise Forbidden(f"The scope {beyond[0]} is only for administrators of the installation.")
     return [scope for scope in SCOPES if scope in scopes]

@@ -1,4 +1,4 @@
-"""The one place where the state of a job or a trial changes: compare-and-set, event, hints on commit."""
+"""Changes the state of jobs and trials by compare-and-set, with an event and hints on commit."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,17 +14,18 @@ from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, tr
 
 
 def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", **fields: Any) -> Job:
-    """Take a job to the state `to`, with further columns set in the same update.
+    """Move a job to the state `to`, and set further columns in the same update.
 
     Args:
         job: any instance of the row; it is refreshed.
         to: the new state.
-        fence: if given, only while this is the job's newest attempt.
-        reason: a word shown with the state event, such as `killed`.
+        fence: if given, the fencing token: the number that the job's newest attempt must have.
+        reason: a word for the state event, such as `killed`.
         fields: other columns to set.
 
     Raises:
-        StaleState: the row's state does not allow it, or the fence is old. Nothing was changed.
+        StaleState: the row's state does not allow the transition, or the fencing token is old. Nothing was
+            changed.
     """
     stamps = _stamps(to)
     with transaction.atomic():
@@ -50,7 +51,7 @@ def _stamps(to: JobState) -> dict[str, Any]:
 
 
 def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Trial:
-    """Take a trial to the state `to`; same promises as `move`."""
+    """Move a trial to the state `to`, with the guarantees of `move`."""
     with transaction.atomic():
         body = shift_trial(trial, to, fence=fence, **fields)
         events.append(trial.job.root_id_or_self, [body])
@@ -59,7 +60,7 @@ def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fiel
 
 
 def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
-    """Take several trials of a search to the state `to`, all or none; same promises as `move`."""
+    """Move several trials of a search to the state `to`, all or none, with the guarantees of `move`."""
     with transaction.atomic():
         bodies = [shift_trial(trial, to) for trial in trials]
         if bodies:
@@ -67,31 +68,34 @@ def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
             hints.send("schedule", job=search.pk)
 
 
-def _cut_off(until: int, error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a completed trial says whose continuation failed; nothing of one that was stopped."""
+def _continuation_error(until: int, error: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the error of a completed trial whose continuation failed; None if it was stopped."""
     if error is None:
         return None
-    return error | {"message": f"it stays as it was: it did not come to epoch {until}: {error['message']}"}
+    return error | {
+        "message": f"it keeps its earlier result: continuing to epoch {until} failed: {error['message']}"
+    }
 
 
 def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Event:
-    """Take a trial to the state `to` inside the caller's transaction.
+    """Move a trial to the state `to` inside the caller's transaction.
 
-    A continued trial had been completed before: what stops or fails it now takes it back to what it was.
+    A continued trial returns to `completed` when it is stopped or fails, since it was completed before.
 
     Returns:
         The event, which the caller appends.
 
     Raises:
-        StaleState: the row's state does not allow it, or the fence is old. Nothing was changed.
+        StaleState: the row's state does not allow the transition, or the fencing token is old. Nothing was
+            changed.
     """
     if to in TRIAL_FINAL and "finished" not in fields:
         fields["finished"] = clock.now()
     rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
-    before = None  # what its executions go back to
+    before = None  # the state to which its executions return
     if trial.until is not None and to in (TrialState.FAILED, TrialState.STOPPED, TrialState.PRUNED):
         to = before = TrialState.COMPLETED
-        fields |= {"error": _cut_off(trial.until, fields.get("error"))}
+        fields |= {"error": _continuation_error(trial.until, fields.get("error"))}
     if fence is not None:
         rows = rows.filter(attempt=fence)
     if not rows.update(state=to, **fields):

@@ -1,4 +1,4 @@
-"""Single trials: queued by hand, run again, trained for real."""
+"""Queues, retries, continues and retrains single trials of a search."""
 
 from typing import Any
 
@@ -19,25 +19,25 @@ from jobs.queries import jobs as queries
 from jobs.queries import outcomes
 from jobs.states import FINAL, JobState, TrialState
 
-ANEW: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
-"""Columns of a trial that is queued again: nobody holds it, and its time is that of this run alone."""
+RESET: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
+"""Columns of a trial that is queued again: no attempt holds it, and its times are those of the new run."""
 
 
 def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
-    """Queue one configuration of a search beside those the algorithm chooses.
+    """Queue one configuration of a search in addition to those of the algorithm.
 
     Raises:
-        Conflict: the job is no search.
-        StaleState: it has ended, or what follows its trials has begun.
-        BadInput: the values do not fit the space; says which.
+        Conflict: the job is not a search.
+        StaleState: the search has ended, or a later step has begun.
+        BadInput: the values do not fit the space; has a problem for each.
     """
     access.require(by, job.project, access.Action.WRITE)
     if not job.facts.has_trials:
         raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
     if not outcomes.search_of(job).space:
-        raise Conflict("no script has told its hyperparameters yet; the first trial's end does")
+        raise Conflict("the search space is not known yet: scripts report it when the first trial ends")
     with transaction.atomic():
-        root = searching(job.pk)
+        root = locked_open_search(job.pk)
         _require_values(root, values)
         trial = suggest.make_trial(root, values, source="hand", by=by)
         audit.record("trial.queue", f"job:{job.pk}", by=by, project=job.project, trial=trial.number)
@@ -46,7 +46,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 
 
 def _require_values(root: Job, values: Values) -> None:
-    """Refuse a configuration that lies outside the space, or that its experiment cannot take."""
+    """Refuse a configuration that is outside the space, or that makes the experiment's spec invalid."""
     space = outcomes.search_of(root).space
     if found := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
         raise BadInput(found[0].message, found)
@@ -67,22 +67,22 @@ def _place(name: str) -> str:
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
-    """Run the open executions of a failed or stopped trial again; finished ones stay.
+    """Queue the unfinished executions of a failed or stopped trial again; finished ones are kept.
 
     Raises:
-        StaleState: the trial did not fail, was withdrawn, or its search is past its trials.
+        StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
     """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
-        searching(trial.job_id)
+        locked_open_search(trial.job_id)
         trial.refresh_from_db()
         if trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(
-                f"trial {trial.number} is {trial.state}; only a failed or stopped one runs again"
+                f"trial {trial.number} is {trial.state}; only a failed or stopped trial can be retried"
             )
         _refuse_withdrawn(trial)
         trial.executions.incomplete().update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, **ANEW)
+        move_trial(trial, TrialState.QUEUED, **RESET)
         audit.record(
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
         )
@@ -91,80 +91,77 @@ def retry(trial: Trial, *, by: User) -> Trial:
 
 def _refuse_withdrawn(trial: Trial) -> None:
     if trial.source == outcomes.WITHDRAWN:
-        raise StaleState(
-            f"trial {trial.number} lies outside the space that is searched now; it was withdrawn"
-        )
+        raise StaleState(f"trial {trial.number} was withdrawn: it is outside the search's current space")
 
 
-def go_on(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
-    """Let a trial train on from its newest checkpoints, under its number.
+def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
+    """Continue the training of a trial from its newest checkpoints, under its number.
 
     Args:
-        trial: a completed one, whose trainings go on to `epochs`; or a failed or stopped one, which goes on
-            where it was.
-        epochs: up to which epoch a completed one goes on; of the others None.
-        by: who does it.
+        trial: a completed trial, which continues to `epochs`; or a failed or stopped one, which resumes.
+        epochs: the last epoch of a completed trial; None for the others.
+        by: the acting user.
 
     Raises:
-        StaleState: it is in no such state, no checkpoint of it is left, or its search is past its trials.
-        BadInput: `epochs` are missing or not wanted, no more than it has trained, or more than a training may
-            have.
+        StaleState: the trial is in another state, has no checkpoint left, or its search accepts no more
+            trials.
+        BadInput: `epochs` is missing, not allowed in this state, or out of bounds.
     """
     access.require(by, trial.job.project, access.Action.WRITE)
     with transaction.atomic():
-        root = searching(trial.job_id)
+        root = locked_open_search(trial.job_id)
         trial.refresh_from_db()
-        over = trial.state == TrialState.COMPLETED
-        if not over and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
-            raise StaleState(f"trial {trial.number} is {trial.state}; it goes on once it is over")
+        completed = trial.state == TrialState.COMPLETED
+        if not completed and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
+            raise StaleState(f"trial {trial.number} is {trial.state}; only a final trial can be continued")
         _refuse_withdrawn(trial)
-        _require_checkpoints(trial, every=over)
-        fields = _longer(root, trial, epochs, over=over)
-        again = trial.executions.all() if over else trial.executions.incomplete()
+        _require_checkpoints(trial, every=completed)
+        fields = _continuation_fields(root, trial, epochs, completed=completed)
+        again = trial.executions.all() if completed else trial.executions.incomplete()
         again.update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, **ANEW, **fields)
+        move_trial(trial, TrialState.QUEUED, **RESET, **fields)
         where = f"job:{trial.job_id}"
         audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
     return trial
 
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
-    """Refuse a trial of which nothing is left to go on from; of a completed one all executions go on."""
-    standing = set(trial.checkpoints.kept().values_list("execution", flat=True))
-    wanted = set(trial.executions.values_list("number", flat=True))
-    if wanted <= standing or (standing and not every):
+    """Refuse a trial without checkpoints. With `every`, each execution must have one."""
+    kept = set(trial.checkpoints.kept().values_list("execution", flat=True))
+    needed = set(trial.executions.values_list("number", flat=True))
+    if needed <= kept or (kept and not every):
         return
     if every:
         raise StaleState(
-            f"a checkpoint of trial {trial.number} is gone: only the best trials keep theirs once they are "
-            "over. Queue its values again to train longer"
+            f"a checkpoint of trial {trial.number} was removed: only the best trials keep theirs. Queue its "
+            "values again to train longer"
         )
-    raise StaleState(f"trial {trial.number} left no checkpoint: retry it, which begins anew")
+    raise StaleState(f"trial {trial.number} has no checkpoint: retry it, which starts from the beginning")
 
 
-def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[str, int]:
-    """Return the columns that make a trial train to `epochs`."""
+def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, completed: bool) -> dict[str, int]:
+    """Return the columns of a trial that continues to `epochs`."""
     if epochs is None:
-        if over:
-            message = f"trial {trial.number} is completed: say up to which epoch it shall go on"
+        if completed:
+            message = f"trial {trial.number} is completed: enter the epoch to which it continues"
             raise BadInput(message, [Problem("/epochs", message)])
         return {}
-    if not over:
-        message = (
-            f"trial {trial.number} is {trial.state} and goes on to its end: epochs are for a completed one"
-        )
+    if not completed:
+        message = f"trial {trial.number} is {trial.state} and resumes to its own end: leave epochs empty"
         raise BadInput(message, [Problem("/epochs", message)])
     trained = trial.executions.aggregate(most=Max("epochs"))["most"] or 0
     if epochs <= trained:
-        message = f"trial {trial.number} has trained {trained} epochs: give more"
+        message = f"trial {trial.number} has already trained {trained} epochs: enter more"
         raise BadInput(message, [Problem("/epochs", message)])
     spec = root.revision.spec if root.revision is not None else None
     if spec is not None and spec.search is not None:
         if spec.search.info.has_rungs and epochs <= spec.fit.epochs:
-            message = f"{spec.search.algorithm} decides on the first {spec.fit.epochs} epochs: give more"
+            message = f"{spec.search.algorithm} manages the first {spec.fit.epochs} epochs itself: enter more"
             raise BadInput(message, [Problem("/epochs", message)])
         try:
-            fit = spec.model_copy(update={"search": None})  # of a search with rungs, epochs are no value
+            fit = spec.model_copy(
+                update={"search": None}
+            )  # a search with rungs does not accept epochs as a value
             apply_values(fit, {**trial.values, "epochs": epochs})
         except (ValueError, ValidationError) as error:
             message = first(error).message if isinstance(error, ValidationError) else str(error)
@@ -173,14 +170,14 @@ def _longer(root: Job, trial: Trial, epochs: int | None, *, over: bool) -> dict[
 
 
 def train(trial: Trial, *, by: User) -> Job:
-    """Queue a training with a trial's values, as an experiment of its own that can be changed further.
+    """Queue a training with a trial's values in a new experiment, which can be changed further.
 
-    Only the search is left out of its spec, with what would follow several trials: one model is trained as
-    the search would retrain its best.
+    Its spec is that of the search without the search and the steps for several trials: one model is trained
+    as the search would retrain its best trial.
 
     Raises:
         Forbidden: `by` may not write in the project.
-        BadSpec: the spec does not hold any more, or its data are not there.
+        BadSpec: the spec is no longer valid, or its data do not exist.
         Conflict: the search has no experiment or project.
     """
     search = trial.job
@@ -205,12 +202,12 @@ def train(trial: Trial, *, by: User) -> Job:
     )
 
 
-def searching(job_id: int) -> Job:
-    """Return a search, locked, that still takes trials."""
+def locked_open_search(job_id: int) -> Job:
+    """Lock and return a search that accepts trials; raise StaleState if it has ended or moved on."""
     root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
     if root.state in FINAL:
         way = "clone it to try more" if root.state == JobState.COMPLETED else "retry or clone it first"
-        raise StaleState(f"search {job_id} is {root.state} and takes no more trials; {way}")
+        raise StaleState(f"search {job_id} is {root.state} and accepts no more trials; {way}")
     if not queries.takes_trials(root):
-        raise StaleState(f"search {job_id} goes on with the best of its trials already; clone it to try more")
+        raise StaleState(f"search {job_id} already retrains its best trials; clone it to try more")
     return root

@@ -1,4 +1,4 @@
-"""Workers announce themselves, renew their lease, drain and leave."""
+"""Registers workers, renews their leases, drains them and marks them as gone."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def register(
     devices: list[dict[str, Any]],
     info: dict[str, Any],
 ) -> Worker:
-    """Make a row for a node that has just started. A restarted node is a new worker."""
+    """Create the row of a node that has just started. A restarted node is a new worker."""
     worker = Worker.objects.create(
         name=name,
         host=host,
@@ -37,7 +37,7 @@ def register(
 
 
 def heartbeat(worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, Any]) -> bool:
-    """Renew the worker's lease; False when it was declared lost and must begin anew."""
+    """Renew the worker's lease; return False if it was declared lost and must register again."""
     renewed = Worker.objects.filter(pk=worker_id, state__in=LIVE).update(
         lease_until=clock.seconds_from_now(WORKER_LEASE_SECONDS), devices=devices, info=info
     )
@@ -45,7 +45,7 @@ def heartbeat(worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, 
 
 
 def leave(worker_id: int) -> None:
-    """Say that a node has ended in good order."""
+    """Mark a worker as gone after an orderly shutdown."""
     Worker.objects.filter(pk=worker_id, state__in=LIVE).update(state=Worker.State.GONE)
     hints.send("schedule", worker=worker_id)
 
@@ -63,10 +63,10 @@ def _set_draining(worker: Worker, *, draining: bool, by: User) -> Worker:
 
 
 def drain(worker: Worker, *, by: User) -> Worker:
-    """Let the worker finish what it runs and take nothing new."""
+    """Drain the worker: it finishes its attempts and gets no new ones."""
     return _set_draining(worker, draining=True, by=by)
 
 
 def enable(worker: Worker, *, by: User) -> Worker:
-    """Let a draining worker take work again."""
+    """Enable a draining worker, so that it gets new attempts again."""
     return _set_draining(worker, draining=False, by=by)

@@ -1,7 +1,7 @@
-"""The kinds of jobs: one table of facts about each, and the order of an experiment's steps.
+"""Registers the kinds of jobs in a table, and defines the order of an experiment's steps.
 
-A kind is one folder of this package: `payload.py` has what its rows and its task hold, `facts.py` what others
-may ask about it, `actions.py` what is done for it. Nothing here imports an `actions.py`: `jobs.apps` does.
+A kind is one folder of this package: `payload.py` defines its payload, result and task, `facts.py` its
+properties, `actions.py` its behaviour. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ KINDS: dict[str, Facts] = {
 }
 
 PIPELINE: tuple[str, ...] = ("search", "train", "ensemble", "quantize", "register")
-"""The steps that an experiment may lead to, in their order."""
+"""The kinds of an experiment's steps, in the order in which they run."""
 
 # Built at run time from the table, so no type checker can follow it: tasks are typed by their base class.
 _ANY_TASK: Any = Annotated[
@@ -53,13 +53,13 @@ def kinds_that(hold: Callable[[Facts], bool]) -> tuple[str, ...]:
     return tuple(name for name, facts in KINDS.items() if hold(facts))
 
 
-def kinds_called(public_name: str) -> tuple[str, ...]:
-    """Return the names of the kinds that REST and pages call so."""
+def kinds_with_public_name(public_name: str) -> tuple[str, ...]:
+    """Return the names of the kinds with this name in REST and on pages."""
     return kinds_that(lambda facts: facts.public_name == public_name)
 
 
 def public_names() -> tuple[str, ...]:
-    """Return what REST and pages call the kinds, each once."""
+    """Return the names of the kinds in REST and on pages, each once."""
     return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
 
 
@@ -69,7 +69,7 @@ def payload_of(kind: str, body: dict[str, Any]) -> Payload:
 
 
 def planned(spec: ExperimentSpec) -> list[str]:
-    """List the kinds of jobs that an experiment leads to, in order, each as often as there are jobs."""
+    """List the kind of every job that an experiment creates, in the order of the steps."""
     return list(_planned(spec))
 
 

@@ -1,4 +1,4 @@
-"""What every kind of job declares: its payload, its result, and the facts that other modules ask for."""
+"""Defines the base classes of a kind of job: its payload, its result, and its facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Tab = Literal["overview", "trials", "charts", "evaluation", "logs", "system", "a
 TABS: tuple[Tab, ...] = (
     "overview", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec",
 )  # fmt: skip
-"""The tabs that a job's page has, whatever its kind; those without content are left out."""
+"""The tabs of a job's page for every kind. Pages leave out a tab without content."""
 
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
@@ -31,14 +31,14 @@ class ChosenTrials(NamedTuple):
 
 
 class Payload(Frozen):
-    """What a job is to do, beside its revision's spec: the content of `Job.payload`.
+    """The input of a job beside its revision's spec: the content of `Job.payload`.
 
-    A kind adds its own fields and overrides the methods whose default does not hold for it.
+    A kind adds its own fields and overrides methods where the default is wrong for it.
 
     Attributes:
-        dataset_version: the primary key of the data that it reads.
-        failing: why it fails, while workers still hold parts of it.
-        task_done: whether its own task is completed. A root may still wait for the steps after it.
+        dataset_version: the primary key of the dataset version that the job reads.
+        failing: the error of a job that fails as soon as its open attempts have ended.
+        task_done: whether the job's own task is completed. A root may still wait for its later steps.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
@@ -60,40 +60,40 @@ class Payload(Frozen):
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in silent}
 
     def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec | None:
-        """Return the search that the job is part of; None where there is none."""
+        """Return the search that the job is part of, or None."""
         return spec.search if spec is not None else None
 
     def objective(self, spec: ExperimentSpec | None) -> Objective:
-        """Return what its models are ranked by; validation loss where there is no search."""
+        """Return the objective that ranks the job's models: validation loss if there is no search."""
         search = self.search_spec(spec)
         return search.objective if search is not None else Objective()
 
     def trials_planned(self, spec: ExperimentSpec | None) -> int:
-        """Return how many trials its algorithm will make, if nothing ends it before."""
+        """Return how many trials the algorithm will create if nothing ends the search earlier."""
         del spec
         return 0
 
     def followed(self, spec: ExperimentSpec) -> ExperimentSpec:
-        """Return the spec whose `after` says what follows the job."""
+        """Return the spec whose `after` defines the steps that follow the job."""
         return spec
 
     def chosen_trials(self) -> ChosenTrials | None:
-        """Return the trials of another search that it retrains; None where there are none."""
+        """Return the trials of another search that the job retrains, or None."""
         return None
 
     def hyperparameters(self) -> dict[str, Value]:
-        """Return the values that it applies to the spec."""
+        """Return the hyperparameter values that the job applies to the spec."""
         return {}
 
     def lineage(self) -> dict[str, Any]:
-        """Return what the lineage of its model says of it."""
+        """Return the job's entries in the lineage of its model."""
         return {}
 
 
 class Result(BaseModel):
-    """What `run` of a kind's engine function returns: the content of `Job.results`.
+    """The value that the engine function of a kind returns: the content of `Job.results`.
 
-    Fields that the kind does not name are kept as they are.
+    Fields that the kind does not declare are kept unchanged.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -102,7 +102,7 @@ class Result(BaseModel):
     test_rows: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON that the database keeps: what was set, and nothing else."""
+        """Return the JSON that the database keeps: only the fields that were set."""
         return self.model_dump(mode="json", exclude_unset=True)
 
     def with_fields(self, **fields: Any) -> Self:
@@ -110,39 +110,39 @@ class Result(BaseModel):
         return self.model_validate({**self.to_json(), **fields})
 
 
-def never(spec: ExperimentSpec) -> int:
-    """Plan no jobs of a kind: experiments do not lead to it."""
+def plans_no_jobs(spec: ExperimentSpec) -> int:
+    """Return 0: experiments create no jobs of the kind."""
     del spec
     return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the rest of Trainyard may ask about a kind of job.
+    """The properties of a kind of job that other modules read.
 
     Attributes:
-        name: what `Job.kind` and `Task.kind` hold.
-        title: what people call such a job.
-        payload: the model of `Job.payload`.
-        result: the model of `Job.results`.
-        task: what a runner is given; None where no runner works for it.
-        engine: the dotted path of the engine function that runs the task.
-        needs_jax: whether that function needs Keras and JAX, whose imports take seconds.
-        public_as: what REST and pages call the kind, if not by its name.
-        planned: how many jobs of the kind an experiment leads to.
-        first_step: for a root whose end leads on, the first kind of `PIPELINE` among its own steps.
-        has_trials: whether attempts hold trials of it; else they hold the whole job.
-        trial_waits_for: what a queued trial of a running job waits for, if not for the scheduler.
-        trains: whether it trains one model epoch by epoch.
-        evaluates: whether it measures a model on test rows.
-        candidate: under which name its metrics stand in a root's results.
-        registered_as: as what its model is registered.
-        keeps_result: whether the job's row keeps the result; else another row has it.
-        usual_starts: how long it usually takes, in starts of a runner; None where its epochs tell.
-        tabs: the tabs of its page, in order.
-        listed: whether the list of jobs shows it unasked.
-        retry_refusal: why such a job is never retried; empty where it is.
-        submittable: whether people may submit it by itself, with its payload as input.
+        name: The kind's name in `Job.kind` and `Task.kind`.
+        title: The kind's name for people.
+        payload: The model of `Job.payload`.
+        result: The model of `Job.results`.
+        task: The model of the task that a runner gets. None if the kind needs no runner.
+        engine: The dotted path of the engine function that runs the task.
+        needs_jax: Whether that function needs Keras and JAX, whose imports take seconds.
+        public_as: The kind's name in REST and on pages, if it differs from `name`.
+        planned: Returns how many jobs of the kind an experiment creates.
+        first_step: The first kind of `PIPELINE` that a root of this kind runs. Empty if no step follows.
+        has_trials: Whether an attempt holds trials of the job instead of the whole job.
+        trial_waits_for: The reason shown for a queued trial if the scheduler does not place it.
+        trains: Whether the job trains one model epoch by epoch.
+        evaluates: Whether the job evaluates a model on test rows.
+        candidate: The key of the job's metrics in the results of its root.
+        registered_as: The role under which the job's model is registered.
+        keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
+        usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
+        tabs: The tabs of the job's page, in order.
+        listed: Whether the list of jobs shows the kind by default.
+        retry_refusal: Why a job of the kind is never retried. Empty if it can be retried.
+        submittable: Whether users may submit a job of the kind directly, with its payload as input.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Facts:
     engine: str = ""
     needs_jax: bool = True
     public_as: str = ""
-    planned: Callable[[ExperimentSpec], int] = never
+    planned: Callable[[ExperimentSpec], int] = plans_no_jobs
     first_step: str = ""
     has_trials: bool = False
     trial_waits_for: str = ""
@@ -170,5 +170,5 @@ class Facts:
 
     @property
     def public_name(self) -> str:
-        """Return what REST and pages call the kind."""
+        """Return the kind's name in REST and on pages."""
         return self.public_as or self.name

@@ -1,4 +1,4 @@
-"""What people send to submit a job of a kind by itself: the fields that the kind adds to every payload."""
+"""Builds the input models of the kinds that users may submit directly, from their payloads."""
 
 from functools import cache
 from typing import Any
@@ -11,13 +11,13 @@ from jobs.kinds.base import Facts, Payload
 
 
 def submittable_kinds() -> list[Facts]:
-    """List the kinds that people may submit by themselves."""
+    """List the kinds that users may submit directly."""
     return [facts for facts in KINDS.values() if facts.submittable]
 
 
 @cache
 def input_model(payload: type[Payload]) -> type[BaseModel]:
-    """Return the model of a payload's input: without the fields that Trainyard itself writes."""
+    """Return the input model of a payload: its fields without those that Trainyard itself writes."""
     own = {
         name: (field.annotation, field)
         for name, field in payload.model_fields.items()

@@ -1,4 +1,4 @@
-"""An attempt holds any number of trials; those that there are hold the one they held."""
+"""Lets an attempt hold any number of trials; existing attempts keep their one trial."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 
 def copy(apps: Any, _schema_editor: Any) -> None:
-    """Let every attempt of a trial hold it in the new table."""
+    """Copy the trial of every attempt to the new table."""
     attempts = apps.get_model("jobs", "Attempt").objects.exclude(trial=None)
     holds = apps.get_model("jobs", "Attempt").trials.through
     rows = attempts.values_list("pk", "trial_id").iterator(chunk_size=2000)

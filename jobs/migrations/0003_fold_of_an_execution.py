@@ -1,4 +1,4 @@
-"""An execution says which fold of which repeat it is; until now each was a repeat of its own."""
+"""Adds the fold and the repeat of an execution; until now each execution was a repeat."""
 
 from django.apps.registry import Apps
 from django.db import migrations, models
@@ -6,7 +6,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 
 def number_repeats(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001
-    """Give the executions of earlier searches the repeat that they are."""
+    """Set the repeat of the executions of earlier searches to their number."""
     apps.get_model("jobs", "Execution").objects.update(repeat=models.F("number"))
 
 

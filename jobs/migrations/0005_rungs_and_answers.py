@@ -1,4 +1,4 @@
-"""Trials climb rungs, answer for each other, and keep the numbers behind each decision."""
+"""Adds rungs, results copied between duplicate trials, and the numbers behind each decision."""
 
 import django.db.models.deletion
 from django.db import migrations, models

@@ -1,4 +1,4 @@
-"""Executions keep where their objective was best, which pruners compare."""
+"""Adds the running best of an execution's objective, which pruners compare."""
 
 from django.db import migrations, models
 

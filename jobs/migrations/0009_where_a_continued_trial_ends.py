@@ -1,4 +1,4 @@
-"""Where a completed trial ends that trains on, apart from where rungs end."""
+"""Adds the last epoch of a continued trial, separate from the ends of rungs."""
 
 from django.db import migrations, models
 

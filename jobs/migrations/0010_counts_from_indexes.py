@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """What a job's progress counts is found in indexes: ten thousand rows a poll were read for two numbers."""
+    """Adds indexes for a job's progress counts: each poll read ten thousand rows for two numbers."""
 
     dependencies = [("jobs", "0009_where_a_continued_trial_ends")]
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """What runners warn of stood in the log of events alone, where no result showed it."""
+    """Adds a job's warnings: until now they were only in the log of events, not in the results."""
 
     dependencies = [("jobs", "0010_counts_from_indexes")]
 

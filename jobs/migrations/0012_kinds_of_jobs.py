@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 def name_kinds(apps, schema_editor):
     jobs = apps.get_model("jobs", "Job").objects.using(schema_editor.connection.alias)
-    # Each condition on a foreign key is indexed: of all jobs only searches and roots are looked at.
+    # Each condition on a foreign key is indexed, so that only searches and roots are read.
     jobs.filter(kind="search", revision=None, payload_json__has_key="outside").update(kind="external_search")
     jobs.filter(kind="ensemble", parent=None, payload_json__has_key="chosen").update(kind="chosen_ensemble")
 
@@ -15,12 +15,12 @@ def unname_kinds(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    """External searches and ensembles of chosen trials were told from others by a key of their payload."""
+    """Adds kinds for external searches and chosen ensembles, which a payload key distinguished before."""
 
     dependencies = [("jobs", "0011_warnings_of_jobs")]
 
     operations = [
-        # The columns keep their names, and the table of kinds is no choice that a database knows.
+        # The columns keep their names, and the database does not check the kind against the table.
         migrations.SeparateDatabaseAndState(
             state_operations=[
                 migrations.RenameField("job", "payload", "payload_json"),

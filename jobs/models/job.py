@@ -3,7 +3,7 @@ from typing import Any, Self
 from django.db import models
 
 from jobs.errors import Conflict
-from jobs.kinds import KINDS, kinds_called, kinds_that
+from jobs.kinds import KINDS, kinds_that, kinds_with_public_name
 from jobs.kinds.base import Facts, Payload, Result
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
@@ -48,7 +48,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
     def called(self, public_name: str) -> Self:
         """Return the jobs whose kind REST and pages call so."""
-        return self.filter(kind__in=kinds_called(public_name))
+        return self.filter(kind__in=kinds_with_public_name(public_name))
 
     def external_searches(self) -> Self:
         """Return the searches whose trials scripts outside Trainyard run."""

@@ -106,7 +106,7 @@ class TestProjects:
 
     def test_one_with_models_or_open_jobs_stays(self, people: People) -> None:
         job = make_job(by=people.member, project=people.project)
-        with pytest.raises(Conflict, match="Jobs"):
+        with pytest.raises(Conflict, match="open jobs"):
             actions.delete_project(people.project, by=people.owner)
         job.delete()
         make_model(project=people.project, by=people.member)

@@ -99,7 +99,7 @@ def test_a_one_time_link_logs_in_once_and_suggests_a_password(
     boxes.nth(1).fill("a long new secret")
     page.get_by_role("button", name="Save").click()
     page.goto(link)
-    expect(page.get_by_text("was used already")).to_be_visible()
+    expect(page.get_by_text("has already been used")).to_be_visible()
     watch.ignore("404")
 
 

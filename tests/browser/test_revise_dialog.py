@@ -24,7 +24,7 @@ def test_a_search_is_changed_by_keyboard_with_a_preview(people: People, open_as:
     dialog.get_by_label("Trials, at most").fill("9")
     dialog.get_by_label("To", exact=True).fill("32")
     plan = dialog.locator("#revise-plan")
-    expect(plan).to_contain_text("Trials, at most: 9, before 4")
+    expect(plan).to_contain_text("Trials, at most: 9, previously 4")
     expect(plan).to_contain_text("units takes integers from 16 to 32")
     dialog.get_by_label("To", exact=True).fill("640")
     expect(plan).to_contain_text("640 is above 64")

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.actions import attempt_end, control, external_search, pipeline, reports, schedule, suggest, trials
-from jobs.actions.external_search import Answer, Held
+from jobs.actions.external_search import Answer, HeldTrial
 from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
 from jobs.kinds.external_search.payload import ExternalSearch
@@ -45,23 +45,23 @@ def opened(people: People, **wanted: Any) -> Job:
     return external_search.open_search(people.project, "mine", asked, by=people.member)[0]
 
 
-def ask(search: Job, script: str = "a") -> Held:
+def ask(search: Job, script: str = "a") -> HeldTrial:
     """Ask for a trial until there is one, as the chief does with random suggestions."""
-    found = external_search.hand_out(search.pk, script)
+    found = external_search.claim_trial(search.pk, script)
     if found is Answer.SUGGEST:
-        question = external_search.question(search.pk)
+        question = external_search.suggestion_request(search.pk)
         assert question is not None
-        external_search.suggested(search.pk, question, {"x": question.made / 10})
-        found = external_search.hand_out(search.pk, script)
-    assert isinstance(found, Held), found
+        external_search.add_suggestion(search.pk, question, {"x": question.made / 10})
+        found = external_search.claim_trial(search.pk, script)
+    assert isinstance(found, HeldTrial), found
     return found
 
 
-def name(held: Held) -> Name:
+def name(held: HeldTrial) -> Name:
     return Name(held.trial.number, held.attempt.number)
 
 
-def finish(search: Job, held: Held, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
+def finish(search: Job, held: HeldTrial, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
     reports.update(search.pk, name(held), {"val_acc": score}, 0)
     space = {"space": list(entries or (FLOAT_X,))}
     reports.end(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
@@ -73,11 +73,11 @@ def discovered(search: Job) -> Job:
     return search
 
 
-def fall_silent(held: Held) -> None:
+def fall_silent(held: HeldTrial) -> None:
     Attempt.objects.filter(pk=held.attempt.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def state_of(held: Held) -> str:
+def state_of(held: HeldTrial) -> str:
     held.trial.refresh_from_db()
     return held.trial.state
 
@@ -89,9 +89,9 @@ def test_a_script_that_asks_twice_gets_the_trial_it_has(search: Job) -> None:
 
 def test_until_the_space_is_known_only_one_script_gets_a_trial(search: Job) -> None:
     assert ask(search, "a").trial.values == {}
-    assert external_search.hand_out(search.pk, "b") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "b") is Answer.WAIT
     finish(search, ask(search, "a"))
-    assert external_search.hand_out(search.pk, "b") is Answer.SUGGEST
+    assert external_search.claim_trial(search.pk, "b") is Answer.SUGGEST
 
 
 def test_the_first_trial_defines_the_space_and_reports_its_values(search: Job) -> None:
@@ -116,7 +116,7 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
     fall_silent(held)
     attempt_end.reap(search)
     after = ask(search, "b")
-    with pytest.raises(StaleFence, match="not this script's any more"):
+    with pytest.raises(StaleFence, match="no longer assigned to this script"):
         reports.update(search.pk, name(held), {"val_acc": 0.9}, 0)
     with pytest.raises(StaleFence):
         reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
@@ -135,13 +135,13 @@ def test_a_trial_that_is_lost_repeatedly_fails(search: Job) -> None:
     search = discovered(search)
     for _ in range(search.max_restarts + 1):
         held = ask(search)
-        external_search.give_back(search.pk, held.attempt.number, "it hung up")
+        external_search.release_trial(search.pk, held.attempt.number, "it hung up")
     assert state_of(held) == "failed"
 
 
 def test_the_scheduler_neither_assigns_its_trials_nor_requests_suggestions(search: Job) -> None:
     held = ask(discovered(search))
-    external_search.give_back(search.pk, held.attempt.number, "it hung up")
+    external_search.release_trial(search.pk, held.attempt.number, "it hung up")
     live = timezone.now() + timedelta(hours=1)
     Worker.objects.create(name="w", host="h", pid=1, slots=4, lease_until=live)
     assert schedule.place() == 0
@@ -173,11 +173,11 @@ def test_a_trial_that_its_script_gave_up_fails_and_three_of_them_end_the_search(
         held = ask(search)
         reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
         assert state_of(held) == "failed"
-    external_search.beat(search.pk)
+    external_search.heartbeat(search.pk)
     pipeline.advance(search)
     search.refresh_from_db()
     assert (search.state, search.error["code"]) == ("failed", "trials_keep_failing")
-    assert external_search.hand_out(search.pk, "a") is Answer.OVER
+    assert external_search.claim_trial(search.pk, "a") is Answer.OVER
 
 
 @pytest.mark.parametrize(
@@ -216,17 +216,17 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
 def test_an_earlier_trial_counts_with_the_defaults_of_later_hyperparameters(search: Job) -> None:
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)
-    question = external_search.question(search.pk)
+    question = external_search.suggestion_request(search.pk)
     assert question is not None
     assert [row["values"]["y"] for row in question.request["trials"]] == [False, True]
 
 
 def test_an_outdated_suggestion_is_dropped(search: Job) -> None:
-    question = external_search.question(discovered(search).pk)
+    question = external_search.suggestion_request(discovered(search).pk)
     assert question is not None
-    external_search.suggested(search.pk, question, {"x": 0.1})
+    external_search.add_suggestion(search.pk, question, {"x": 0.1})
     with pytest.raises(StaleState):
-        external_search.suggested(search.pk, question, {"x": 0.2})
+        external_search.add_suggestion(search.pk, question, {"x": 0.2})
 
 
 def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
@@ -235,13 +235,13 @@ def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
     pipeline.advance(search)
     search.refresh_from_db()
     assert (search.state, search.results_json["best_trial"]["number"]) == ("completed", 2)
-    assert external_search.hand_out(search.pk, "a") is Answer.OVER
+    assert external_search.claim_trial(search.pk, "a") is Answer.OVER
 
 
 def test_scripts_wait_for_the_last_trial_to_take_it_over_if_it_is_lost(people: People) -> None:
     search = discovered(opened(people, max_trials=2))
     ask(search, "a")
-    assert external_search.hand_out(search.pk, "b") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "b") is Answer.WAIT
 
 
 def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search: Job) -> None:
@@ -255,13 +255,13 @@ def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search
 
 def test_without_a_chief_it_waits_with_an_instruction_and_a_new_chief_resumes(people: People) -> None:
     search = opened(people)
-    external_search.beat(search.pk)
+    external_search.heartbeat(search.pk)
     Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
     pipeline.advance_all()
     search.refresh_from_db()
     assert (search.state, "manage.py chief --project yard" in search.why_waiting) == ("retrying", True)
     assert opened(people) == search
-    assert external_search.beat(search.pk).state == JobState.RUNNING
+    assert external_search.heartbeat(search.pk).state == JobState.RUNNING
 
 
 def test_while_a_script_trains_a_missing_chief_is_not_reported(search: Job) -> None:
@@ -273,24 +273,24 @@ def test_while_a_script_trains_a_missing_chief_is_not_reported(search: Job) -> N
 
 def test_killing_a_search_revokes_its_trials(people: People, search: Job) -> None:
     held = ask(search)
-    external_search.beat(search.pk)
+    external_search.heartbeat(search.pk)
     control.kill(Job.objects.get(pk=search.pk), by=people.owner)
-    pipeline.advance(external_search.beat(search.pk))
+    pipeline.advance(external_search.heartbeat(search.pk))
     search.refresh_from_db()
     assert (search.state, state_of(held)) == ("stopped", "stopped")
 
 
 def test_a_paused_search_hands_out_no_trial_until_it_is_resumed(people: People, search: Job) -> None:
     search = discovered(search)
-    external_search.beat(search.pk)
+    external_search.heartbeat(search.pk)
     control.pause(Job.objects.get(pk=search.pk), by=people.owner)
-    assert external_search.hand_out(search.pk, "a") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "a") is Answer.WAIT
     control.resume(Job.objects.get(pk=search.pk), by=people.owner)
     assert ask(search).trial.number == 2
 
 
 def test_a_configuration_queued_by_hand_goes_to_the_next_script(people: People, search: Job) -> None:
-    with pytest.raises(Conflict, match="told its hyperparameters"):
+    with pytest.raises(Conflict, match="search space is not known yet"):
         trials.queue_by_hand(search, {"x": 0.5}, by=people.member)
     by_hand = trials.queue_by_hand(discovered(search), {"x": 0.5}, by=people.member)
     assert ask(search).trial == by_hand
@@ -313,11 +313,11 @@ def test_an_attempt_that_ends_concurrently_does_not_end_the_chief(
 
     monkeypatch.setattr(attempt_end, "finish", too_late)
     (open_one,) = external_search.open_attempts(search)
-    external_search.give_back(search.pk, open_one.number, "it hung up")
+    external_search.release_trial(search.pk, open_one.number, "it hung up")
     assert Attempt.objects.get(pk=open_one.pk).outcome == Outcome.STOPPED
     ask(search, "b")
     control.kill(Job.objects.get(pk=search.pk), by=people.owner)
-    external_search.beat(search.pk)
+    external_search.heartbeat(search.pk)
 
 
 def test_an_internal_error_fails_the_search_and_its_chief_continues(
@@ -326,7 +326,7 @@ def test_an_internal_error_fails_the_search_and_its_chief_continues(
     monkeypatch.delattr(pipeline, "trials_keep_failing")
     root = _advance(search.pk, [])
     assert root.state == JobState.FAILED and root.error is not None
-    assert "could not take this job further" in root.error["message"]
+    assert "could not advance this job" in root.error["message"]
 
 
 def test_only_users_who_may_run_jobs_open_one(people: People) -> None:
@@ -344,7 +344,7 @@ def test_an_unknown_trial_name_is_not_found(text: str) -> None:
 def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job, known: bool) -> None:
     if known:
         discovered(search)
-    external_search.listens(search.pk, host="127.0.0.1", port=4242)
+    external_search.record_address(search.pk, host="127.0.0.1", port=4242)
     browser = browser_of(people.member)
     page = browser.get(f"/jobs/{search.pk}")
     assert "export KERASTUNER_ORACLE_PORT=4242" in page.content.decode()

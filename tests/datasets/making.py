@@ -51,7 +51,7 @@ DIABETES: dict[str, Any] = {
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
     """Complete the profile job of a version."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})
-    datasets.profiled(version.pk, Profile.model_validate(profile), "e" * 64, table)
+    datasets.record_profile(version.pk, Profile.model_validate(profile), "e" * 64, table)
     version.refresh_from_db()
     return version
 

@@ -126,12 +126,12 @@ def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: 
     version = DatasetVersion.objects.get(dataset__slug="people")
     assert version.upload is not None
     message = f"{version.upload.digest} is not a readable CSV file"
-    datasets.profile_failed(version.pk, {"code": "bad_data", "message": message})
+    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": message})
     Job.objects.update(state="failed")
     shown = api.get("/api/v1/datasets/people/versions/1").json()
     assert (shown["state"], shown["error"]["message"]) == ("failed", "people.csv is not a readable CSV file")
     version.refresh_from_db()
-    datasets.try_again(version, by=world.owner)
+    datasets.profile_again(version, by=world.owner)
     version.refresh_from_db()
     assert version.state == "preparing"
 

@@ -84,7 +84,7 @@ def test_roles_are_set_by_a_new_version(browser: Client) -> None:
 def test_a_failed_version_shows_why_and_can_be_retried(browser: Client) -> None:
     address = upload(browser)
     version = DatasetVersion.objects.get(dataset__slug="some-people")
-    datasets.profile_failed(version.pk, {"code": "bad_data", "message": "row 7 is short"})
+    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": "row 7 is short"})
     assert "row 7 is short" in browser.get(address).content.decode()
     version.dataset.project.jobs.update(state="failed")  # type: ignore[union-attr]
     assert browser.post("/datasets/some-people/versions/1/again?project=yard").status_code == 303

@@ -98,7 +98,7 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
 def buried(worker: PretendWorker, **differs: Any) -> Worker:
     """Somebody finds what the worker's dead node has left."""
     row = Worker.objects.get(pk=worker.row.pk)
-    attempt_end.bury(row.pk, **{"name": row.name, "pid": row.pid} | differs)
+    attempt_end.declare_lost(row.pk, **{"name": row.name, "pid": row.pid} | differs)
     row.refresh_from_db()
     return row
 
@@ -125,7 +125,7 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_successor_of_its_worker_from_s
         raise RuntimeError("a bug")
 
     placed(worker)
-    monkeypatch.setattr(attempt_end, "_lost_job", refuse)
+    monkeypatch.setattr(attempt_end, "_requeue_job", refuse)
     assert buried(worker).state == "lost"
 
 
@@ -157,7 +157,7 @@ def test_an_end_that_cannot_be_taken_in_still_frees_the_slots(
 
     attempt = placed(worker)
     expire(attempt)
-    monkeypatch.setattr(attempt_end, "_lost_job", refuse)
+    monkeypatch.setattr(attempt_end, "_requeue_job", refuse)
     attempt_end.reap()
     attempt.refresh_from_db()
     job.refresh_from_db()

@@ -298,7 +298,7 @@ def retried(trial: Trial, by: User) -> None:
 
 def continued(trial: Trial, by: User) -> None:
     keep(trial, 1)
-    trials.go_on(trial, 10, by=by)
+    trials.continue_training(trial, 10, by=by)
 
 
 @pytest.mark.parametrize(("error", "queue_again"), [("out of luck", retried), ("", continued)])

@@ -88,7 +88,7 @@ def test_it_runs_again_as_it_was_run_whatever_became_of_its_search(yard: Yard, s
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ([2, 2], "an ensemble takes 2 to 100 trials; these are 1"),
+        ([2, 2], "an ensemble needs 2 to 100 different trials; 1 given"),
         ([1, 99], "has no trial 99"),
         ([1, 4], "trial 4 is failed and has no score"),
         ([1, 3], "trial 3 has failed; its score is from before that"),

@@ -143,7 +143,7 @@ def test_a_batch_that_fails_leaves_nothing(
 def test_names_without_end_are_refused_with_one_warning(
     job: Job, attempt: Attempt, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MOST_SERIES", 3)
+    monkeypatch.setattr(metrics, "MAX_SERIES", 3)
     for step in range(4):
         worker.say(attempt, table(step, 1, f"a{step}", f"b{step}"))
     assert {series["name"] for series in curves.read(job)} == {"a0", "b0", "a1"}

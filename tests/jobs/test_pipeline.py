@@ -133,7 +133,7 @@ def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard, work
     seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
     trials.retry(seen_by_one, by=yard.owner)
     schedule.place()
-    with pytest.raises(StaleState, match="only a failed or stopped one"):
+    with pytest.raises(StaleState, match="only a failed or stopped trial"):
         trials.retry(seen_by_other, by=yard.owner)
 
 
@@ -141,7 +141,7 @@ def test_a_search_past_its_trials_takes_no_more(yard: Yard, worker: PretendWorke
     job = yard.submit(search=SEARCH, after=AFTER)
     while not job.children.exists():
         turn(worker, job)
-    with pytest.raises(StaleState, match="goes on with the best"):
+    with pytest.raises(StaleState, match="already retrains its best"):
         trials.queue_by_hand(job, {"units": 16}, by=yard.owner)
 
 

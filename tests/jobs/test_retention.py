@@ -46,7 +46,7 @@ def test_a_checkpoint_stays_that_a_trial_was_let_go_on_from_meanwhile(
 
     def gone_on_since(job: Job) -> list[Checkpoint]:
         superfluous = found(job)
-        trials.go_on(trial, 10, by=yard.owner)
+        trials.continue_training(trial, 10, by=yard.owner)
         return superfluous
 
     monkeypatch.setattr(outcomes, "best_trials", lambda _job, limit: job.trials.none())

@@ -307,7 +307,7 @@ def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:
     Checkpoint.objects.create(
         job=job, trial=trial, execution=1, attempt=1, step=1, epoch=9, bytes=1, folder="t", manifest="0" * 64
     )
-    trials.go_on(trial, 30, by=yard.owner)
+    trials.continue_training(trial, 30, by=yard.owner)
     return job, trial
 
 

@@ -36,7 +36,7 @@ def test_a_large_job_holds_back_the_small_ones_behind_it(yard: Yard) -> None:
     first, large, small = yard.submit(), yard.submit(resources={"slots": 2}), yard.submit()
     worker = PretendWorker(slots=2)
     assert "It needs 2 of the 2 slots" in waits(large)
-    assert f"Job {large.pk} stands before it" in waits(small)
+    assert f"Job {large.pk} is ahead of it" in waits(small)
     assert [a.job_id for a in worker.claim_all()] == [first.pk]
 
 

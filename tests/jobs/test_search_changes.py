@@ -42,7 +42,7 @@ def test_a_revised_search_goes_on_to_its_new_budget(yard: Yard, worker: PretendW
     assert new.experiment == old.experiment and new.digest == new.spec.digest() != old.digest
     assert new.spec.search is not None and new.spec.search.max_trials == 2
     (said,) = [event for event in events.read(job.pk, after=0).items if event["type"] == "revised"]
-    assert said["revision"] == 2 and "Trials, at most: 2, before 4" in said["changes"]
+    assert said["revision"] == 2 and "Trials, at most: 2, previously 4" in said["changes"]
     row = AuditEvent.objects.get(action="job.revise")
     assert (row.actor, row.detail["before"], row.detail["revision"]) == (yard.owner, 1, 2)
 
@@ -66,7 +66,7 @@ def test_what_has_not_begun_outside_the_narrowed_space_is_withdrawn(
     rows = {trial.number: trial for trial in job.trials.all()}
     assert [rows[number].state for number in (1, 2, 4)] == ["queued"] * 3, "what is held or inside goes on"
     assert (rows[3].state, rows[3].source) == ("stopped", "withdrawn")
-    assert rows[3].error is not None and "it lies outside" in rows[3].error["message"]
+    assert rows[3].error is not None and "outside the new space" in rows[3].error["message"]
     assert rows[by_hand.number].state == "queued", "somebody asked for this one"
 
 
@@ -151,7 +151,7 @@ def test_what_does_not_hold_is_refused_at_its_place(yard: Yard, worker: PretendW
 def test_what_is_over_cannot_be_changed(yard: Yard, worker: PretendWorker) -> None:
     job, _ = placed_search(yard, worker)
     control.stop(job, by=yard.owner)
-    with pytest.raises(StaleState, match="nothing left to change"):
+    with pytest.raises(StaleState, match="can no longer be changed"):
         search_changes.revise(job, {"max_trials": 9}, by=yard.owner)
     with pytest.raises(Conflict, match="not a search"):
         search_changes.revise(yard.submit(), {"max_trials": 9}, by=yard.owner)
@@ -173,7 +173,7 @@ def test_a_search_that_had_made_all_its_trials_makes_more_under_a_larger_budget(
 def test_of_an_ended_search_nothing_is_previewed(yard: Yard) -> None:
     job = yard.submit(search=RANDOM)
     Job.objects.filter(pk=job.pk).update(state="completed")
-    with pytest.raises(StaleState, match="takes no more trials"):
+    with pytest.raises(StaleState, match="accepts no more trials"):
         search_changes.preview(Job.objects.get(pk=job.pk), {"max_trials": 9})
 
 
@@ -214,6 +214,6 @@ def test_a_withdrawn_trial_is_neither_retried_nor_continued(yard: Yard, worker: 
     job = random_search(yard, 64, 48)
     search_changes.revise(job, NARROW, by=yard.owner)
     trial = job.trials.get(number=1)
-    for again in (trials.retry, trials.go_on):
-        with pytest.raises(StaleState, match="lies outside the space"):
+    for again in (trials.retry, trials.continue_training):
+        with pytest.raises(StaleState, match="outside the search's current space"):
             again(trial, by=yard.owner)

@@ -124,7 +124,7 @@ def test_an_answer_that_does_not_fit_changes_nothing(
 ) -> None:
     job, attempts = placed_search(yard, worker)
     worker.run(attempts[0])
-    with pytest.raises(ValueError, match="cannot answer"):
+    with pytest.raises(ValueError, match="cannot be used"):
         answer(job, Suggestion(values={"units": units}, answered_by=number))
     assert job.trials.count() == 2
 

@@ -45,7 +45,7 @@ def test_what_an_old_attempt_says_of_a_trial_that_goes_on_changes_nothing(
     yard: Yard, worker: PretendWorker
 ) -> None:
     _, trial = completed(yard, worker)
-    trials.go_on(trial, 10, by=yard.owner)
+    trials.continue_training(trial, 10, by=yard.owner)
     with transaction.atomic(), pytest.raises(StaleState):
         transition.shift_trial(trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"})
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
@@ -55,7 +55,7 @@ def test_a_completed_trial_trains_on_under_its_number(
     yard: Yard, worker: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, trial = completed(yard, worker)
-    trials.go_on(trial, 10, by=yard.owner)
+    trials.continue_training(trial, 10, by=yard.owner)
     assert (trial.state, trial.until) == ("queued", 10)
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
     pipeline.advance_all()
@@ -76,7 +76,7 @@ def test_a_completed_trial_whose_checkpoint_is_gone_is_refused(yard: Yard, worke
     _, trial = completed(yard, worker)
     trial.checkpoints.filter(execution=2).update(removed=clock.now())
     with pytest.raises(StaleState, match="only the best trials keep theirs"):
-        trials.go_on(trial, 10, by=yard.owner)
+        trials.continue_training(trial, 10, by=yard.owner)
     trial.refresh_from_db()
     assert trial.state == "completed"
 
@@ -87,7 +87,7 @@ def test_epochs_that_are_no_more_or_too_many_are_refused(
 ) -> None:
     _, trial = completed(yard, worker)
     with pytest.raises(BadInput) as refused:
-        trials.go_on(trial, epochs, by=yard.owner)
+        trials.continue_training(trial, epochs, by=yard.owner)
     assert refused.value.problems[0].pointer == "/epochs"
 
 
@@ -98,22 +98,22 @@ def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
     stopped = job.trials.get(number=2)
     Trial.objects.filter(pk=stopped.pk).update(state="stopped")
     with pytest.raises(StaleState, match="retry it"):
-        trials.go_on(stopped, by=yard.owner)
+        trials.continue_training(stopped, by=yard.owner)
     keep(stopped, 1)
     with pytest.raises(BadInput) as refused:
-        trials.go_on(stopped, 10, by=yard.owner)
+        trials.continue_training(stopped, 10, by=yard.owner)
     assert refused.value.problems[0].pointer == "/epochs", "it goes on to its own end"
     stopped.refresh_from_db()
     assert stopped.state == "stopped"
-    assert trials.go_on(stopped, by=yard.owner).state == "queued"
-    with pytest.raises(StaleState, match="once it is over"):
-        trials.go_on(stopped, by=yard.owner)
+    assert trials.continue_training(stopped, by=yard.owner).state == "queued"
+    with pytest.raises(StaleState, match="only a final trial"):
+        trials.continue_training(stopped, by=yard.owner)
 
 
 def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
     """Return a trial that trains on to epoch 10, and its attempt."""
     _, trial = completed(yard, worker)
-    trials.go_on(trial, 10, by=yard.owner)
+    trials.continue_training(trial, 10, by=yard.owner)
     schedule.place()
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     worker.say(attempt, begun(trial))
@@ -135,7 +135,10 @@ def test_a_continued_trial_that_fails_keeps_what_it_had_reached_and_says_why(
     worker.say(attempt, failed, ended(trial, "the loss became nan"))
     stands_as_it_was(trial)
     assert trial.error is not None
-    assert trial.error["message"] == "it stays as it was: it did not come to epoch 10: the loss became nan"
+    assert (
+        trial.error["message"]
+        == "it keeps its earlier result: continuing to epoch 10 failed: the loss became nan"
+    )
 
 
 @pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.LOST])
@@ -153,6 +156,6 @@ def test_a_search_stopped_before_a_continued_trial_began_keeps_what_it_had_reach
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, trial = completed(yard, worker)
-    trials.go_on(trial, 10, by=yard.owner)
+    trials.continue_training(trial, 10, by=yard.owner)
     control.stop(job, by=yard.owner)
     stands_as_it_was(trial)

@@ -48,7 +48,7 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
     """Complete the newest gate job of a request with a result."""
     promotion.refresh_from_db()
     assert promotion.gate_job is not None
-    promotions.gated(promotion.gate_job, GateResult(**result))
+    promotions.record_gates(promotion.gate_job, GateResult(**result))
     promotion.refresh_from_db()
 
 
@@ -77,7 +77,7 @@ class Yard:
                 self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
             )
         labels = list("0123456789")
-        registration.validated(version.pk, RegisterResult(signature=SIGNATURE, class_labels=labels))
+        registration.mark_validated(version.pk, RegisterResult(signature=SIGNATURE, class_labels=labels))
         version.refresh_from_db()
         return version
 

@@ -36,7 +36,7 @@ def test_one_failed_gate_fails_it(yard: Yard) -> None:
 def test_gates_that_cannot_run_fail_it(yard: Yard) -> None:
     promotion = yard.request()
     assert promotion.gate_job is not None
-    promotions.gate_failed(promotion.gate_job, {"code": "crashed", "message": "the runner died"})
+    promotions.record_gate_failure(promotion.gate_job, {"code": "crashed", "message": "the runner died"})
     promotion.refresh_from_db()
     assert promotion.state == State.FAILED
     assert promotion.gates[0]["detail"] == "the runner died"
@@ -53,9 +53,9 @@ def test_a_gate_result_against_an_earlier_champion_is_ignored(yard: Yard) -> Non
     earlier = waiting.gate_job
     assert earlier is not None
     yard.live()
-    with pytest.raises(StaleState, match="run again"):
+    with pytest.raises(StaleState, match="are running again"):
         promotions.approve(waiting, by=yard.approver)
-    promotions.gated(earlier, GateResult(**GOOD_GATES))
+    promotions.record_gates(earlier, GateResult(**GOOD_GATES))
     waiting.refresh_from_db()
     assert waiting.state == State.GATING
 
@@ -121,7 +121,7 @@ def test_a_gate_that_was_not_evaluated_must_be_accepted_by_name(yard: Yard) -> N
 def test_a_champion_that_changed_sends_the_request_back_to_its_gates(yard: Yard) -> None:
     waiting = yard.pending()
     champion = yard.live()
-    with pytest.raises(StaleState, match="run again"):
+    with pytest.raises(StaleState, match="are running again"):
         promotions.approve(waiting, by=yard.approver)
     waiting.refresh_from_db()
     assert waiting.state == State.GATING
@@ -175,7 +175,7 @@ def test_an_expired_request_cannot_be_approved_before_it_is_swept(yard: Yard) ->
 
 
 def test_canary_is_refused_with_the_reason(yard: Yard) -> None:
-    with pytest.raises(BadInput, match="traffic splitting"):
+    with pytest.raises(BadInput, match="not supported yet"):
         yard.request(stage="canary")
 
 
@@ -188,7 +188,7 @@ def test_a_version_that_is_not_validated_cannot_be_requested(yard: Yard) -> None
 def test_a_duplicate_request_is_refused(yard: Yard) -> None:
     version = yard.version()
     yard.request(version)
-    with pytest.raises(Conflict, match="asks for the same"):
+    with pytest.raises(Conflict, match="for the same version and stage"):
         yard.request(version)
 
 
@@ -212,7 +212,7 @@ def test_everyone_in_the_project_may_comment(yard: Yard) -> None:
 
 def report(yard: Yard, generation: int, replica: str = "a") -> None:
     service = User.objects.get_or_create(username="serving", is_service=True)[0]
-    releases.report(ReplicaReport(replica=replica, model="digits", generation=generation), by=service)
+    releases.record_report(ReplicaReport(replica=replica, model="digits", generation=generation), by=service)
 
 
 def test_it_is_released_once_every_live_replica_serves_it(yard: Yard) -> None:

@@ -334,7 +334,7 @@ def test_a_search_is_changed_in_its_dialog(browser: Client, wide_search: Job) ->
         "revise-comment": "adam diverges",
     }
     preview = browser.post(f"/jobs/{wide_search.pk}/revise/preview", typed).content.decode()
-    assert "Trials, at most: 9, before 4" in preview and "optimizer takes &#x27;sgd&#x27;" in preview
+    assert "Trials, at most: 9, previously 4" in preview and "optimizer takes &#x27;sgd&#x27;" in preview
     assert wide_search.experiment is not None and wide_search.experiment.revisions.count() == 1
     answer = browser.post(f"/jobs/{wide_search.pk}/revise", typed)
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{wide_search.pk}")
@@ -360,7 +360,7 @@ def test_all_problems_of_a_change_are_shown_with_the_name_of_their_hyperparamete
     make_trials(wide_search, 4)
     typed = {"revise-max_trials": "3", "revise-units:max": "400", "revise-dropout:max": "abc"}
     problems = [
-        "Trials, at most: 4 trials were made already: give that many or more",
+        "Trials, at most: 4 trials have already been created: use at least this number",
         "units, to: 400 is above 64, the maximum of &#x27;units&#x27;",
         "dropout, to: Enter a number.",
     ]

@@ -57,5 +57,5 @@ def _visible(user: User, records: list[ReleaseRecord]) -> list[ReleaseRecord]:
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
 def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
     """Report what a prediction server serves of an endpoint."""
-    releases.report(body, by=actor(request))
+    releases.record_report(body, by=actor(request))
     return Status(204, None)

@@ -246,7 +246,7 @@ def try_again(request: Request, slug: str, number: int) -> HttpResponse:
     """Retry the profile of a failed version."""
     dataset = _dataset(request, slug)
     version = access.get_dataset_version(request.user, slug, number, dataset.project)
-    actions.try_again(version, by=request.user)
+    actions.profile_again(version, by=request.user)
     notify(request, f"{version} is being profiled again.")
     return redirect(url("dataset_version", slug, number, project=_home(dataset)))
 

@@ -122,7 +122,7 @@ def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Continue the training of a completed trial from its checkpoint."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     text = request.POST.get("epochs", "")
-    trials.go_on(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
+    trials.continue_training(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
     notify(request, f"Trial {row.number} continues to epoch {row.until}.")
     return redirect("trial", row.job_id, row.number)
 

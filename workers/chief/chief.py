@@ -70,7 +70,7 @@ class Chief:
             log.warning(
                 "the script of attempt %s disconnected; its trial goes to the next script that asks", attempt
             )
-            await self.db(partial(external_search.give_back, self.job_id, attempt, DISCONNECTED))
+            await self.db(partial(external_search.release_trial, self.job_id, attempt, DISCONNECTED))
         root = await self.db(lambda: _advance(self.job_id, present))
         self._changed.set()
         self._changed.clear()
@@ -87,7 +87,7 @@ class Chief:
         """Add new hyperparameters of a script to the search space."""
         del peer
         space = conversion.config(request.hyperparameters)
-        await self.db(lambda: reports.tell_space(self.job_id, space))
+        await self.db(lambda: reports.add_space(self.job_id, space))
         return protocol.message("UpdateSpaceResponse")()
 
     async def create_trial(self, request: Any, peer: str) -> Any:
@@ -95,8 +95,10 @@ class Chief:
         response = protocol.message("CreateTrialResponse")
         deadline = time.monotonic() + HOLD_SECONDS
         while True:
-            found = await self.db(lambda: external_search.hand_out(self.job_id, request.tuner_id, host=peer))
-            if isinstance(found, external_search.Held):
+            found = await self.db(
+                lambda: external_search.claim_trial(self.job_id, request.tuner_id, host=peer)
+            )
+            if isinstance(found, external_search.HeldTrial):
                 self._connections.record_call(found.attempt.number, peer)
                 name = reported.Name(found.trial.number, found.attempt.number)
                 return response(trial=await self._trial(found.trial, name))
@@ -117,12 +119,12 @@ class Chief:
     async def _suggest(self) -> bool:
         """Create one trial; return False if no values could be suggested."""
         async with self._suggestion_lock:
-            asked = await self.db(lambda: external_search.question(self.job_id))
+            asked = await self.db(lambda: external_search.suggestion_request(self.job_id))
             if asked is None:
                 return True  # another call created one meanwhile
             try:
                 values = await suggest_values(self._suggestion_process, asked.request)
-                await self.db(lambda: external_search.suggested(self.job_id, asked, values))
+                await self.db(lambda: external_search.add_suggestion(self.job_id, asked, values))
             except StaleState as error:
                 log.info("%s", error)
             except (SuggestionFailed, ValueError) as error:
@@ -197,7 +199,7 @@ _STATUS = {"completed": "COMPLETED", "stopped": "STOPPED"}
 
 def _advance(job_id: int, connected: list[int]) -> Job:
     """Advance the search. The scheduler does the same, so the search continues if either is down."""
-    root = external_search.beat(job_id, connected=connected)
+    root = external_search.heartbeat(job_id, connected=connected)
     if root.state not in FINAL:
         pipeline.advance_one(root)
         root.refresh_from_db()

@@ -57,4 +57,4 @@ def _search_with_space(settings: Settings) -> ExternalSearch:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"--space {settings.space} cannot be read: {error}") from error
     read = importing.read(text).search["space"]
-    return settings.search.grown(ExternalSearch.model_validate({"space": read}).space)
+    return settings.search.extended(ExternalSearch.model_validate({"space": read}).space)

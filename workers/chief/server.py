@@ -78,7 +78,7 @@ async def serve(
         loop.add_signal_handler(number, stop_requested.set)
     await server.start()
     try:
-        await chief.db(lambda: external_search.listens(job_id, host=host, port=bound))
+        await chief.db(lambda: external_search.record_address(job_id, host=host, port=bound))
         await chief.maintain(bound)
         ready(bound)
         return await _run_until_ended(chief, bound, stop_requested)

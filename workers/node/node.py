@@ -132,7 +132,7 @@ class Node:
         for dead in await asyncio.to_thread(clean_up_dead_nodes, self._folder):
             try:
                 await self._resources.database.call(
-                    partial(attempt_end.bury, dead.id, name=dead.name, pid=dead.pid)
+                    partial(attempt_end.declare_lost, dead.id, name=dead.name, pid=dead.pid)
                 )
             except DatabaseUnavailable as error:
                 log.warning("the attempts of worker %s are left to the reaper: %s", dead.id, error)

@@ -43,6 +43,6 @@ class Suggestions:
             except (SuggestionFailed, ValueError) as error:  # ValueError: a suggestion lies outside the space
                 log.warning("search %s: %s", job_id, error)
                 text = str(error)
-                await self._database.call(lambda: suggest.failed(ticket, text))
+                await self._database.call(lambda: suggest.report_failure(ticket, text))
         except (DatabaseUnavailable, StaleFence) as error:
             log.warning("the suggestions for search %s were dropped: %s", job_id, error)

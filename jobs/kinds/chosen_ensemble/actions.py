@@ -1,4 +1,4 @@
-"""What is done for ensembles of trials that somebody chose: retraining and pooling, as steps of their own."""
+"""Implements ensembles of chosen trials: retrains the trials and pools the models, as separate steps."""
 
 from jobs.actions import pipeline, submit
 from jobs.actions.kind_actions import KindActions, register
@@ -9,14 +9,14 @@ from jobs.models import Job, User
 
 
 class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, FamilyResult]):
-    """Such an ensemble has no task of its own."""
+    """The root of such an ensemble has no task; its steps do the work."""
 
     def advance(self, root: Job) -> None:
-        """Make the next step's jobs."""
+        """Create the jobs of the next step."""
         pipeline.follow(root)
 
     def clone(self, job: Job, *, by: User) -> Job:
-        """Queue the same values again, run as they are: their search may have been changed since."""
+        """Queue the same values again, unchanged: their search may have been changed since."""
         return submit.ensemble(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
 
 

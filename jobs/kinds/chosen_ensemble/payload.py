@@ -1,4 +1,4 @@
-"""What the row of an ensemble of chosen trials holds: of which search, and which trials."""
+"""Defines the payload of an ensemble of chosen trials: the search and the trials."""
 
 from pydantic import Field
 
@@ -10,16 +10,16 @@ from jobs.kinds.base import ChosenTrials, Payload
 
 
 class ChosenTrial(Frozen):
-    """A trial by its number, with the values that are trained anew: they outlive the trial's row."""
+    """A trial by its number, with a copy of its values: they remain when the trial's row is deleted."""
 
     trial: int = Field(ge=1)
     values: dict[str, Value]
 
 
 class ChosenEnsemblePayload(Payload):
-    """The search that tried the trials, and the trials in the order of their numbers.
+    """The search of the trials, and the trials in the order of their numbers.
 
-    Nothing is done for the job itself: it is all in the jobs that follow it.
+    The job has no task of its own: the jobs that follow it do the work.
     """
 
     task_done: bool = True
@@ -31,7 +31,7 @@ class ChosenEnsemblePayload(Payload):
         return ChosenTrials(self.search, tuple(member.trial for member in self.chosen))
 
     def followed(self, spec: ExperimentSpec) -> ExperimentSpec:
-        """Return a spec that retrains the chosen trials and pools them, as the spec says or as usual."""
+        """Return a spec that retrains and pools the chosen trials, with the spec's options or defaults."""
         retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": len(self.chosen)})
         after = AfterSpec(retrain=retrain, ensemble=spec.after.ensemble or Ensemble())
         return spec.model_copy(update={"after": after})

@@ -1,4 +1,4 @@
-"""What is done for ensembles: the step that pools the retrained models."""
+"""Implements ensembles: the step that pools the retrained models."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from jobs.queries import outcomes
 
 
 class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
-    """An ensemble weighs the models of a root's trainings against each other."""
+    """An ensemble fits weights for the models of a root's trainings."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> EnsembleTask:
-        """Return the members with their models and their predictions of the validation rows."""
+        """Return the task: the members with their models and validation predictions."""
         job = attempt.job
         spec, objective = spec_of(job), outcomes.objective_of(job.parent or job)
         members = job.payload_as(EnsemblePayload).members
@@ -32,7 +32,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
         )
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Pool all trainings of the root."""
+        """Return one ensemble of all trainings of the root."""
         if spec.after.ensemble is None:
             return []
         members = root.children.trainings().order_by("ordinal").values_list("pk", flat=True)

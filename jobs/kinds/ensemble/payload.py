@@ -1,4 +1,4 @@
-"""What an ensemble's row holds, and its task."""
+"""Defines the payload, the result and the task of an ensemble."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ class EnsemblePayload(Payload):
 
 
 class EnsembleResult(Result):
-    """What pooling found."""
+    """The weights of the ensemble, and its best single member."""
 
     weights: list[dict[str, Any]] = []
     best_single: str = ""
@@ -29,7 +29,7 @@ class EnsembleResult(Result):
 
 
 class Member(Frozen):
-    """One retrained model and its predictions, made while it had not seen validation data."""
+    """One retrained model, and its predictions from before it was trained on validation data."""
 
     name: str
     model: str = Field(description="path of its .keras")
@@ -37,11 +37,11 @@ class Member(Frozen):
     score: float | None = None
     values: dict[str, Value] = Field(default_factory=dict)
     seed_only: bool = False
-    title: str = Field(default="", description="what people call it; its name where nothing stands")
+    title: str = Field(default="", description="name for people; `name` if empty")
 
     @property
-    def called(self) -> str:
-        """Return what sentences for people call this member."""
+    def label(self) -> str:
+        """Return the member's name for people."""
         return self.title or self.name
 
 

@@ -1,4 +1,4 @@
-"""What is done for external searches: a chief hands out their trials, and ends with them."""
+"""Implements external searches: a chief assigns their trials to scripts outside Trainyard."""
 
 from jobs.actions import external_search, pipeline
 from jobs.actions.kind_actions import KindActions, register
@@ -13,19 +13,19 @@ class ExternalSearchActions(KindActions[ExternalSearchPayload, FamilyResult]):
     """No runner works for an external search, and no step follows it."""
 
     def advance(self, root: Job) -> None:
-        """End the search when it is over, or say that no chief serves it."""
+        """End the search when it has no more trials; until then, note if it has no chief."""
         payload = root.payload_as(ExternalSearchPayload)
         if pipeline.trials_keep_failing(root, payload.search.max_consecutive_failures):
             pipeline.give_up(root)
-        elif self._goes_on(root, payload):
-            external_search.rest_without_chief(root)
+        elif self._has_more_trials(root, payload):
+            external_search.wait_for_chief(root)
         elif outcomes.best_trials(root, limit=1):
             pipeline.complete(root)
         else:
             pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
 
-    def _goes_on(self, root: Job, payload: ExternalSearchPayload) -> bool:
-        """Say whether trials are open, or the algorithm will make more."""
+    def _has_more_trials(self, root: Job, payload: ExternalSearchPayload) -> bool:
+        """Return whether trials are open, or the algorithm will create more."""
         if root.trials.unfinished().exists():
             return True
         made = root.trials.filter(source="algorithm").count()

@@ -9,6 +9,6 @@ EXTERNAL_SEARCH = Facts(
     result=FamilyResult,
     public_as="search",
     has_trials=True,
-    trial_waits_for="The next script that asks for a trial gets one.",
+    trial_waits_for="The next script that requests a trial gets this one.",
     tabs=("overview", "trials", *TABS[1:]),
 )

@@ -1,4 +1,4 @@
-"""What the row of an external search holds: how its trials are chosen, and the space that scripts tell."""
+"""Defines the payload of an external search: its algorithm, and the space that scripts report."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -14,19 +14,19 @@ from jobs.contracts.search_space import Parameter, Space, Value, Values, check_s
 from jobs.contracts.space_size import grid_size
 from jobs.kinds.base import Payload
 
-_STAND_IN = FixedParameter(kind="fixed", name="none", value=0)
-"""A search spec has a space; a script tells its own only when its first trial has ended."""
+_PLACEHOLDER = FixedParameter(kind="fixed", name="none", value=0)
+"""A search spec needs a space, but a script reports its own only when its first trial has ended."""
 
 
 class ExternalSearch(Frozen):
-    """How the trials of a search are chosen and judged that no spec of ours describes.
+    """The settings of a search whose trials run outside Trainyard, without an experiment spec.
 
     Attributes:
-        metric: the objective's name among the metrics that scripts report. Any name: what they measure on
-            cannot be seen from here.
-        space: empty until a script has told it.
-        told: the names that each telling added to the space, oldest first; their number is its revision.
-        lease_seconds: how long a script may be silent before its trial is given to another.
+        metric: the objective's name among the metrics that scripts report. Any name is allowed: Trainyard
+            does not know on which data scripts measure it.
+        space: the search space; empty until a script has reported it.
+        told: the names that each report added to the space, oldest first. Their count is its revision.
+        lease_seconds: how long a script may be silent before its trial is assigned to another.
     """
 
     algorithm: Algorithm = "random"
@@ -41,27 +41,27 @@ class ExternalSearch(Frozen):
 
     @field_validator("algorithm")
     @classmethod
-    def _starts_from_nothing(cls, algorithm: Algorithm) -> Algorithm:
-        if ALGORITHMS[algorithm].has_rungs:  # nothing can tell a script of KerasTuner to go on with a trial
-            raise ValueError(f"{algorithm} lets trials go on from checkpoints, which outside scripts cannot")
+    def _trains_from_scratch(cls, algorithm: Algorithm) -> Algorithm:
+        if ALGORITHMS[algorithm].has_rungs:  # a KerasTuner script cannot be asked to resume a trial
+            raise ValueError(f"{algorithm} resumes trials from checkpoints, which external scripts cannot do")
         return algorithm
 
     @field_validator("space")
     @classmethod
-    def _holds_together(cls, space: Space) -> Space:
+    def _is_consistent(cls, space: Space) -> Space:
         check_space(space)
         return space
 
     def objective(self) -> Objective:
-        """Return the objective, whatever its name: that of our own searches begins with `val_`."""
+        """Return the objective, unvalidated: in an experiment spec its name must begin with `val_`."""
         return Objective().model_copy(update={"metric": self.metric, "direction": self.direction})
 
     def search(self) -> SearchSpec:
-        """Return it as pages and queries read a search."""
-        return self.asked().model_copy(update={"objective": self.objective(), "space": self.space})
+        """Return the search spec that pages and queries read."""
+        return self.algorithm_spec().model_copy(update={"objective": self.objective(), "space": self.space})
 
-    def asked(self) -> SearchSpec:
-        """Return it as an algorithm is asked, to which only the objective's direction matters.
+    def algorithm_spec(self) -> SearchSpec:
+        """Return the search spec that an algorithm gets, which uses only the objective's direction.
 
         Raises:
             pydantic.ValidationError: the algorithm cannot search this space.
@@ -73,20 +73,20 @@ class ExternalSearch(Frozen):
                 "max_trials": self.max_trials,
                 "max_consecutive_failures": self.max_consecutive_failures,
                 "seed": self.seed,
-                "space": self.space or (_STAND_IN,),
+                "space": self.space or (_PLACEHOLDER,),
             }
         )
 
     def planned(self) -> int:
-        """Return how many trials the algorithm will make."""
+        """Return how many trials the algorithm will create."""
         finite = ALGORITHMS[self.algorithm].enumerates_grid and self.space
         return min(self.max_trials, grid_size(self.space)) if finite else self.max_trials
 
-    def grown(self, found: Iterable[Parameter]) -> Self:
-        """Return it with the hyperparameters that it did not know; what it knows stays as it is.
+    def extended(self, found: Iterable[Parameter]) -> Self:
+        """Return a copy whose space has the new hyperparameters; known ones keep their definition.
 
         Raises:
-            pydantic.ValidationError: they do not hold together with the others.
+            pydantic.ValidationError: they contradict the known ones.
         """
         known = {parameter.name for parameter in self.space}
         new = tuple(parameter for parameter in found if parameter.name not in known)
@@ -95,24 +95,24 @@ class ExternalSearch(Frozen):
         names = tuple(parameter.name for parameter in new)
         body = {**dict(self), "space": (*self.space, *new), "told": (*self.told, names)}
         larger = type(self).model_validate(body)
-        larger.asked()
+        larger.algorithm_spec()
         return larger
 
 
 class Address(Frozen):
-    """Where the chief of a search listens."""
+    """The address on which the chief of a search listens."""
 
     host: str = "127.0.0.1"
     port: int = 0
 
 
 class ExternalSearchPayload(Payload):
-    """A search whose trials scripts outside Trainyard run.
+    """A search whose trials run in scripts outside Trainyard.
 
     Attributes:
-        search: how it is run, with the space told so far.
-        address: where its newest chief listened; None before the first.
-        exhausted: the algorithm has nothing more to suggest.
+        search: its settings, with the space reported so far.
+        address: the address of its newest chief; None before the first.
+        exhausted: whether the algorithm has no more suggestions.
     """
 
     search: ExternalSearch = Field(alias="outside")
@@ -120,7 +120,7 @@ class ExternalSearchPayload(Payload):
     exhausted: bool = False
 
     def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec:
-        """Return the search, as pages and queries read one."""
+        """Return the search spec that pages and queries read."""
         del spec
         return self.search.search()
 
@@ -130,13 +130,13 @@ class ExternalSearchPayload(Payload):
         return self.search.objective()
 
     def trials_planned(self, spec: ExperimentSpec | None) -> int:
-        """Return how many trials the algorithm will make."""
+        """Return how many trials the algorithm will create."""
         del spec
         return self.search.planned()
 
 
 def default_of(parameter: Parameter) -> Value:
-    """Return the value that a script of KerasTuner begins with."""
+    """Return the value with which a KerasTuner script begins."""
     default: Value | None = getattr(parameter, "default", None)
     if default is not None:
         return default
@@ -144,10 +144,10 @@ def default_of(parameter: Parameter) -> Value:
 
 
 def completed(space: Space, values: Values) -> dict[str, Value]:
-    """Return a configuration with the defaults of what it lacks.
+    """Return a configuration with default values for missing hyperparameters.
 
-    A trial that ran before a hyperparameter was found was built without it, which is how a script behaves
-    that builds with its default.
+    A trial that ran before a hyperparameter was found was built without it. The script would have used the
+    default.
     """
     whole: dict[str, Value] = {}
     for parameter in space:

@@ -1,4 +1,4 @@
-"""What is done for gates: a promotion's version is judged against the champion."""
+"""Implements gates: compares a promotion's version with the champion."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from jobs.store import store
 
 
 class GateActions(KindActions[GatePayload, GateResult]):
-    """A promotion goes on, or fails, by its gates."""
+    """The gates decide whether a promotion request can be approved."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> GateTask:
-        """Return challenger and champion, and the data that the challenger was made with."""
+        """Return the task: challenger, champion, and the data on which the challenger was trained."""
         requests = PromotionRequest.objects.select_related(
             "version__source_job__revision", "baseline_version"
         )
@@ -33,12 +33,12 @@ class GateActions(KindActions[GatePayload, GateResult]):
         )
 
     def on_done(self, job: Job, result: GateResult) -> None:
-        """Give the promotion its gates."""
-        promotions.gated(job, result)
+        """Store the gates in the promotion request."""
+        promotions.record_gates(job, result)
 
     def on_failed(self, job: Job, error: JobError) -> None:
-        """Fail the promotion: nobody can approve what could not be judged."""
-        promotions.gate_failed(job, error)
+        """Fail the promotion request: without gates it cannot be approved."""
+        promotions.record_gate_failure(job, error)
 
 
 register(GATE.name, GateActions())

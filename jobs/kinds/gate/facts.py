@@ -8,5 +8,5 @@ GATE = Facts(
     result=GateResult,
     task=GateTask,
     engine="workers.engine.tasks.gate.run",
-    retry_refusal="judged a promotion that is decided; ask for the promotion anew",
+    retry_refusal="belongs to a promotion request that is closed; request the promotion again",
 )

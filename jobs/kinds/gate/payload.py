@@ -1,4 +1,4 @@
-"""What the row of a promotion's gates holds, and their task."""
+"""Defines the payload, the result and the task of a promotion's gates."""
 
 from typing import Any, Literal
 
@@ -8,19 +8,19 @@ from jobs.kinds.base import Payload, Result
 
 
 class GatePayload(Payload):
-    """The promotion request that is judged, by its primary key."""
+    """The promotion request, by its primary key."""
 
     promotion: int
 
 
 class GateResult(Result):
-    """The gates in order, each as the runner told it; `metrics` are of challenger and champion."""
+    """The gates in order, as the runner reported them; `metrics` are of challenger and champion."""
 
     gates: Any = None
 
 
 class GateTask(Task):
-    """Judge a challenger against the champion on the same test rows."""
+    """Compare a challenger with the champion on the same test rows."""
 
     kind: Literal["gate"] = "gate"
     challenger: str

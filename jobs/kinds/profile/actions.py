@@ -1,4 +1,4 @@
-"""What is done for profiles: a dataset version is read, described, and kept as a table."""
+"""Implements profiles: reads and describes a dataset version and stores it as a table."""
 
 from typing import Any
 
@@ -11,24 +11,24 @@ from jobs.store import store
 
 
 class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
-    """A dataset version becomes ready, or fails, by its profile."""
+    """The profile makes a dataset version ready, or failed."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> ProfileTask:
-        """Return the upload and what was asked of it, without the file's name, which is for people."""
+        """Return the task: the upload and its request without the file's name, which is for people."""
         versions = DatasetVersion.objects.select_related("upload")
         version = versions.get(pk=_version_of(attempt.job))
         path = str(store().path(version.upload.digest)) if version.upload is not None else None
-        asked = {name: value for name, value in version.request.items() if name != "file"}
-        return ProfileTask(**common, **asked, path=path)
+        request = {name: value for name, value in version.request.items() if name != "file"}
+        return ProfileTask(**common, **request, path=path)
 
     def on_done(self, job: Job, result: ProfileResult) -> None:
-        """Give the dataset version its profile and its table."""
+        """Store the profile and the table in the dataset version."""
         table = job.artifacts.filter(role="dataset").latest("pk").artifact
-        datasets.profiled(_version_of(job), result.profile, result.digest, table)
+        datasets.record_profile(_version_of(job), result.profile, result.digest, table)
 
     def on_failed(self, job: Job, error: JobError) -> None:
-        """Keep with the dataset version why it could not be read."""
-        datasets.profile_failed(_version_of(job), error)
+        """Store in the dataset version why it could not be read."""
+        datasets.record_profile_failure(_version_of(job), error)
 
 
 def _version_of(job: Job) -> int:

@@ -1,4 +1,4 @@
-"""What the row of a profile holds, and its task."""
+"""Defines the payload, the result and the task of a profile."""
 
 from typing import Literal
 
@@ -14,14 +14,14 @@ class ProfilePayload(Payload):
 
 
 class ProfileResult(Result):
-    """The profile of a table, and its digest; the dataset version takes both over."""
+    """The profile of a table, and its digest. Both are stored in the dataset version."""
 
     profile: Profile
     digest: str
 
 
 class ProfileTask(Task):
-    """Read an upload (or a bundled set), write it as .npz, describe it."""
+    """Read an upload or a bundled data set, write it as .npz, and describe it."""
 
     kind: Literal["profile"] = "profile"
     source: Literal["bundled", "csv", "npz", "parquet"]

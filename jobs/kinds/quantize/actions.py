@@ -1,4 +1,4 @@
-"""What is done for quantizations: the step that makes the final candidate smaller."""
+"""Implements quantizations: the step that makes the final candidate smaller."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from jobs.states import JobState
 
 
 class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
-    """A quantization takes the model of another job of its root."""
+    """A quantization reads the model of another job of its root."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> QuantizeTask:
-        """Return the model that is made smaller, and how."""
+        """Return the task: the model to quantize, and the options."""
         job = attempt.job
         spec = spec_of(job)
         source = Job.objects.get(pk=job.payload_as(QuantizePayload).source)

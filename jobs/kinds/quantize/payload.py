@@ -1,4 +1,4 @@
-"""What a quantization's row holds, and its task."""
+"""Defines the payload, the result and the task of a quantization."""
 
 from typing import Any, Literal
 
@@ -9,13 +9,13 @@ from jobs.kinds.base import Figures, Payload, Result
 
 
 class QuantizePayload(Payload):
-    """The job whose model is made smaller, by its primary key."""
+    """The job whose model is quantized, by its primary key."""
 
     source: int
 
 
 class QuantizeResult(Result):
-    """How the two models compare; `metrics` are of the quantized one."""
+    """The comparison of the two models; `metrics` are of the quantized one."""
 
     original: dict[str, Figures] = {}
     bytes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What is done for validations: every new version of a model is loaded in a clean process."""
+"""Implements validations: loads every new version of a model in a clean process."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from jobs.store import store
 
 
 class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
-    """A version becomes a candidate, or invalid, by its validation."""
+    """The validation makes a version a candidate, or invalid."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> RegisterTask:
-        """Return the version's file, and the data it was made with."""
+        """Return the task: the version's file, and the data on which it was trained."""
         versions = ModelVersion.objects.select_related("source_job__revision")
         version = versions.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
@@ -29,15 +29,15 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         )
 
     def on_done(self, job: Job, result: RegisterResult) -> None:
-        """Give the version its signature and labels."""
-        registration.validated(_version_of(job), result)
+        """Store the signature and the labels in the version."""
+        registration.mark_validated(_version_of(job), result)
 
     def on_failed(self, job: Job, error: JobError) -> None:
         """Mark the version as invalid."""
-        registration.invalid(_version_of(job), error)
+        registration.mark_invalid(_version_of(job), error)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Make versions of what came out, and the jobs that validate them."""
+        """Register the models of the root as versions, and return the jobs that validate them."""
         if spec.after.register_ is None:
             return []
         made = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))

@@ -1,4 +1,4 @@
-"""What the row of a version's validation holds, and its task."""
+"""Defines the payload, the result and the task of a version's validation."""
 
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ class RegisterPayload(Payload):
 
 
 class RegisterResult(Result):
-    """What loading the model showed; the version takes it over."""
+    """The model's signature, labels and size, which are stored in the version."""
 
     signature: dict[str, Any] | None = None
     class_labels: list[str] | None = None
@@ -23,7 +23,7 @@ class RegisterResult(Result):
 
 
 class RegisterTask(Task):
-    """Load a model in this clean process, read its signature, run it on a sample of rows."""
+    """Load a model in a clean process, read its signature, and run it on a sample of rows."""
 
     kind: Literal["register"] = "register"
     model: str

@@ -1,4 +1,4 @@
-"""What is done for searches: their trials, and the steps after them."""
+"""Implements searches: requests and plans their trials, and starts the steps after them."""
 
 from typing import Any
 
@@ -17,17 +17,17 @@ from jobs.states import TRIAL_FINAL
 
 
 class SearchActions(KindActions[SearchPayload, FamilyResult]):
-    """A search asks for trials until it is over, and leads on with the best of them."""
+    """A search creates trials until its algorithm or budget is exhausted; its best trials are retrained."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
-        """Return the trials that the attempt holds, with what is left to do of each."""
-        standing = Checkpoint.objects.kept().order_by("-pk")
+        """Return the task: the trials of the attempt, each with its unfinished executions."""
+        kept = Checkpoint.objects.kept().order_by("-pk")
         trials = (
             attempt.trials.exclude(state__in=TRIAL_FINAL)
             .order_by("number")
             .prefetch_related(
                 Prefetch("executions", Execution.objects.incomplete().order_by("number"), to_attr="todo"),
-                Prefetch("checkpoints", standing, to_attr="kept"),
+                Prefetch("checkpoints", kept, to_attr="kept"),
             )
         )
         spec = spec_of(attempt.job)
@@ -42,30 +42,27 @@ class SearchActions(KindActions[SearchPayload, FamilyResult]):
         )
 
     def advance(self, root: Job) -> None:
-        """Ask for the trials that are still needed; once all are final, make the next step's jobs."""
+        """Request the trials that are still needed; once all are final, create the next step's jobs."""
         search = outcomes.search_of(root)
         if pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
         elif not suggest.is_over(root, search):
-            suggest.ask(root, search)
+            suggest.request(root, search)
         elif not root.trials.unfinished().exists():
-            self._lead_on(root)
-
-    def _lead_on(self, root: Job) -> None:
-        if outcomes.best_trials(root, limit=1):
-            pipeline.follow(root)
-        else:
-            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+            if outcomes.best_trials(root, limit=1):
+                pipeline.follow(root)
+            else:
+                pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""
-        return submit.again(job, by=by)
+        return submit.resubmit(job, by=by)
 
 
 def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
 
-    At the end of each rung it waits, but for the highest, which ends at epoch `top`.
+    The trial waits at the end of each rung except the highest, which ends at epoch `top`.
     """
     return TrialPlan(
         number=trial.number,
@@ -89,7 +86,7 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
 
 
 def _continued(spec: ExperimentSpec, until: int | None) -> ExperimentSpec:
-    """Return a trial's spec; one that was let go on to an epoch trains up to it, whatever its patience."""
+    """Return a trial's spec. A continued trial trains to its last epoch, without early stopping."""
     if until is None:
         return spec
     fit = spec.fit.model_copy(update={"epochs": until, "early_stopping": None})

@@ -1,4 +1,4 @@
-"""What a search's row holds, and the task that runs trials of it."""
+"""Defines the payload, the result and the task of a search."""
 
 from typing import Any, Literal
 
@@ -15,22 +15,22 @@ from jobs.kinds.base import Figures, Payload, Result
 
 
 class SearchPayload(Payload):
-    """How far the algorithm of a search is.
+    """The state of a search's algorithm.
 
     Attributes:
-        exhausted: the algorithm has nothing more to suggest.
-        nothing_for: the state of the trials to which the algorithm had no answer.
-        first_revision: the revision that the search began with, once it was changed.
-        beyond_space: how many of the algorithm's trials lie outside a space that was made narrower.
+        exhausted: whether the algorithm has no more suggestions.
+        answered_empty: the fingerprint of the trials for which the algorithm had no suggestion.
+        first_revision: the revision with which the search began, set when the search is first revised.
+        beyond_space: how many of the algorithm's trials are outside a narrowed space.
     """
 
     exhausted: bool = False
-    nothing_for: str | None = None
+    answered_empty: str | None = Field(default=None, alias="nothing_for")
     first_revision: int | None = None
     beyond_space: int | None = None
 
     def trials_planned(self, spec: ExperimentSpec | None) -> int:
-        """Return how many trials the algorithm will make; those outside a grid are none of its points."""
+        """Return how many trials the algorithm will create. Trials outside a narrowed grid come on top."""
         if spec is None or spec.search is None:
             return 0
         trials = spec.search.trials_planned(spec.fit.epochs)
@@ -40,7 +40,7 @@ class SearchPayload(Payload):
 
 
 class BestTrial(BaseModel):
-    """The best trial of a search, in short."""
+    """A summary of the best trial of a search."""
 
     number: int
     values: dict[str, Any]
@@ -49,11 +49,11 @@ class BestTrial(BaseModel):
 
 
 class FamilyResult(Result):
-    """What a root and the steps after it came to.
+    """The result of a root and of the steps after it.
 
     Attributes:
-        best_trial: of a search.
-        candidates: the metrics of each model that came out, by `Facts.candidate`.
+        best_trial: the best trial, if the root is a search.
+        candidates: the metrics of each resulting model, by `Facts.candidate`.
     """
 
     best_trial: BestTrial | None = None
@@ -61,37 +61,41 @@ class FamilyResult(Result):
 
 
 class ExecutionPlan(Frozen):
-    """One training of a trial still to be done, and the newest checkpoints to go on from, newest first."""
+    """One unfinished training of a trial, and the checkpoints from which it can resume, newest first."""
 
     execution: int = Field(ge=1)
     seed: int
     repeat: int = Field(default=1, ge=1)
-    fold: int | None = Field(default=None, ge=1, description="of a cross-validation: the one held out")
+    fold: int | None = Field(
+        default=None, ge=1, description="the fold of a cross-validation that is held out"
+    )
     checkpoints: tuple[CheckpointFolder, ...] = ()
 
     def turn(self) -> Turn:
-        """Return its part of the evaluation."""
+        """Return the execution's repeat and fold."""
         return Turn(self.repeat, self.fold)
 
 
 class TrialPlan(Frozen):
-    """One trial of a task: its values, the spec with these applied, and its executions still to be done."""
+    """One trial of a task: its values, the spec with these applied, and its unfinished executions."""
 
     number: int = Field(ge=1)
     values: dict[str, Value]
     spec: ExperimentSpec
     executions: tuple[ExecutionPlan, ...]
     until: int | None = Field(default=None, ge=1, description="the epoch up to which it may train now")
-    waits: bool = Field(default=False, description="what reaches `until` waits there and may go on later")
+    waits: bool = Field(
+        default=False, description="whether an execution that reaches `until` waits for a promotion"
+    )
 
     @property
     def epochs(self) -> int:
-        """Return the epoch at which its trainings end, if nothing stops them before."""
+        """Return the epoch at which its trainings end if nothing stops them earlier."""
         return self.spec.fit.epochs if self.until is None else min(self.until, self.spec.fit.epochs)
 
 
 class TrialTask(Task):
-    """Run trials of one search, one after another. `spec` is the search's, without any trial's values."""
+    """Run trials of one search, one after another. `spec` is the search's spec, without a trial's values."""
 
     kind: Literal["search"] = "search"
     spec: ExperimentSpec
@@ -99,7 +103,7 @@ class TrialTask(Task):
     dataset: DatasetFile
     trials: tuple[TrialPlan, ...] = Field(min_length=1)
     curves: tuple[Curve, ...] = Field(
-        default=(), description="of earlier trials, which a pruner compares with"
+        default=(), description="learning curves of earlier trials, for the pruner"
     )
 
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:

@@ -1,4 +1,4 @@
-"""What is done for trainings: of an experiment without a search, of the best trials, of chosen ones."""
+"""Implements trainings: of an experiment without a search, of the best trials, or of chosen trials."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,10 +16,10 @@ from jobs.queries import outcomes, steps
 
 
 class TrainActions(KindActions[TrainPayload, TrainResult]):
-    """A training is a step after a search, or a root of its own."""
+    """A training is a step after a search, or a root."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrainTask:
-        """Return the training with its trial's values, and the checkpoints to go on from."""
+        """Return the task: the spec with the trial's values, and the checkpoints from which it can resume."""
         job = attempt.job
         root = job.parent or job
         return TrainTask(
@@ -33,12 +33,12 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         )
 
     def advance(self, root: Job) -> None:
-        """Make the next step's jobs once the model is trained."""
+        """Create the next step's jobs once the model is trained."""
         if root.payload.task_done:
             pipeline.follow(root)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Retrain the best trials, or those that somebody chose."""
+        """Return a training of each of the best trials, or of each chosen trial."""
         if root.kind == TRAIN.name or not spec.after.has_steps():
             return []
         made = list(root.children.filter(kind=TRAIN.name).order_by("ordinal"))
@@ -56,7 +56,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""
-        return submit.again(job, by=by)
+        return submit.resubmit(job, by=by)
 
 
 def _members(root: Job, spec: ExperimentSpec) -> Sequence[ChosenTrial]:

@@ -1,4 +1,4 @@
-"""What a training's row holds, and its task."""
+"""Defines the payload, the result and the task of a training."""
 
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from jobs.kinds.search.payload import FamilyResult
 
 
 class TrainPayload(Payload):
-    """The trial whose values are trained; none of an experiment without a search."""
+    """The trial whose values are used; None if the experiment has no search."""
 
     trial: int | None = Field(default=None, ge=1)
     values: dict[str, Value] = {}
@@ -29,7 +29,7 @@ class TrainPayload(Payload):
 
 
 class TrainResult(FamilyResult):
-    """What a training found; a root's has that of the steps after it as well."""
+    """The result of a training. A root's result includes the results of its later steps."""
 
     score: float | None = None
     best_epoch: int | None = None
@@ -38,7 +38,7 @@ class TrainResult(FamilyResult):
 
 
 class TrainTask(Task):
-    """Train for real: find the best epoch, retrain on train + validation, evaluate on test once."""
+    """Find the best epoch, retrain on training and validation rows, and evaluate on the test rows once."""
 
     kind: Literal["train"] = "train"
     spec: ExperimentSpec

@@ -63,11 +63,11 @@ def read_predictions(members: Sequence[Member], task: Task) -> MemberPredictions
     first = read[0]
     for member, arrays in zip(members, read, strict=True):
         if not np.array_equal(arrays["rows"], first["rows"]):
-            raise BadMembers(f"{member.called} was validated on other rows than {members[0].called}")
+            raise BadMembers(f"{member.label} was validated on other rows than {members[0].label}")
         if arrays["y_pred"].shape != first["y_pred"].shape:
             raise BadMembers(
-                f"{member.called} predicts {arrays['y_pred'].shape}, "
-                f"{members[0].called} {first['y_pred'].shape}; all members must predict the same target"
+                f"{member.label} predicts {arrays['y_pred'].shape}, "
+                f"{members[0].label} {first['y_pred'].shape}; all members must predict the same target"
             )
     names = tuple(member.name for member in members)
     predictions = tuple(arrays["y_pred"] for arrays in read)
@@ -163,16 +163,16 @@ def ensemble_warnings(comparison: dict[str, Any], members: Sequence[Member]) -> 
         members: the members.
     """
     warnings = []
-    seed_variants = [m.called for m in members if any(o.values == m.values for o in members if o is not m)]
+    seed_variants = [m.label for m in members if any(o.values == m.values for o in members if o is not m)]
     if seed_variants or all(member.seed_only for member in members):
-        names = ", ".join(seed_variants or [m.called for m in members])
+        names = ", ".join(seed_variants or [m.label for m in members])
         message = f"{names} differ only by their random seed: an ensemble of them gains little"
         warnings.append(("members_differ_by_seed_only", message))
     metric, direction = primary_metric(comparison["task"])
     by_name = {candidate["name"]: candidate for candidate in comparison["candidates"]}
     ours = by_name["ensemble"]["metrics"][metric]["value"]
     best = by_name[comparison["best_single"]]["metrics"][metric]["value"]
-    best_member = next(member.called for member in members if member.name == comparison["best_single"])
+    best_member = next(member.label for member in members if member.name == comparison["best_single"])
     is_better = None not in (ours, best) and (ours > best if direction == "max" else ours < best)
     if not is_better:
         message = (
