@@ -1,4 +1,4 @@
-"""The modules of the three packages as syntax trees, and what they import."""
+"""Parses the modules of the three packages and lists their imports."""
 
 import ast
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imports(name: str) -> set[str]:
-    """Return the modules of ours that a module imports, inside functions and for type checking too."""
+    """Return Trainyard's modules that a module imports, also inside functions and for type checking."""
     return {target for target in _imported(modules()[name]) if target != name}
 
 

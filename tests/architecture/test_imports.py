@@ -1,4 +1,4 @@
-"""What a fresh process has loaded: contracts on files miss what names load at run time."""
+"""The modules that a new process loads: import contracts do not see imports at run time."""
 
 import json
 import os
@@ -34,7 +34,7 @@ ABSENT: dict[str, dict[str, set[str]]] = {
         "import workers.chief.server, workers.chief.search_setup": HEAVY,
     },
 }
-"""What has run before, and after it: a statement, and what must not be loaded by then."""
+"""By the code that runs first: a statement, and the modules that must not be loaded after it."""
 
 FORK_FOR_EACH = """
 import json, os, sys
@@ -50,12 +50,12 @@ for statement in statements:
     print(json.dumps(list(sys.modules)))
     sys.exit()
 """
-"""Every statement runs in a process of its own, which has loaded what came before and nothing else."""
+"""Every statement runs in a separate process, after the code that runs first and nothing else."""
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Statement → the modules that its process had loaded at its end."""
+    """The modules that its process had loaded at the end, by statement."""
     home = tmp_path_factory.mktemp("home")
     found: dict[str, set[str]] = {}
     for before, statements in ABSENT.items():
@@ -68,7 +68,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     [pair for statements in ABSENT.values() for pair in statements.items()],
     ids=lambda value: value.removeprefix("import ") if isinstance(value, str) else "",
 )
-def test_a_process_loads_only_its_own_room(
+def test_a_process_does_not_load_modules_it_must_not_need(
     statement: str, absent: set[str], loaded: dict[str, set[str]]
 ) -> None:
     assert not absent & loaded[statement]

@@ -1,4 +1,4 @@
-"""A kind of job is one folder: nobody outside `jobs.kinds` compares with a kind or reads a payload by key."""
+"""A kind of job is one folder: other packages neither compare kinds nor read payloads by key."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ PARTS = ("payload.py", "facts.py", "actions.py")
 EXEMPT = (
     "jobs/kinds/",
     "jobs/migrations/",
-    "jobs/models/job.py",  # the look-ups of the queryset stand here, each under a name
+    "jobs/models/job.py",  # has the named look-ups of the queryset
 )
 QUERIES = frozenset({"filter", "exclude", "get", "create", "get_or_create", "update_or_create"})
 COMPARED = rf"""\.kind\s*[!=]==?\s*["'](?:{"|".join(sorted(NAMES))})["']"""
@@ -34,7 +34,7 @@ def sources() -> Iterator[Path]:
 
 
 def found_in(source: str) -> list[str]:
-    """Return what a module says of kinds by name, or of payloads and results by key."""
+    """Return a module's comparisons of kinds by name, and its reads of payloads and results by key."""
     return [ast.unparse(node) for node in ast.walk(ast.parse(source)) if _is_forbidden(node)]
 
 
@@ -78,7 +78,7 @@ def _looks_up_a_payload(name: str) -> bool:
     return bool(re.search(r"(?:^|__)(?:payload|payload_json|results_json)__", name))
 
 
-def test_the_check_finds_what_it_is_for() -> None:
+def test_the_check_finds_comparisons_and_key_lookups() -> None:
     for source in (
         'job.kind == "search"',
         'if job.kind in ("train", "quantize"): pass',
@@ -99,7 +99,7 @@ def test_the_check_finds_what_it_is_for() -> None:
     assert not IN_TEMPLATES.search("{% if profile.kind == 'image' %}{{ shown.results.best_trial }}")
 
 
-def test_nobody_compares_with_a_kind_or_reads_a_payload_by_key() -> None:
+def test_no_module_compares_with_a_kind_or_reads_a_payload_by_key() -> None:
     texts = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sources()}
     assert not {name: found for name, text in texts.items() if (found := found_in(text))}
 
@@ -116,7 +116,7 @@ def test_no_template_or_script_does_either() -> None:
 def test_a_kind_is_one_folder_of_three_files(facts: Facts) -> None:
     folder = ROOT / "jobs/kinds" / facts.name
     assert all((folder / part).is_file() for part in PARTS)
-    assert (facts.task is None) == (facts.engine == ""), "what a runner is given, an engine function does"
+    assert (facts.task is None) == (facts.engine == ""), "a task needs an engine function"
 
 
 def test_the_pipeline_and_the_table_agree() -> None:

@@ -1,4 +1,4 @@
-"""The lock files and the floors: what is installed is what was chosen, byte for byte."""
+"""The lock files and minimum versions: the locked files are installed, byte for byte."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def test_every_direct_dependency_has_a_floor(requirement: Requirement) -> None:
     assert any(part.operator in (">=", "==", "~=") for part in requirement.specifier), str(requirement)
 
 
-def test_the_locks_hold_what_the_project_asks_for() -> None:
+def test_the_lock_file_satisfies_the_requirements_of_the_project() -> None:
     locked, wanted = entries("requirements.lock"), PROJECT["project"]["dependencies"]
     for requirement in map(Requirement, wanted):
         block = locked[canonicalize_name(requirement.name)]
@@ -57,7 +57,7 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_what_a_locked_package_needs_is_locked_too(lock: str) -> None:
+def test_the_requirements_of_locked_packages_are_locked_too(lock: str) -> None:
     locked = entries(lock)
     for package in distributions():
         if (name := canonicalize_name(package.metadata["Name"])) not in locked:

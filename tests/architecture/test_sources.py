@@ -18,7 +18,7 @@ OWN_CLOCK = {
 
 
 def reads_own_clock(tree: ast.Module) -> bool:
-    """Say whether a module asks Django or Python for the time of this machine."""
+    """Return whether a module reads the clock of this machine through Django or Python."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in CLOCKS
@@ -34,7 +34,7 @@ def managers(tree: ast.Module) -> Iterator[int]:
             yield node.lineno
 
 
-def test_what_is_compared_with_stored_times_is_read_from_the_database_clock() -> None:
+def test_only_listed_modules_read_the_clock_of_the_machine() -> None:
     reading = {
         name
         for name, tree in modules().items()
@@ -53,7 +53,7 @@ def test_pages_and_api_read_rows_through_queries_and_write_them_through_actions(
     assert not found
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_there_are_no_import_cycles() -> None:
     try:
         TopologicalSorter({name: imports(name) for name in modules()}).prepare()
     except CycleError as error:

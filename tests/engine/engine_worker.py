@@ -82,5 +82,5 @@ class EngineWorker(PretendWorker):
             trial.run(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
         except TaskInterrupted:
             outcome = Outcome.PAUSED
-        self.say(attempt, *writer.sent)
+        self.report(attempt, *writer.sent)
         attempt_end.finish(attempt.pk, outcome)

@@ -5,7 +5,7 @@ import pytest
 
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.errors import StaleFence
 from jobs.models import Attempt, EventChunk, Job, MetricSeries, Worker
 from jobs.queries import jobs as shown
@@ -46,7 +46,7 @@ def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -
     assert attempts.claim(offered.pk, worker_id=worker.row.pk + 1) is None
 
 
-def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
+def test_a_renewal_returns_desired_states_and_omits_ended_attempts(
     job: Job, yard: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
@@ -61,7 +61,7 @@ def test_renewing_tells_what_is_wanted_and_forgets_what_is_lost(
 
 def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    worker.say(attempt, said.Started(time=1.0), said.Log(time=2.0, line="hello"))
+    worker.report(attempt, contract.Started(time=1.0), contract.Log(time=2.0, line="hello"))
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     found = all_events(job)
     assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
@@ -72,15 +72,17 @@ def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worke
 
 def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    batch = [said.Metric(time=1.0, points=(("loss", 1, 0.5, 1.0),))]
+    batch = [contract.Metric(time=1.0, points=(("loss", 1, 0.5, 1.0),))]
     for _ in range(2):
         attempts.record(attempt.pk, batch, spool_position=100, stored={})
     assert MetricSeries.objects.get().count == 1
 
 
-def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker: PretendWorker) -> None:
+def test_work_with_an_expired_lease_is_queued_again_under_a_new_fencing_token(
+    job: Job, worker: PretendWorker
+) -> None:
     first = placed(worker)
-    worker.say(first, said.Started(time=1.0))
+    worker.report(first, contract.Started(time=1.0))
     expire(first)
     assert attempt_end.reap() == 1
     job.refresh_from_db()
@@ -89,14 +91,14 @@ def test_an_expired_lease_sends_the_work_back_under_a_new_fence(job: Job, worker
     second = placed(worker)
     assert second.number == first.number + 1
     with pytest.raises(StaleFence):
-        worker.say(first, said.Log(time=3.0, line="I am still here"))
+        worker.report(first, contract.Log(time=3.0, line="I am still here"))
     with pytest.raises(StaleFence):
         attempt_end.finish(first.pk, Outcome.COMPLETED, result={})
     assert "I am still here" not in str(all_events(job))
 
 
-def buried(worker: PretendWorker, **differs: Any) -> Worker:
-    """Somebody finds what the worker's dead node has left."""
+def declared_lost(worker: PretendWorker, **differs: Any) -> Worker:
+    """Declare a worker lost from a record with these differences."""
     row = Worker.objects.get(pk=worker.row.pk)
     attempt_end.declare_lost(row.pk, **{"name": row.name, "pid": row.pid} | differs)
     row.refresh_from_db()
@@ -104,13 +106,13 @@ def buried(worker: PretendWorker, **differs: Any) -> Worker:
 
 
 @pytest.mark.parametrize(("claimed", "code", "restarts"), [(True, "worker_died", 1), (False, "unclaimed", 0)])
-def test_a_dead_worker_gives_back_what_it_held_and_gets_nothing_more(
+def test_the_attempts_of_a_dead_worker_end_and_it_gets_no_new_ones(
     job: Job, worker: PretendWorker, claimed: bool, code: str, restarts: int
 ) -> None:
     schedule.place()
     if claimed:
         worker.claim_all()
-    assert buried(worker).state == "lost"
+    assert declared_lost(worker).state == "lost"
     assert schedule.place() == 0
     job.refresh_from_db()
     attempt = Attempt.objects.get()
@@ -118,7 +120,7 @@ def test_a_dead_worker_gives_back_what_it_held_and_gets_nothing_more(
     assert (job.state, job.restarts) == ("retrying", restarts)
 
 
-def test_an_attempt_that_cannot_be_ended_keeps_no_successor_of_its_worker_from_starting(
+def test_a_dead_worker_is_declared_lost_even_if_its_attempt_cannot_be_ended(
     job: Job, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -126,20 +128,20 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_successor_of_its_worker_from_s
 
     placed(worker)
     monkeypatch.setattr(attempt_end, "_requeue_job", refuse)
-    assert buried(worker).state == "lost"
+    assert declared_lost(worker).state == "lost"
 
 
 @pytest.mark.parametrize("differs", [{"pid": 2}, {"name": "of another yard"}])
-def test_a_note_that_is_older_than_the_database_buries_nobody(
+def test_a_record_of_a_worker_older_than_the_database_changes_nothing(
     job: Job, worker: PretendWorker, differs: dict[str, Any]
 ) -> None:
     attempt = placed(worker)
-    assert buried(worker, **differs).state == "up"
+    assert declared_lost(worker, **differs).state == "up"
     attempt.refresh_from_db()
     assert attempt.state == "running"
 
 
-def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: PretendWorker) -> None:
+def test_a_job_that_is_lost_too_often_fails_with_an_error(job: Job, worker: PretendWorker) -> None:
     Job.objects.filter(pk=job.pk).update(max_restarts=1)
     for _ in range(2):
         expire(placed(worker))
@@ -149,7 +151,7 @@ def test_a_job_that_is_lost_too_often_fails_and_says_so(job: Job, worker: Preten
     assert job.error["code"] == "too_many_restarts"
 
 
-def test_an_end_that_cannot_be_taken_in_still_frees_the_slots(
+def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
     job: Job, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -175,7 +177,7 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     job: Job, yard: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
-    worker.say(attempt, said.Started(time=1.0))
+    worker.report(attempt, contract.Started(time=1.0))
     job.refresh_from_db()
     control.pause(job, by=yard.owner)
     expire(attempt)
@@ -185,19 +187,21 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     assert job.state == "paused"
 
 
-def test_what_a_runner_warns_of_is_told_once_with_the_results(job: Job, worker: PretendWorker) -> None:
+def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    warned = said.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
-    worker.say(attempt, said.Started(time=time.time()), warned, warned)
+    warned = contract.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
+    worker.report(attempt, contract.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
     assert shown.detail(job).results["warnings"] == [{"code": "cap", "message": warned.message}]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
 
 
-def test_a_warning_without_end_is_cut_where_lists_of_jobs_read_it(job: Job, worker: PretendWorker) -> None:
+def test_a_very_long_warning_is_cut_in_the_row_of_the_job(job: Job, worker: PretendWorker) -> None:
     attempt, long = placed(worker), "x" * 10**6
-    worker.say(
-        attempt, said.Started(time=time.time()), said.Warned(time=time.time(), code=long, message=long)
+    worker.report(
+        attempt,
+        contract.Started(time=time.time()),
+        contract.Warned(time=time.time(), code=long, message=long),
     )
     job.refresh_from_db()
     assert [{len(text) for text in warning.values()} for warning in job.warnings] == [{2000}]
@@ -205,14 +209,16 @@ def test_a_warning_without_end_is_cut_where_lists_of_jobs_read_it(job: Job, work
 
 def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    written = said.ArtifactWritten(time=time.time(), role="model", name="model.keras", path="out/model.keras")
-    worker.say(attempt, written, files={"out/model.keras": StoredFile("b" * 64, 10)})
+    written = contract.ArtifactWritten(
+        time=time.time(), role="model", name="model.keras", path="out/model.keras"
+    )
+    worker.report(attempt, written, files={"out/model.keras": StoredFile("b" * 64, 10)})
     found = job.artifacts.get()
     assert (found.artifact_id, found.artifact.bytes) == ("b" * 64, 10)
     assert all_events(job)[-1]["digest"] == "b" * 64
 
 
-def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: PretendWorker) -> None:
+def test_finishing_again_is_accepted_only_with_the_same_outcome(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
@@ -220,11 +226,11 @@ def test_finishing_twice_alike_is_fine_and_otherwise_refused(job: Job, worker: P
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={})
 
 
-def test_a_run_that_ends_while_told_to_stop_is_stopped_and_keeps_its_result(
+def test_a_job_that_completes_while_stopping_is_stopped_and_keeps_its_result(
     job: Job, yard: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
-    worker.say(attempt, said.Started(time=1.0))
+    worker.report(attempt, contract.Started(time=1.0))
     job.refresh_from_db()
     control.stop(job, by=yard.owner)
     assert job.state == "stopping"

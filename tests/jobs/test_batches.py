@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule, tasks, trials
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
@@ -37,7 +37,7 @@ def batch_of(yard: Yard, worker: PretendWorker, *, seconds: float = 0.5, **searc
     """Return a claimed attempt with several trials: the first has shown how long one takes."""
     job, (first,) = placed_search(yard, worker, **(WIDE | search))
     (trial,) = first.trials.all()
-    worker.say(first, said.Started(time=time.time()), begun(trial, ago=seconds), ended(trial))
+    worker.report(first, contract.Started(time=time.time()), begun(trial, ago=seconds), ended(trial))
     attempt_end.finish(first.pk, Outcome.COMPLETED)
     return next_batch(job, worker)
 
@@ -58,14 +58,14 @@ def log_of(job: Job) -> list[str]:
     return [e["line"] for e in event_log.read(job.pk, after=0, limit=10_000).items if e["type"] == "log"]
 
 
-def test_an_attempt_takes_one_trial_until_it_is_known_how_long_one_takes(
+def test_an_attempt_holds_one_trial_until_the_duration_of_a_trial_is_known(
     yard: Yard, solo: PretendWorker
 ) -> None:
     _, (first,) = placed_search(yard, solo, **WIDE)
     assert first.trials.count() == 1
 
 
-def test_trials_given_back_while_others_are_being_placed_are_not_overtaken(
+def test_trials_released_during_placement_are_not_overtaken(
     yard: Yard, solo: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = batch_of(yard, solo, parallel_trials=1)
@@ -85,7 +85,7 @@ def test_trials_given_back_while_others_are_being_placed_are_not_overtaken(
     assert again.trials.order_by("number").first() == held[0]
 
 
-def test_an_attempt_takes_what_fills_three_seconds_but_no_more_than_the_others_leave(yard: Yard) -> None:
+def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(yard: Yard) -> None:
     worker = PretendWorker(slots=1)
     assert batch_of(yard, worker, seconds=0.5).trials.count() in (5, 6)
     PretendWorker(slots=3, name="other")
@@ -103,7 +103,7 @@ def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -
     worker = PretendWorker(slots=4)
     attempt = batch_of(yard, worker, parallel_trials=1)
     solo, other = attempt.trials.order_by("number")[:2]
-    worker.say(attempt, begun(solo))
+    worker.report(attempt, begun(solo))
     assert attempt.job.trials.filter(state="running").get() == solo
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
@@ -112,17 +112,17 @@ def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -
     assert (other.state, other.started, other.attempt) == ("queued", None, attempt.number)
 
 
-def test_each_trial_lasts_from_its_own_beginning_to_its_own_end(yard: Yard, solo: PretendWorker) -> None:
+def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
     first, second = attempt.trials.order_by("number")[:2]
     now = time.time()
-    words = [
-        said.TrialBegun(time=now - 9, trial=first.number),
-        said.TrialDone(time=now - 6, trial=first.number, state="completed"),
-        said.TrialBegun(time=now - 6, trial=second.number),
-        said.TrialDone(time=now - 1, trial=second.number, state="completed"),
+    batch = [
+        contract.TrialBegun(time=now - 9, trial=first.number),
+        contract.TrialDone(time=now - 6, trial=first.number, state="completed"),
+        contract.TrialBegun(time=now - 6, trial=second.number),
+        contract.TrialDone(time=now - 1, trial=second.number, state="completed"),
     ]
-    solo.say(attempt, *words)
+    solo.report(attempt, *batch)
     rows = attempt.trials.filter(finished__isnull=False).order_by("number")
     assert [round((t.finished - t.started).total_seconds()) for t in rows] == [3, 5]
 
@@ -131,7 +131,7 @@ def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWo
     attempt = batch_of(yard, solo)
     first, second, third, *rest = attempt.trials.order_by("number")
     solo.run_trial(attempt, first, score=0.5)
-    solo.say(attempt, begun(second), ended(second, "the loss became nan"))
+    solo.report(attempt, begun(second), ended(second, "the loss became nan"))
     solo.run_trial(attempt, third)
     assert states(attempt) == ["completed", "failed", "completed"] + ["queued"] * len(rest)
     first.refresh_from_db()
@@ -141,13 +141,11 @@ def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWo
     assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "running"}
 
 
-def test_a_lost_runner_costs_a_restart_of_the_trial_it_was_at_and_nothing_else(
-    yard: Yard, solo: PretendWorker
-) -> None:
+def test_a_lost_runner_costs_only_its_running_trial_a_restart(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
     done, at, *_ = attempt.trials.order_by("number")
     solo.run_trial(attempt, done)
-    solo.say(attempt, begun(at))
+    solo.report(attempt, begun(at))
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
     assert set(states(attempt)) == {"completed", "queued"}
     assert {t.number: t.restarts for t in attempt.trials.all() if t.restarts} == {at.number: 1}
@@ -160,34 +158,36 @@ def test_a_lost_runner_costs_a_restart_of_the_trial_it_was_at_and_nothing_else(
 def test_a_stale_attempt_changes_no_trial(yard: Yard, solo: PretendWorker) -> None:
     stale = batch_of(yard, solo)
     at = stale.trials.order_by("number")[0]
-    solo.say(stale, begun(at))
+    solo.report(stale, begun(at))
     Attempt.objects.filter(pk=stale.pk).update(lease_until=clock.seconds_from_now(-1))
     attempt_end.reap()
     newer = next_batch(stale.job, solo)
-    solo.say(newer, begun(at))
+    solo.report(newer, begun(at))
     with pytest.raises(StaleFence):
-        solo.say(stale, ended(at))
+        solo.report(stale, ended(at))
     at.refresh_from_db()
     assert (at.state, at.attempt) == ("running", newer.number)
 
     Attempt.objects.filter(pk=stale.pk).update(
         state="running"
-    )  # even if the attempt's own row let it through
-    solo.say(stale, ended(at))
+    )  # even if the attempt's own row were still running
+    solo.report(stale, ended(at))
     at.refresh_from_db()
     assert (at.state, at.finished) == ("running", None)
 
 
-def test_a_word_about_a_trial_of_somebody_else_is_not_written(yard: Yard, solo: PretendWorker) -> None:
+def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
+    yard: Yard, solo: PretendWorker
+) -> None:
     attempt = batch_of(yard, solo)
     (first,) = attempt.job.trials.filter(number=1)
     before = Trial.objects.get(pk=first.pk).finished
     point = ("loss", 1.0, 0.5, 1.0)
-    words = [
-        said.TrialDone(time=time.time(), trial=first.number, state="pruned"),
-        said.Metric(time=time.time(), trial=77, execution=1, points=(point,)),
+    batch = [
+        contract.TrialDone(time=time.time(), trial=first.number, state="pruned"),
+        contract.Metric(time=time.time(), trial=77, execution=1, points=(point,)),
     ]
-    solo.say(attempt, *words)
+    solo.report(attempt, *batch)
     first.refresh_from_db()
     assert (first.state, first.finished) == ("completed", before)
     assert not MetricSeries.objects.exists()
@@ -198,18 +198,16 @@ def test_a_word_about_a_trial_of_somebody_else_is_not_written(yard: Yard, solo: 
     ]
 
 
-def test_a_task_that_fails_for_itself_takes_the_trial_it_was_at_along(
-    yard: Yard, solo: PretendWorker
-) -> None:
+def test_a_failed_task_fails_its_running_trial(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
-    solo.say(attempt, begun(attempt.trials.order_by("number")[0]))
+    solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
     attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "out_of_memory", "message": "too large"})
     assert sorted(states(attempt), key="failed".__ne__) == ["failed"] + ["queued"] * (
         len(states(attempt)) - 1
     )
 
 
-def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_it_ends_some_day(
+def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_the_search_ends(
     yard: Yard, solo: PretendWorker
 ) -> None:
     attempt = batch_of(yard, solo)
@@ -219,13 +217,13 @@ def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_it_ends_some_day
 
 
 @pytest.mark.parametrize(("wish", "outcome"), [("pause", Outcome.PAUSED), ("stop", Outcome.STOPPED)])
-def test_what_had_not_begun_pauses_and_stops_with_the_rest(
+def test_trials_that_had_not_begun_pause_and_stop_with_the_rest(
     wish: str, outcome: Outcome, yard: Yard, solo: PretendWorker
 ) -> None:
     attempt = batch_of(yard, solo)
-    solo.say(attempt, begun(attempt.trials.order_by("number")[0]))
+    solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
     getattr(control, wish)(attempt.job, by=yard.owner)
-    assert set(states(attempt)) == {"running", "queued"}, "its runner still has them"
+    assert set(states(attempt)) == {"running", "queued"}, "its runner still holds them"
     attempt_end.finish(attempt.pk, outcome)
     pipeline.advance_all()
     assert set(states(attempt)) == {str(outcome)}
@@ -237,7 +235,7 @@ def test_failures_in_a_row_end_the_search_and_stop_the_rest_of_the_batch(
 ) -> None:
     attempt = batch_of(yard, solo, max_consecutive_failures=2)
     for trial in attempt.trials.order_by("number")[:2]:
-        solo.say(attempt, begun(trial), ended(trial, "out of luck"))
+        solo.report(attempt, begun(trial), ended(trial, "out of luck"))
     pipeline.advance_all()
     assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "stopped"}
     attempt_end.finish(attempt.pk, Outcome.STOPPED)
@@ -271,25 +269,25 @@ def test_recording_costs_few_statements_a_trial(
     attempt = batch_of(yard, solo, seconds=0.1)
     trials = list(attempt.trials.order_by("number"))
     assert len(trials) >= 20
-    batch = [word for trial in trials for word in whole(trial)]
+    batch = [event for trial in trials for event in whole(trial)]
     with django_assert_max_num_queries(12 + 5 * len(trials)):
-        solo.say(attempt, *batch)
+        solo.report(attempt, *batch)
     assert set(states(attempt)) == {"completed"}
     assert MetricSeries.objects.count() == 4 * len(trials)
 
 
-def whole(trial: Trial) -> Iterator[said.RunnerEvent]:
-    """Yield what a runner says of a trial of one epoch."""
+def whole(trial: Trial) -> Iterator[contract.RunnerEvent]:
+    """Yield the events of a trial of one epoch."""
     about: dict[str, Any] = {"time": time.time(), "trial": trial.number}
     training: dict[str, Any] = about | {"execution": 1}
-    yield said.TrialBegun(**about)
-    yield said.ExecutionDone(**training, state="running")
+    yield contract.TrialBegun(**about)
+    yield contract.ExecutionDone(**training, state="running")
     names = ("loss", "accuracy", "val_loss", "val_accuracy")
-    yield said.Metric(**training, points=tuple((name, 1.0, 0.5, about["time"]) for name in names))
+    yield contract.Metric(**training, points=tuple((name, 1.0, 0.5, about["time"]) for name in names))
     folder = f"job/trial-{trial.number}"
-    yield said.CheckpointCommitted(**training, folder=folder, step=1, epoch=1, manifest="0" * 64, bytes=9)
-    yield said.ExecutionDone(**training, state="completed", score=0.5, best_epoch=1, epochs=1)
-    yield said.TrialDone(**about, state="completed")
+    yield contract.CheckpointCommitted(**training, folder=folder, step=1, epoch=1, manifest="0" * 64, bytes=9)
+    yield contract.ExecutionDone(**training, state="completed", score=0.5, best_epoch=1, epochs=1)
+    yield contract.TrialDone(**about, state="completed")
 
 
 def retried(trial: Trial, by: User) -> None:
@@ -302,19 +300,19 @@ def continued(trial: Trial, by: User) -> None:
 
 
 @pytest.mark.parametrize(("error", "queue_again"), [("out of luck", retried), ("", continued)])
-def test_a_trial_queued_again_is_no_longer_the_attempts_that_has_brought_it_to_its_end(
+def test_a_trial_that_is_queued_again_is_released_by_its_earlier_attempt(
     error: str, queue_again: Callable[[Trial, User], None], yard: Yard, solo: PretendWorker
 ) -> None:
     attempt = batch_of(yard, solo)
     first, *rest = attempt.trials.order_by("number")
-    solo.say(attempt, begun(first), ended(first, error))
+    solo.report(attempt, begun(first), ended(first, error))
     queue_again(first, yard.owner)
     assert attempt.job.trials.waiting().get() == first, "it waits for any slot"
-    late = said.ExecutionDone(
+    late = contract.ExecutionDone(
         time=time.time(), trial=first.number, execution=1, state="completed", score=0.1, epochs=3
     )
-    solo.say(attempt, late)
-    assert first.executions.get().state == "queued", "what it says now is not believed"
+    solo.report(attempt, late)
+    assert first.executions.get().state == "queued", "its late events are ignored"
     for trial in rest:
         solo.run_trial(attempt, trial)
     attempt_end.finish(attempt.pk, Outcome.COMPLETED)

@@ -1,4 +1,4 @@
-"""What a pruner gets to compare with."""
+"""The learning curves of earlier trials that a pruner gets."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -25,13 +25,13 @@ def end(search: Job, number: int, state: str, best: list[list[float]]) -> None:
         Execution.objects.create(trial=trial, number=execution, state=state, seed=1, epochs=3, best=best)
 
 
-def test_trials_that_came_to_an_end_are_compared_with(search: Job) -> None:
-    told = [(curve.trial, curve.execution, curve.over) for curve in curves.of(search)]
-    assert told == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
+def test_curves_of_completed_and_pruned_trials_are_compared(search: Job) -> None:
+    found = [(curve.trial, curve.execution, curve.over) for curve in curves.of(search)]
+    assert found == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
     assert curves.of(search)[0].at(3) == 0.4
 
 
-def test_a_look_that_finds_nothing_new_costs_one_statement(
+def test_a_read_without_new_curves_costs_one_statement(
     search: Job, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     assert list(curves.since(search.pk, known=(1,))) == [2, 3]
@@ -41,7 +41,7 @@ def test_a_look_that_finds_nothing_new_costs_one_statement(
     assert [len(found) for found in curves.since(search.pk, known=(1, 2, 3)).values()] == [2]
 
 
-def test_old_trials_are_not_dug_up(search: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_trials_are_read(search: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curves, "MOST", 2)
     assert list(curves.since(search.pk, known=())) == [2, 3]
     assert curves.since(search.pk, known=(2, 3)) == {}

@@ -1,4 +1,4 @@
-"""An ensemble of trials that somebody chose: retrained and pooled in a job of its own."""
+"""Ensembles of chosen trials, which are retrained and pooled in a separate job."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
     assert not search.children.exists()
 
 
-def test_its_members_are_retrained_and_pooled_as_the_spec_says_or_else_as_usual(
+def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_defaults(
     yard: Yard, search: Job
 ) -> None:
     job = ensembles.make(search, [1, 2, 3], by=yard.owner)
@@ -58,8 +58,8 @@ def test_its_members_are_retrained_and_pooled_as_the_spec_says_or_else_as_usual(
         True,
         "weighted",
     )
-    told = {"retrain": {"top": 2, "patience": 4}, "ensemble": {"method": "mean"}, "quantize": {}}
-    job.revision = yard.revision(search=SEARCH, after=told)
+    changed = {"retrain": {"top": 2, "patience": 4}, "ensemble": {"method": "mean"}, "quantize": {}}
+    job.revision = yard.revision(search=SEARCH, after=changed)
     after = steps.followed(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.patience, after.ensemble.method) == (3, 4, "mean")
@@ -73,20 +73,20 @@ def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
     assert again.payload == job.payload
 
 
-def test_it_runs_again_as_it_was_run_whatever_became_of_its_search(yard: Yard, search: Job) -> None:
+def test_a_clone_runs_the_same_even_if_its_search_has_changed(yard: Yard, search: Job) -> None:
     job = ensembles.make(search, [1, 3], by=yard.owner)
-    told = {"pool": "large", "priority": 90, "slots": 2, "max_restarts": 1}
-    Job.objects.filter(pk=job.pk).update(**told)
+    changed = {"pool": "large", "priority": 90, "slots": 2, "max_restarts": 1}
+    Job.objects.filter(pk=job.pk).update(**changed)
     Job.objects.filter(pk=search.pk).update(revision=yard.revision(search={**SEARCH, "seed": 7}))
     search.trials.all().delete()
     job.refresh_from_db()
     again = submit.clone(job, by=yard.owner)
     assert (again.revision, again.payload) == (job.revision, job.payload)
-    assert {name: getattr(again, name) for name in told} == told
+    assert {name: getattr(again, name) for name in changed} == changed
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("numbers", "message"),
     [
         ([2, 2], "an ensemble needs 2 to 100 different trials; 1 given"),
         ([1, 99], "has no trial 99"),
@@ -95,18 +95,18 @@ def test_it_runs_again_as_it_was_run_whatever_became_of_its_search(yard: Yard, s
         ([1, 2], "trials 1 and 2 have the same values"),
     ],
 )
-def test_trials_that_make_no_ensemble_are_refused(
-    yard: Yard, search: Job, numbers: list[int], said: str
+def test_trials_that_cannot_be_members_are_refused(
+    yard: Yard, search: Job, numbers: list[int], message: str
 ) -> None:
     search.trials.filter(number__in=(3, 4)).update(state="failed")
     search.trials.filter(number=4).update(score=None)
     search.trials.filter(number=2).update(values_digest=search.trials.get(number=1).values_digest)
-    with pytest.raises(BadInput, match=said) as refusal:
+    with pytest.raises(BadInput, match=message) as refusal:
         ensembles.make(search, numbers, by=yard.owner)
     assert [problem.pointer for problem in refusal.value.problems] == ["/trials"]
 
 
-def test_what_is_no_search_has_no_trials_to_choose_from(yard: Yard, search: Job) -> None:
+def test_only_a_search_has_trials_to_choose(yard: Yard, search: Job) -> None:
     job = ensembles.make(search, [1, 2], by=yard.owner)
     with pytest.raises(Conflict, match="not a search"):
         ensembles.make(job, [1, 2], by=yard.owner)

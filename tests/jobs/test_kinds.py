@@ -1,4 +1,4 @@
-"""What jobs of each kind hold: rows of earlier versions can be read, and changes of others are kept."""
+"""Payloads of each kind: rows of earlier versions can be read, and concurrent changes are kept."""
 
 from importlib import import_module
 from types import SimpleNamespace
@@ -44,22 +44,20 @@ WRITTEN: list[tuple[str, dict[str, Any]]] = [
     ("gate", {"promotion": 1, "task_done": True}),
     ("profile", {"dataset_version": 1, "task_done": True}),
 ]
-"""What rows of each kind hold that were written before payloads had types."""
+"""Payloads of each kind that were written before payloads had types."""
 
 
 @pytest.mark.parametrize(("kind", "body"), WRITTEN)
-def test_rows_written_before_payloads_had_types_are_read_and_say_the_same(
-    kind: str, body: dict[str, Any]
-) -> None:
+def test_untyped_rows_of_earlier_versions_are_read_without_changes(kind: str, body: dict[str, Any]) -> None:
     payload = payload_of(kind, body)
-    told = payload.model_dump(mode="json")
-    assert {name: told[name] for name in body if name != "outside"} == {
+    dumped = payload.model_dump(mode="json")
+    assert {name: dumped[name] for name in body if name != "outside"} == {
         name: value for name, value in body.items() if name != "outside"
     }
     assert payload_of(kind, payload.to_json()) == payload
 
 
-def test_a_payload_is_written_without_what_it_does_not_say() -> None:
+def test_a_payload_is_written_without_default_values() -> None:
     assert payload_of("search", {"dataset_version": 4}).to_json() == {"dataset_version": 4}
     changed = payload_of("search", {"dataset_version": 4}).changed(beyond_space=0)
     assert changed.to_json() == {"dataset_version": 4, "beyond_space": 0}
@@ -70,10 +68,10 @@ def test_a_field_that_no_kind_knows_is_refused() -> None:
         payload_of("train", {"valeus": {}})
 
 
-def test_a_change_of_one_field_keeps_what_others_wrote_meanwhile(yard: Yard) -> None:
+def test_a_change_of_one_field_keeps_concurrent_changes_of_others(yard: Yard) -> None:
     job = yard.submit(search=SEARCH)
     mine, other = Job.objects.get(pk=job.pk), Job.objects.get(pk=job.pk)
-    assert not mine.payload.failing  # read, and by now out of date
+    assert not mine.payload.failing  # read before the change, and out of date after it
     change_payload(other, exhausted=True)
     change_payload(mine, failing={"code": "x", "message": "y"})
     for seen in (mine, Job.objects.get(pk=job.pk)):
@@ -86,7 +84,7 @@ def test_a_payload_asked_for_as_that_of_another_kind_is_refused(yard: Yard) -> N
         yard.submit(search=SEARCH).payload_as(TrainPayload)
 
 
-def test_a_result_that_is_none_of_its_kind_fails_the_job(yard: Yard, worker: PretendWorker) -> None:
+def test_an_invalid_result_fails_the_job(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit()
     schedule.place()
     (attempt,) = worker.claim_all()
@@ -95,7 +93,7 @@ def test_a_result_that_is_none_of_its_kind_fails_the_job(yard: Yard, worker: Pre
     assert (job.state, job.error["code"]) == ("failed", "bad_result")
 
 
-def test_earlier_searches_of_scripts_and_ensembles_of_choice_get_kinds_of_their_own_and_back(
+def test_the_migration_of_kinds_is_reversible(
     yard: Yard,
 ) -> None:
     ours = yard.submit(search=SEARCH)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs.actions import attempt_end, attempts, metrics, schedule
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, MetricChunk
 from jobs.queries import events as event_log
@@ -31,10 +31,10 @@ def attempt(job: Job, worker: PretendWorker) -> Attempt:
     return attempt
 
 
-def table(first: int, rows: int, *names: str, **fields: object) -> said.Points:
+def table(first: int, rows: int, *names: str, **fields: object) -> contract.Points:
     xs = tuple(float(x) for x in range(first, first + rows))
     columns = tuple(tuple(x / (1 + i) for x in xs) for i in range(len(names)))
-    return said.Points(time=xs[-1], names=names, at=xs, times=xs, values=columns, **fields)
+    return contract.Points(time=xs[-1], names=names, at=xs, times=xs, values=columns, **fields)
 
 
 def points_of(job: Job, name: str) -> list[tuple[float | None, ...]]:
@@ -46,9 +46,11 @@ def test_readers_see_a_table_of_points_as_a_metric_event(
     job: Job, attempt: Attempt, worker: PretendWorker
 ) -> None:
     values = ((0.5, None), (0.25, 0.75))
-    worker.say(
+    worker.report(
         attempt,
-        said.Points(time=9.0, execution=2, names=("loss", "acc"), at=(1, 2), times=(8.0, 9.0), values=values),
+        contract.Points(
+            time=9.0, execution=2, names=("loss", "acc"), at=(1, 2), times=(8.0, 9.0), values=values
+        ),
     )
     event = event_log.read(job.pk, after=0).items[-1]
     assert event.pop("cursor")
@@ -72,8 +74,8 @@ def test_readers_see_a_table_of_points_as_a_metric_event(
 def test_points_and_single_metrics_of_a_series_follow_each_other(
     job: Job, attempt: Attempt, worker: PretendWorker
 ) -> None:
-    again = said.Metric(time=1.0, points=(("loss", 3.0, 7.0, 1.0),))
-    worker.say(attempt, table(1, 2, "loss"), again, table(4, 1, "loss", "acc"))
+    again = contract.Metric(time=1.0, points=(("loss", 3.0, 7.0, 1.0),))
+    worker.report(attempt, table(1, 2, "loss"), again, table(4, 1, "loss", "acc"))
     assert points_of(job, "loss") == [(1, 1), (2, 2), (3, 7), (4, 4)]
     assert points_of(job, "acc") == [(4, 2)]
 
@@ -83,48 +85,48 @@ def test_many_small_commits_become_few_chunks_with_every_point_in_order(
 ) -> None:
     monkeypatch.setattr(metrics, "POINTS_PER_CHUNK", 50)
     for commit in range(130):
-        worker.say(attempt, table(commit * 3, 3, "loss"))
+        worker.report(attempt, table(commit * 3, 3, "loss"))
     assert points_of(job, "loss") == [(x, x) for x in range(390)]
     counts = list(MetricChunk.objects.order_by("pk").values_list("count", flat=True))
     assert sum(counts) == 390
     assert len(counts) < 390 / 50 + metrics.LOOSE
 
 
-def test_of_an_x_reached_twice_the_later_value_stands_after_packing(
+def test_after_compaction_the_later_of_two_values_at_an_x_is_kept(
     job: Job, attempt: Attempt, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "LOOSE", 4)
     for value in range(12):
-        worker.say(attempt, said.Metric(time=1.0, points=(("loss", 1.0, float(value), 1.0),)))
+        worker.report(attempt, contract.Metric(time=1.0, points=(("loss", 1.0, float(value), 1.0),)))
         assert points_of(job, "loss") == [(1, value)]
 
 
-def test_a_commit_costs_as_many_statements_however_long_its_series_are(
+def test_the_statements_of_a_commit_do_not_depend_on_the_length_of_series(
     attempt: Attempt, worker: PretendWorker
 ) -> None:
-    worker.say(attempt, table(0, 1, "a", "b", "c"))
+    worker.report(attempt, table(0, 1, "a", "b", "c"))
     counts = []
     for commit in range(3):
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            worker.say(attempt, table(1 + commit * 1000, 1000, "a", "b", "c"))
+            worker.report(attempt, table(1 + commit * 1000, 1000, "a", "b", "c"))
         counts.append(len(queries))
     assert max(counts) <= 10
 
 
 def test_a_fenced_runner_writes_no_point(job: Job, attempt: Attempt, worker: PretendWorker) -> None:
-    worker.say(attempt, table(1, 1, "loss"))
+    worker.report(attempt, table(1, 1, "loss"))
     head = event_log.head([job.pk])
-    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test says so"})
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test"})
     after = event_log.head([job.pk])
     with pytest.raises(StaleFence):
-        worker.say(attempt, table(2, 1, "loss"))
+        worker.report(attempt, table(2, 1, "loss"))
     assert points_of(job, "loss") == [(1, 1)]
     assert head != after == event_log.head([job.pk])
 
 
-def test_a_batch_that_fails_leaves_nothing(
+def test_a_batch_that_fails_writes_nothing(
     job: Job, attempt: Attempt, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -140,12 +142,12 @@ def test_a_batch_that_fails_leaves_nothing(
     assert points_of(job, "loss") == [(x, x) for x in range(1, 6)]
 
 
-def test_names_without_end_are_refused_with_one_warning(
+def test_too_many_metric_names_are_refused_with_one_warning(
     job: Job, attempt: Attempt, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "MAX_SERIES", 3)
     for step in range(4):
-        worker.say(attempt, table(step, 1, f"a{step}", f"b{step}"))
+        worker.report(attempt, table(step, 1, f"a{step}", f"b{step}"))
     assert {series["name"] for series in curves.read(job)} == {"a0", "b0", "a1"}
     warnings = [e for e in event_log.read(job.pk, after=0).items if e["type"] == "warning"]
     assert [event["code"] for event in warnings] == ["too_many_metrics"]
@@ -157,7 +159,7 @@ def test_a_slice_of_events_ends_before_it_grows_too_large(
     start = event_log.head([job.pk])[job.pk]
     rows = event_log.POINTS_A_SLICE // 4
     for event in range(6):
-        worker.say(attempt, table(event * rows, rows, "a", "b"))
+        worker.report(attempt, table(event * rows, rows, "a", "b"))
     first = event_log.read(job.pk, after=start)
     rest = event_log.read(job.pk, after=first.cursor, limit=2)
     assert [len(first.items), len(rest.items)] == [2, 2]
@@ -175,7 +177,7 @@ def test_buckets_show_the_last_value_and_the_extremes(
 ) -> None:
     xs = tuple(float(x) for x in range(10))
     values = (5.0, 1.0, None, 9.0, 2.0, None, None, None, None, None)
-    worker.say(attempt, said.Points(time=1.0, names=("loss",), at=xs, times=xs, values=(values,)))
+    worker.report(attempt, contract.Points(time=1.0, names=("loss",), at=xs, times=xs, values=(values,)))
     (series,) = curves.read(job, max_points=2)
     assert series["total_points"] == 10
     assert series["points"] == [[4, 2.0, 1.0, 9.0, 4], [9, None, None, None, 9]]

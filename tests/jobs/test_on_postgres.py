@@ -1,4 +1,4 @@
-"""The data layer, leases and races once more, on PostgreSQL."""
+"""The tests of the data layer, leases and races on PostgreSQL."""
 
 import os
 import subprocess

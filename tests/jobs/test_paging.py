@@ -22,7 +22,7 @@ def models(people: People) -> list[RegisteredModel]:
 
 
 def forged(*content: Any) -> str:
-    """Return what a cursor was before cursors were signed."""
+    """Return a cursor as it was before cursors were signed."""
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
 
 
@@ -38,7 +38,9 @@ def test_every_row_comes_once_and_in_order(models: list[RegisteredModel], order:
     assert seen == list(RegisteredModel.objects.order_by(order, by_id))
 
 
-def test_a_row_that_arrives_meanwhile_moves_none(people: People, models: list[RegisteredModel]) -> None:
+def test_a_row_added_between_two_pages_does_not_shift_the_second(
+    people: People, models: list[RegisteredModel]
+) -> None:
     first = part_of(RegisteredModel.objects.all(), limit=2, order="name")
     make_model("aa", project=people.project, by=people.owner, versions=0)
     second = part_of(RegisteredModel.objects.all(), limit=2, order="name", cursor=first.next)
@@ -80,7 +82,7 @@ def test_a_cursor_serves_the_list_it_was_made_for(models: list[RegisteredModel])
         forged("-pk", 1, 1), forged("-pk", "\0", 2**70), forged("-pk", float("inf"), float("nan")),
     ],
 )  # fmt: skip
-def test_what_is_no_cursor_is_refused_at_its_place(cursor: str) -> None:
+def test_an_invalid_cursor_is_refused_with_its_pointer(cursor: str) -> None:
     with pytest.raises(BadInput) as refusal:
         part_of(RegisteredModel.objects.all(), cursor=cursor)
     assert [problem.pointer for problem in refusal.value.problems] == ["/cursor"]

@@ -39,7 +39,7 @@ def test_a_cross_validation_trains_each_trial_once_a_fold_of_each_repeat(
     assert len(set(executions.values_list("seed", flat=True))) == len(turns)
 
 
-def test_what_follows_a_search_runs_step_by_step(yard: Yard, worker: PretendWorker) -> None:
+def test_the_steps_after_a_search_run_one_by_one(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit(search=SEARCH, after=AFTER)
     order: list[str] = []
     for _ in range(20):
@@ -92,7 +92,7 @@ def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     assert "out of luck" in job.error["message"]
 
 
-def test_a_training_without_a_search_goes_on_to_its_steps(yard: Yard, worker: PretendWorker) -> None:
+def test_a_training_without_a_search_continues_with_its_steps(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit(after={"quantize": {}})
     assert job.kind == "train"
     until_final(worker, job)
@@ -109,7 +109,7 @@ def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worke
     assert job.trials.get(pk=trial.pk).state == "completed"
 
 
-def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial(
+def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, (first, second) = placed_search(yard, worker, max_consecutive_failures=1)
@@ -127,7 +127,7 @@ def test_a_search_that_gives_up_stays_with_it_while_a_worker_still_holds_a_trial
     assert job.state == "completed"
 
 
-def test_a_trial_that_somebody_else_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
+def test_a_trial_that_another_user_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
     _, (first, _) = placed_search(yard, worker)
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
@@ -157,7 +157,9 @@ def test_steps_are_known_before_they_exist() -> None:
     assert planned(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
 
 
-def test_pausing_waits_for_the_checkpoint_and_resuming_goes_on(yard: Yard, worker: PretendWorker) -> None:
+def test_pausing_waits_for_the_checkpoint_and_resuming_continues_from_it(
+    yard: Yard, worker: PretendWorker
+) -> None:
     job, held = placed_search(yard, worker)
     control.pause(job, by=yard.owner)
     assert (job.state, job.desired) == ("starting", "paused")
@@ -186,7 +188,7 @@ def test_a_step_of_a_paused_job_does_not_resume_alone(yard: Yard, worker: Preten
         control.resume(children[0], by=yard.owner)
 
 
-def test_a_job_that_our_own_code_cannot_take_further_fails_and_holds_up_no_other(
+def test_an_internal_error_fails_one_job_and_does_not_block_the_others(
     yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, job = yard.submit(search=SEARCH, after=AFTER), yard.submit(search=SEARCH)
@@ -206,7 +208,7 @@ def test_a_job_that_our_own_code_cannot_take_further_fails_and_holds_up_no_other
     assert job.state == "completed"
 
 
-def test_stop_keeps_what_was_reached(yard: Yard, worker: PretendWorker) -> None:
+def test_a_stopped_search_keeps_its_results(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit(search=SEARCH)
     turn(worker, job)
     control.stop(job, by=yard.owner)

@@ -1,6 +1,6 @@
-"""Many at once on one database: real threads with their own connections.
+"""Concurrent access to one database from real threads with their own connections.
 
-They run on whatever database the suite runs on: SQLite's file, or PostgreSQL by TRAINYARD_DATABASE_URL.
+They use the database of the suite: an SQLite file, or PostgreSQL by TRAINYARD_DATABASE_URL.
 """
 
 import threading
@@ -14,7 +14,7 @@ from django.db import connections, transaction
 
 from jobs import clock, scheduler
 from jobs.actions import attempt_end, attempts, events, schedule
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow
 from jobs.queries import events as event_log
@@ -41,7 +41,7 @@ def worker(yard: Yard) -> PretendWorker:
 
 
 def at_once[T](*racers: Callable[[], T]) -> list[T | Exception]:
-    """Start all at once; return for each what it returned or raised."""
+    """Start all functions at once; return each one's result or exception."""
     line = threading.Barrier(len(racers))
     ends: list[T | Exception] = [AssertionError("never ended")] * len(racers)
 
@@ -49,7 +49,7 @@ def at_once[T](*racers: Callable[[], T]) -> list[T | Exception]:
         try:
             line.wait(timeout=60)
             ends[lane] = racer()
-        except Exception as error:  # noqa: BLE001  whatever a racer met is what the test looks at
+        except Exception as error:  # noqa: BLE001  the test inspects any exception
             ends[lane] = error
         finally:
             connections.close_all()
@@ -70,7 +70,7 @@ def assigned(yard: Yard, worker: PretendWorker) -> Attempt:
     return Attempt.objects.get(job=job)
 
 
-def test_of_many_claims_of_one_attempt_one_wins(yard: Yard, worker: PretendWorker) -> None:
+def test_of_many_concurrent_claims_one_succeeds(yard: Yard, worker: PretendWorker) -> None:
     for _ in range(5):
         attempt = assigned(yard, worker)
         ends = at_once(*[lambda pk=attempt.pk: attempts.claim(pk, worker_id=worker.row.pk)] * THREADS)
@@ -151,7 +151,7 @@ def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWork
     for _ in range(5):
         attempt = assigned(yard, worker)
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
-        worker.say(attempt, said.Started(time=1.0))
+        worker.report(attempt, contract.Started(time=1.0))
         ends = at_once(
             lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.COMPLETED, result={}),
             lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.LOST),
@@ -166,10 +166,10 @@ def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorke
     attempt = assigned(yard, worker)
     attempts.claim(attempt.pk, worker_id=worker.row.pk)
     points = [("loss", float(x), 1.0 / x, 1.0) for x in range(1, 6)]
-    batch = [said.Metric(time=1.0, points=points)]
+    batch = [contract.Metric(time=1.0, points=points)]
     send = lambda: attempts.record(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
     assert at_once(*[send] * THREADS) == [None] * THREADS
     (series,) = metric_log.read(attempt.job, names=["loss"])
     assert [point[0] for point in series["points"]] == [1, 2, 3, 4, 5]
-    said_points = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "metric"]
-    assert len(said_points) == 1
+    events_found = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "metric"]
+    assert len(events_found) == 1

@@ -14,7 +14,7 @@ from tests.jobs.yard import PretendWorker, Yard, placed_search
 KEPT: dict[str, Any] = {"attempt": 1, "step": 1, "epoch": 1, "bytes": 1, "folder": "1", "manifest": "m"}
 
 
-def test_however_many_jobs_hold_checkpoints_it_ends_in_time_and_each_has_its_turn(
+def test_a_sweep_ends_in_time_and_reaches_every_job_eventually(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [yard.submit() for _ in range(4)]
@@ -33,7 +33,7 @@ def test_however_many_jobs_hold_checkpoints_it_ends_in_time_and_each_has_its_tur
     assert seen == {running, *ended}
 
 
-def test_a_checkpoint_stays_that_a_trial_was_let_go_on_from_meanwhile(
+def test_the_checkpoints_of_a_trial_continued_during_the_sweep_are_kept(
     yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, held = placed_search(yard, worker)

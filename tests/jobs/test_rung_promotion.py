@@ -1,4 +1,4 @@
-"""Searches whose trials stop at rungs: what waits, what goes on, and how it all ends."""
+"""Searches whose trials wait at rungs: waiting, promotion, pruning, and the end of the search."""
 
 import time
 from collections import Counter
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, retention, rung_promotion, schedule, suggest, trials
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import problems
 from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
@@ -37,33 +37,36 @@ class Climber(PretendWorker):
     failing: frozenset[int] = frozenset()
 
     def run(self, attempt: Attempt, **_: Any) -> None:
-        self.say(attempt, said.Started(time=time.time()))
+        self.report(attempt, contract.Started(time=time.time()))
         for trial in attempt.trials.order_by("number"):
             self.climb(attempt, trial)
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
 
     def climb(self, attempt: Attempt, trial: Trial) -> None:
-        """Say what a runner says of a trial that trains up to the end of its rung."""
+        """Report the events of a trial that trains to the end of its rung."""
         if trial.number in self.failing:
-            self.say(attempt, begun(trial), ended(trial, "out of luck"))
+            self.report(attempt, begun(trial), ended(trial, "out of luck"))
             return
         epochs = trial.epochs or FIT["epochs"]
         state: Any = "paused" if epochs < FIT["epochs"] else "completed"
         done = [
-            said.ExecutionDone(
+            contract.ExecutionDone(
                 time=time.time(), trial=trial.number, execution=execution.number, state=state,
                 score=trial.values["learning_rate"] + execution.number - epochs / 1000,
                 best_epoch=epochs, epochs=epochs,
             )
             for execution in trial.executions.exclude(state="completed")
         ]  # fmt: skip
-        self.say(
-            attempt, begun(trial), *done, said.TrialDone(time=time.time(), trial=trial.number, state=state)
+        self.report(
+            attempt,
+            begun(trial),
+            *done,
+            contract.TrialDone(time=time.time(), trial=trial.number, state=state),
         )
 
 
 def answer(job: Job) -> bool:
-    """Let the real algorithm answer; say whether it was asked."""
+    """Answer a request with the real algorithm; return whether there was one."""
     ticket = suggest.claim(job.pk)
     if ticket is None:
         return False
@@ -72,7 +75,7 @@ def answer(job: Job) -> bool:
 
 
 def turn(worker: PretendWorker, job: Job) -> None:
-    """Do one round of everything."""
+    """Advance, answer, place and run once."""
     pipeline.advance_all()
     answer(job)
     schedule.place()
@@ -83,7 +86,7 @@ def turn(worker: PretendWorker, job: Job) -> None:
 
 
 def climb(worker: PretendWorker, job: Job) -> Job:
-    """Turn until the job is final."""
+    """Repeat turns until the job is final."""
     for _ in range(200):
         turn(worker, job)
         if job.state in ("completed", "failed", "stopped"):
@@ -110,7 +113,7 @@ def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Tri
     return job, trial
 
 
-def test_hyperband_goes_through_its_brackets_and_says_why(yard: Yard, climber: Climber) -> None:
+def test_hyperband_runs_its_brackets_and_records_each_decision(yard: Yard, climber: Climber) -> None:
     job = climb(climber, yard.submit(search=CLIMB, fit=FIT))
     assert job.state == "completed", job.error
     reached = Counter((t.bracket, t.epochs) for t in job.trials.all())
@@ -138,7 +141,7 @@ def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, 
     assert job.results_json["best_trial"]["score"] == min(t.score for t in job.trials.all())
 
 
-def test_what_waits_keeps_its_score_and_a_second_stop_at_a_rung_replaces_the_first(
+def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the_first(
     yard: Yard, climber: Climber
 ) -> None:
     _, trial = at_first_rung(yard, climber, executions_per_trial=2)
@@ -158,7 +161,7 @@ def test_what_waits_keeps_its_score_and_a_second_stop_at_a_rung_replaces_the_fir
     assert trial.rungs == [trial.score]
 
 
-def test_an_algorithm_that_waits_for_a_rung_is_not_asked_again_before_a_trial_has_changed(
+def test_after_an_empty_answer_no_request_is_sent_until_a_trial_changes(
     yard: Yard, climber: Climber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
@@ -180,7 +183,9 @@ def test_an_algorithm_that_waits_for_a_rung_is_not_asked_again_before_a_trial_ha
     assert len(asked) == 2, "the rung is complete"
 
 
-def test_a_trial_run_again_after_the_last_answer_is_still_decided_on(yard: Yard, climber: Climber) -> None:
+def test_a_trial_retried_after_the_last_answer_is_still_promoted_or_pruned(
+    yard: Yard, climber: Climber
+) -> None:
     climber.failing = frozenset({2})
     job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
     while not Job.objects.get(pk=job.pk).payload_json.get("exhausted"):
@@ -195,7 +200,7 @@ def test_a_trial_run_again_after_the_last_answer_is_still_decided_on(yard: Yard,
     assert job.trials.get(number=2).state in ("pruned", "completed")
 
 
-def test_trials_that_end_a_rung_stand_between_failures(yard: Yard, climber: Climber) -> None:
+def test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures(yard: Yard, climber: Climber) -> None:
     climber.failing = frozenset({1, 3, 5, 7})
     job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
     assert job.state == "completed"
@@ -210,13 +215,13 @@ def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -
     attempt = Attempt.objects.filter(state="running").first()
     assert attempt is not None
     trial = attempt.trials.get()
-    climber.say(attempt, begun(trial))
+    climber.report(attempt, begun(trial))
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
     trial.refresh_from_db()
     assert (trial.state, trial.restarts, trial.rungs) == ("queued", 1, [])
 
 
-def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goes_on(
+def test_stopping_a_search_stops_waiting_trials_and_a_retry_continues_them(
     yard: Yard, climber: Climber
 ) -> None:
     job, trial = at_first_rung(yard, climber)
@@ -227,12 +232,14 @@ def test_a_search_that_is_stopped_takes_what_waits_along_and_one_tried_again_goe
     trial.refresh_from_db()
     job.refresh_from_db()
     assert (job.state, trial.state) == ("stopped", "stopped")
-    assert job.results_json["best_trial"]["number"] == trial.number, "what it reached at its rung counts"
+    assert job.results_json["best_trial"]["number"] == trial.number, "its score at the rung counts"
     control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
     assert climb(climber, job).state == "completed"
 
 
-def test_checkpoints_of_what_waits_stay_and_those_of_what_was_pruned_go(yard: Yard, climber: Climber) -> None:
+def test_checkpoints_of_waiting_trials_are_kept_and_those_of_pruned_trials_removed(
+    yard: Yard, climber: Climber
+) -> None:
     job, trial = at_first_rung(yard, climber)
     other = job.trials.get(number=2)
     for row in (trial, other):
@@ -245,7 +252,7 @@ def test_checkpoints_of_what_waits_stay_and_those_of_what_was_pruned_go(yard: Ya
     assert Checkpoint.objects.kept().get().trial_id == trial.pk
 
 
-def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climber) -> None:
+def test_the_remaining_time_counts_the_epochs_of_later_rungs(yard: Yard, climber: Climber) -> None:
     job, trial = at_first_rung(yard, climber)
     Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
     Trial.objects.filter(state="running").update(state="queued", started=None)
@@ -255,7 +262,7 @@ def test_time_left_counts_epochs_of_the_rungs_to_come(yard: Yard, climber: Climb
     assert now.eta_seconds == pytest.approx((planned - 1) * 2 / 4, rel=0.05)
 
 
-def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch(
+def test_a_trial_promoted_while_its_batch_runs_does_not_fail_with_the_batch(
     yard: Yard, climber: Climber
 ) -> None:
     job, _ = at_first_rung(yard, climber, algorithm="asha", max_trials=40)
@@ -266,7 +273,7 @@ def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch
     )
     Trial.objects.filter(pk=other.pk).update(attempt=attempt.number)
     attempt.trials.add(other)
-    climber.say(attempt, said.Started(time=time.time()))
+    climber.report(attempt, contract.Started(time=time.time()))
     climber.climb(attempt, first)
     promoted = Suggestion(values=first.values, promotes=first.number, rung=1, epochs=3)
     rung_promotion.promote(job, promoted)
@@ -277,15 +284,13 @@ def test_a_trial_promoted_while_its_batch_trains_on_is_not_failed_with_the_batch
     assert (first.state, first.rung, first.error) == ("queued", 1, None)
 
 
-def test_a_batch_that_is_paused_goes_on_without_those_that_stand_at_their_rung(
-    yard: Yard, climber: Climber
-) -> None:
+def test_a_paused_batch_resumes_without_the_trials_that_wait_at_a_rung(yard: Yard, climber: Climber) -> None:
     job, first = at_first_rung(yard, climber)
     attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
     at_work, later = attempt.trials.get(), suggest.make_trial(job, {"learning_rate": 0.05}, source="hand")
     attempt.trials.add(first, later)
     Trial.objects.filter(pk__in=[first.pk, later.pk]).update(attempt=attempt.number)
-    climber.say(attempt, said.Started(time=time.time()), begun(at_work))
+    climber.report(attempt, contract.Started(time=time.time()), begun(at_work))
     control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
     for open_one in Attempt.objects.exclude(state="ended"):
         attempt_end.finish(open_one.pk, Outcome.PAUSED)
@@ -311,10 +316,10 @@ def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:
     return job, trial
 
 
-def test_a_continued_trial_is_at_no_rung_however_it_rests(yard: Yard, climber: Climber) -> None:
+def test_a_continued_trial_never_waits_at_a_rung(yard: Yard, climber: Climber) -> None:
     job, trial = topmost(yard, climber)
     trial.refresh_from_db()
-    assert (trial.epochs, trial.until) == (9, 30), "where its rung ended stays known"
+    assert (trial.epochs, trial.until) == (9, 30), "the end of its rung is kept"
     control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
     for attempt in Attempt.objects.exclude(state="ended"):
         attempt_end.finish(attempt.pk, Outcome.PAUSED)
@@ -325,10 +330,10 @@ def test_a_continued_trial_is_at_no_rung_however_it_rests(yard: Yard, climber: C
     assert not row.waits() and row.is_pending()
     control.resume(Job.objects.get(pk=job.pk), by=yard.owner)
     trial.refresh_from_db()
-    assert trial.state == "queued", "whoever resumes the search takes it up again"
+    assert trial.state == "queued", "resuming the search queues it again"
 
 
-def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: Climber) -> None:
+def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, climber: Climber) -> None:
     _, trial = topmost(yard, climber)
     for _ in range(3):
         schedule.place()
@@ -340,7 +345,7 @@ def test_the_score_of_a_continued_trial_is_that_of_no_rung(yard: Yard, climber: 
     assert trial.score == pytest.approx(0.06)
 
 
-def test_a_trial_at_a_rung_says_that_it_waits_for_the_others(yard: Yard, climber: Climber) -> None:
+def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(yard: Yard, climber: Climber) -> None:
     job, trial = at_first_rung(yard, climber)
     with CaptureQueriesContext(connection) as asked:
         assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
@@ -350,7 +355,7 @@ def test_a_trial_at_a_rung_says_that_it_waits_for_the_others(yard: Yard, climber
     assert len(asked) <= 6, "none is looked up alone"
 
 
-def test_neither_a_continued_trial_nor_a_bracket_that_is_gone_spoils_the_pace(
+def test_neither_a_continued_trial_nor_a_removed_bracket_distorts_the_remaining_time(
     yard: Yard, climber: Climber
 ) -> None:
     job, trial = at_first_rung(yard, climber)
@@ -365,7 +370,7 @@ def test_neither_a_continued_trial_nor_a_bracket_that_is_gone_spoils_the_pace(
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
-def test_with_rungs_no_trial_answers_for_another(algorithm: str) -> None:
+def test_duplicates_are_not_reused_in_a_search_with_rungs(algorithm: str) -> None:
     body = spec(fit=FIT).to_json() | {"search": CLIMB | {"algorithm": algorithm, "duplicates": "answer"}}
     with pytest.raises(ValidationError) as refused:
         ExperimentSpec.model_validate(body)

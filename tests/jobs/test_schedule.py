@@ -12,11 +12,11 @@ def waits(job: Job) -> str:
     return job.why_waiting
 
 
-def test_a_job_without_a_worker_says_how_to_start_one(yard: Yard) -> None:
+def test_a_job_without_a_worker_shows_how_to_start_one(yard: Yard) -> None:
     assert "manage.py worker --pool default" in waits(yard.submit())
 
 
-def test_while_nothing_waits_nothing_but_that_is_asked(
+def test_a_pass_without_waiting_rows_costs_two_statements(
     yard: Yard, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     PretendWorker(slots=1)
@@ -32,7 +32,7 @@ def test_priority_comes_before_age(yard: Yard) -> None:
     assert [a.job_id for a in worker.claim_all()] == [urgent.pk]
 
 
-def test_a_large_job_holds_back_the_small_ones_behind_it(yard: Yard) -> None:
+def test_a_large_job_blocks_the_small_ones_behind_it(yard: Yard) -> None:
     first, large, small = yard.submit(), yard.submit(resources={"slots": 2}), yard.submit()
     worker = PretendWorker(slots=2)
     assert "It needs 2 of the 2 slots" in waits(large)
@@ -40,7 +40,7 @@ def test_a_large_job_holds_back_the_small_ones_behind_it(yard: Yard) -> None:
     assert [a.job_id for a in worker.claim_all()] == [first.pk]
 
 
-def test_a_job_larger_than_any_worker_says_so_and_holds_nobody_back(yard: Yard) -> None:
+def test_a_job_larger_than_any_worker_shows_that_and_blocks_no_other(yard: Yard) -> None:
     huge, small = yard.submit(resources={"slots": 8}), yard.submit()
     worker = PretendWorker(slots=2)
     assert "the largest worker of pool default has 2" in waits(huge)
@@ -78,7 +78,7 @@ def test_a_search_runs_as_many_trials_as_its_spec_allows(yard: Yard) -> None:
     assert len(worker.claim_all()) == 1
 
 
-def test_a_silent_worker_is_declared_lost_and_its_work_goes_back(yard: Yard) -> None:
+def test_a_worker_with_an_expired_lease_is_lost_and_its_work_is_queued_again(yard: Yard) -> None:
     job = yard.submit()
     worker = PretendWorker()
     schedule.place()

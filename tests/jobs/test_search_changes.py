@@ -1,4 +1,4 @@
-"""A search that is changed while it runs: budget, how much at once, a narrower space."""
+"""Changes of a running search: its budget, its parallelism, and a narrower space."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ NARROW = {"space": [{"name": "units", "max": 32}]}
 
 
 def random_search(yard: Yard, *units: int) -> Job:
-    """Return a search whose algorithm has made these trials; none has begun."""
+    """Return a search whose algorithm has created these trials; none has begun."""
     job = yard.submit(search=RANDOM)
     pipeline.advance_all()
     ticket = suggest.claim(job.pk)
@@ -32,7 +32,7 @@ def refused(job: Job, sent: dict[str, Any], by: User) -> str:
     return caught.value.problems[0].pointer
 
 
-def test_a_revised_search_goes_on_to_its_new_budget(yard: Yard, worker: PretendWorker) -> None:
+def test_a_revised_search_has_a_new_revision_with_its_budget(yard: Yard, worker: PretendWorker) -> None:
     job, _ = placed_search(yard, worker)
     old = job.revision
     new = search_changes.revise(
@@ -41,13 +41,15 @@ def test_a_revised_search_goes_on_to_its_new_budget(yard: Yard, worker: PretendW
     assert old is not None and (new.number, new.reason, new.created_by) == (2, "dear enough", yard.owner)
     assert new.experiment == old.experiment and new.digest == new.spec.digest() != old.digest
     assert new.spec.search is not None and new.spec.search.max_trials == 2
-    (said,) = [event for event in events.read(job.pk, after=0).items if event["type"] == "revised"]
-    assert said["revision"] == 2 and "Trials, at most: 2, previously 4" in said["changes"]
+    (revised,) = [event for event in events.read(job.pk, after=0).items if event["type"] == "revised"]
+    assert revised["revision"] == 2 and "Trials, at most: 2, previously 4" in revised["changes"]
     row = AuditEvent.objects.get(action="job.revise")
     assert (row.actor, row.detail["before"], row.detail["revision"]) == (yard.owner, 1, 2)
 
 
-def test_of_two_who_saw_the_same_revision_one_wins(yard: Yard, worker: PretendWorker) -> None:
+def test_of_two_revisions_based_on_the_same_one_only_the_first_is_accepted(
+    yard: Yard, worker: PretendWorker
+) -> None:
     job, _ = placed_search(yard, worker)
     search_changes.revise(job, {"max_trials": 9}, by=yard.owner, seen=1)
     with pytest.raises(StaleState, match="is at revision 2, not 1"):
@@ -56,7 +58,7 @@ def test_of_two_who_saw_the_same_revision_one_wins(yard: Yard, worker: PretendWo
     assert Job.objects.get(pk=job.pk).revision.spec.search.max_trials == 9  # type: ignore[union-attr]
 
 
-def test_what_has_not_begun_outside_the_narrowed_space_is_withdrawn(
+def test_trials_outside_the_narrowed_space_that_have_not_begun_are_withdrawn(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job = random_search(yard, 16, 64, 48, 32)
@@ -64,13 +66,15 @@ def test_what_has_not_begun_outside_the_narrowed_space_is_withdrawn(
     schedule.place()  # two slots: 16 and 64 are held by now
     search_changes.revise(job, NARROW, by=yard.owner)
     rows = {trial.number: trial for trial in job.trials.all()}
-    assert [rows[number].state for number in (1, 2, 4)] == ["queued"] * 3, "what is held or inside goes on"
+    assert [rows[number].state for number in (1, 2, 4)] == ["queued"] * 3, (
+        "trials that are held or inside the space continue"
+    )
     assert (rows[3].state, rows[3].source) == ("stopped", "withdrawn")
     assert rows[3].error is not None and "outside the new space" in rows[3].error["message"]
-    assert rows[by_hand.number].state == "queued", "somebody asked for this one"
+    assert rows[by_hand.number].state == "queued", "a user queued this one"
 
 
-def test_a_withdrawn_trial_costs_none_of_the_budget_and_is_not_retried_with_the_job(
+def test_a_withdrawn_trial_uses_no_budget_and_is_not_retried_with_the_job(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job = random_search(yard, 64, 48)
@@ -84,7 +88,7 @@ def test_a_withdrawn_trial_costs_none_of_the_budget_and_is_not_retried_with_the_
     assert set(job.trials.values_list("state", flat=True)) == {"stopped"}
 
 
-def test_who_is_choosing_trials_for_the_old_space_chooses_in_vain(yard: Yard, worker: PretendWorker) -> None:
+def test_suggestions_for_the_old_space_are_dropped(yard: Yard, worker: PretendWorker) -> None:
     job = random_search(yard, 16)
     ticket = suggest.claim(job.pk)
     assert ticket is not None
@@ -92,12 +96,12 @@ def test_who_is_choosing_trials_for_the_old_space_chooses_in_vain(yard: Yard, wo
     with pytest.raises(StaleFence):
         suggest.add(ticket, Answer(suggestions=(Suggestion(values={"units": 64}),)))
     again = suggest.claim(job.pk)
-    assert again is not None, "the right is free at once"
+    assert again is not None, "the lease is released at once"
     request = SuggestRequest.model_validate(again.request)
     assert request.search.space[0].grid() == range(16, 33, 16)
 
 
-def test_the_algorithm_is_told_which_trials_lie_outside(yard: Yard, worker: PretendWorker) -> None:
+def test_the_algorithm_knows_which_trials_are_outside_the_space(yard: Yard, worker: PretendWorker) -> None:
     job, held = placed_search(yard, worker, algorithm="random", max_trials=8)
     Trial.objects.filter(job=job, number=1).update(values={"units": 64})
     search_changes.revise(job, NARROW, by=yard.owner)
@@ -122,7 +126,7 @@ def test_a_grid_made_narrower_ends_after_its_last_point(yard: Yard, worker: Pret
     assert job.state == "completed" and job.trials.count() == 3
 
 
-def test_a_paused_search_can_be_changed_and_goes_on(yard: Yard, worker: PretendWorker) -> None:
+def test_a_paused_search_can_be_changed_and_resumed(yard: Yard, worker: PretendWorker) -> None:
     job, held = placed_search(yard, worker)
     for attempt in held:
         worker.run(attempt)
@@ -134,7 +138,7 @@ def test_a_paused_search_can_be_changed_and_goes_on(yard: Yard, worker: PretendW
     assert (job.state, job.trials.count()) == ("completed", 3)
 
 
-def test_what_does_not_hold_is_refused_at_its_place(yard: Yard, worker: PretendWorker) -> None:
+def test_an_invalid_change_is_refused_with_its_pointer(yard: Yard, worker: PretendWorker) -> None:
     job, _ = placed_search(yard, worker)
     for sent, pointer in [
         ({"max_trials": 1}, "/search/max_trials"),
@@ -148,7 +152,7 @@ def test_what_does_not_hold_is_refused_at_its_place(yard: Yard, worker: PretendW
     assert job.experiment is not None and job.experiment.revisions.count() == 1
 
 
-def test_what_is_over_cannot_be_changed(yard: Yard, worker: PretendWorker) -> None:
+def test_a_stopped_search_or_another_job_cannot_be_changed(yard: Yard, worker: PretendWorker) -> None:
     job, _ = placed_search(yard, worker)
     control.stop(job, by=yard.owner)
     with pytest.raises(StaleState, match="can no longer be changed"):
@@ -159,7 +163,7 @@ def test_what_is_over_cannot_be_changed(yard: Yard, worker: PretendWorker) -> No
         search_changes.revise(job, {"max_trials": 9}, by=User.objects.create(username="sam"))
 
 
-def test_a_search_that_had_made_all_its_trials_makes_more_under_a_larger_budget(
+def test_an_exhausted_search_creates_more_trials_with_a_larger_budget(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, held = placed_search(yard, worker, max_trials=2)
@@ -170,14 +174,14 @@ def test_a_search_that_had_made_all_its_trials_makes_more_under_a_larger_budget(
     assert until_final(worker, job).trials.count() == 4
 
 
-def test_of_an_ended_search_nothing_is_previewed(yard: Yard) -> None:
+def test_a_change_of_a_final_search_is_not_previewed(yard: Yard) -> None:
     job = yard.submit(search=RANDOM)
     Job.objects.filter(pk=job.pk).update(state="completed")
     with pytest.raises(StaleState, match="accepts no more trials"):
         search_changes.preview(Job.objects.get(pk=job.pk), {"max_trials": 9})
 
 
-def test_unknown_fields_are_told_in_one_order(yard: Yard) -> None:
+def test_unknown_fields_are_reported_in_alphabetical_order(yard: Yard) -> None:
     job = yard.submit(search=RANDOM)
     with pytest.raises(BadInput) as caught:
         search_changes.preview(job, dict.fromkeys(["seed", "algorithm", "objective"], 1))
@@ -188,9 +192,7 @@ def test_unknown_fields_are_told_in_one_order(yard: Yard) -> None:
     ]
 
 
-def test_a_trial_that_has_trained_is_not_withdrawn_however_it_came_back_to_the_queue(
-    yard: Yard, worker: PretendWorker
-) -> None:
+def test_a_queued_trial_that_has_trained_is_not_withdrawn(yard: Yard, worker: PretendWorker) -> None:
     job = random_search(yard, 64, 64, 64, 64, 48)
     promoted, at_rung, continued, trained, fresh = job.trials.order_by("number")
     Trial.objects.filter(pk=promoted.pk).update(rung=1, rungs=[0.5])
@@ -200,7 +202,7 @@ def test_a_trial_that_has_trained_is_not_withdrawn_however_it_came_back_to_the_q
     assert search_changes.preview(job, NARROW).withdrawn == [fresh]
 
 
-def test_what_was_answered_for_the_old_search_is_forgotten(yard: Yard, worker: PretendWorker) -> None:
+def test_an_empty_answer_for_the_old_search_is_discarded(yard: Yard, worker: PretendWorker) -> None:
     job = random_search(yard, 16)
     ticket = suggest.claim(job.pk)
     assert ticket is not None

@@ -1,4 +1,4 @@
-"""What becomes of an algorithm's answer: new trials, repeated ones, promotions, pruned trials."""
+"""The effects of an algorithm's answer: new trials, duplicates, promotions and pruned trials."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def ticket_of(job: Job) -> suggest.Ticket:
 
 
 def answer(job: Job, *suggestions: Suggestion, **more: Any) -> SuggestRequest:
-    """Give an answer to the search and return what was asked."""
+    """Answer the search's request and return the request."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
     ticket = ticket_of(job)
     suggest.add(ticket, Answer(suggestions=suggestions, **more))
@@ -30,7 +30,7 @@ def answer(job: Job, *suggestions: Suggestion, **more: Any) -> SuggestRequest:
 
 
 def waiting_at_a_rung(yard: Yard) -> tuple[Job, Trial]:
-    """Return a search and its trial, which stands at the end of the first rung."""
+    """Return a search and its trial, which waits at the end of the first rung."""
     job = yard.submit(search=CLIMBING)
     pipeline.advance_all()
     answer(job, Suggestion(values={"units": 16}, epochs=1))
@@ -40,7 +40,7 @@ def waiting_at_a_rung(yard: Yard) -> tuple[Job, Trial]:
     return job, move_trial(trial, TrialState.PAUSED, rungs=[0.5], score=0.5)
 
 
-def test_a_promoted_trial_goes_on_under_its_number(yard: Yard, worker: PretendWorker) -> None:
+def test_a_promoted_trial_continues_under_its_number(yard: Yard, worker: PretendWorker) -> None:
     job, trial = waiting_at_a_rung(yard)
     saw = {"rung": 0, "value": 0.5, "cutoff": 0.5, "of": 3}
     asked = answer(job, Suggestion(values={"units": 16}, promotes=1, rung=1, epochs=3, saw=saw))
@@ -61,10 +61,10 @@ def test_a_dropped_trial_is_pruned_with_the_numbers_that_decided(yard: Yard, wor
     job.refresh_from_db()
     assert trial.state == "pruned" and trial.finished is not None
     assert TrialDecision.objects.get(trial=trial).saw == {"cutoff": 0.9, "of": 3, "promoted": False}
-    assert suggest.claim(job.pk) is None, "nothing more is asked for"
+    assert suggest.claim(job.pk) is None, "no further suggestion is needed"
 
 
-def test_what_was_stopped_while_somebody_was_thinking_stays_stopped(
+def test_a_trial_stopped_while_the_answer_was_computed_stays_stopped(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, trial = waiting_at_a_rung(yard)
@@ -86,7 +86,7 @@ def test_a_search_that_is_resumed_leaves_trials_at_their_rungs(yard: Yard, worke
     assert trial.state == "paused"
 
 
-def test_a_search_with_rungs_is_asked_on_after_its_last_trial_was_made(
+def test_a_search_with_rungs_requests_suggestions_after_its_last_trial_was_created(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, _ = waiting_at_a_rung(yard)
@@ -129,7 +129,7 @@ def test_an_answer_that_does_not_fit_changes_nothing(
     assert job.trials.count() == 2
 
 
-def test_an_earlier_search_is_handed_on_without_what_does_not_fit(yard: Yard, worker: PretendWorker) -> None:
+def test_a_warm_start_leaves_out_trials_that_do_not_fit_the_space(yard: Yard, worker: PretendWorker) -> None:
     done = until_final(worker, yard.submit(search=SEARCH))
     narrow = [{"name": "units", "kind": "int", "min": 16, "max": 32, "step": 16}]
     job = yard.submit(search={**SEARCH, "algorithm": "tpe", "warm_start": done.pk, "space": narrow})

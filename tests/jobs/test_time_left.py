@@ -1,4 +1,4 @@
-"""Time left, looked at half-way through jobs that were timed from start to end."""
+"""The remaining time of jobs, compared with recordings of complete jobs."""
 
 import datetime as dt
 import time
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, schedule
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries import progress
 from jobs.states import Outcome
@@ -22,7 +22,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Recording:
-    """When everything of one search happened; two executions a trial, on two lanes."""
+    """The times of one search with two executions per trial, on two slots."""
 
     claimed: float
     started: float
@@ -96,7 +96,7 @@ class Replay:
         self.monkeypatch = monkeypatch
 
     def left_at(self, second: float) -> float | None:
-        """Return the seconds that are said to be left, None while nothing is said."""
+        """Return the remaining time in seconds, or None while it is unknown."""
         return self.at(second).eta_seconds
 
     def at(self, second: float) -> progress.Progress:
@@ -160,19 +160,19 @@ def replay(yard: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 
 
 @pytest.mark.parametrize("replay", [0.5, 1.0, 4.0], indirect=True, ids="a machine {} times as slow".format)
-def test_half_way_the_time_left_is_right_within_three_tenths(replay: Replay) -> None:
+def test_halfway_the_remaining_time_is_right_within_30_percent(replay: Replay) -> None:
     half = replay.recording.ended / 2
     assert replay.left_at(half) == pytest.approx(half, rel=0.3)
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_the_share_is_that_of_the_executions_beside_it(replay: Replay) -> None:
+def test_the_fraction_is_that_of_completed_executions(replay: Replay) -> None:
     shown = replay.at(23.0)
     assert (shown.done, shown.total, shown.unit) == (13, 24, "executions")
     assert shown.fraction == pytest.approx(13 / 24)
 
 
-def test_slots_that_others_hold_run_none_of_the_trials_to_come(
+def test_slots_of_other_jobs_do_not_count_for_later_trials(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one_by_one = replace(DEMO, trials=[(5.0 * n, 5.0 * n + 5) for n in range(12)], ended=90.0)
@@ -181,17 +181,17 @@ def test_slots_that_others_hold_run_none_of_the_trials_to_come(
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_once_only_small_steps_are_open_their_usual_time_is_left(replay: Replay) -> None:
+def test_with_only_small_steps_open_their_usual_time_remains(replay: Replay) -> None:
     assert replay.left_at(39.6) == pytest.approx(replay.recording.ended - 39.6, rel=0.3)
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_before_a_trial_has_ended_nothing_is_promised(replay: Replay) -> None:
+def test_before_a_trial_has_ended_no_remaining_time_is_shown(replay: Replay) -> None:
     assert replay.left_at(9.0) is None
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_a_paused_job_promises_no_time_and_keeps_its_share(replay: Replay) -> None:
+def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Replay) -> None:
     assert replay.left_at(23.0) is not None
     replay.root.state = "paused"
     shown = progress.of(replay.root)
@@ -199,7 +199,7 @@ def test_a_paused_job_promises_no_time_and_keeps_its_share(replay: Replay) -> No
     assert shown.done > 0
 
 
-def test_a_trial_that_takes_longer_than_the_others_makes_the_time_left_no_longer(
+def test_a_slow_trial_does_not_increase_the_remaining_time(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [(5.0 * n, 5.0 * n + 5) for n in range(11)]
@@ -220,20 +220,20 @@ class Underway:
         self.trial = self.attempt.trials.order_by("number")[:1].get()
         self.began = timezone.now()
 
-    def tell(self, attempt: Attempt, *epochs: int, execution: int = 1) -> None:
-        """Say that the attempt has trained these epochs."""
+    def report_epochs(self, attempt: Attempt, *epochs: int, execution: int = 1) -> None:
+        """Report that the attempt has trained these epochs."""
         now = time.time()
         whose: dict[str, Any] = {"trial": self.trial.number, "execution": execution, "time": now}
-        self.worker.say(
+        self.worker.report(
             attempt,
-            said.Started(time=now),
-            said.TrialBegun(trial=self.trial.number, time=now),
-            said.ExecutionDone(state="running", **whose),
-            *(said.Metric(points=(("val_loss", epoch, 0.5, now),), **whose) for epoch in epochs),
+            contract.Started(time=now),
+            contract.TrialBegun(trial=self.trial.number, time=now),
+            contract.ExecutionDone(state="running", **whose),
+            *(contract.Metric(points=(("val_loss", epoch, 0.5, now),), **whose) for epoch in epochs),
         )
 
     def left_after(self, seconds: float) -> float | None:
-        """Return what is said so many seconds after the present attempt was claimed."""
+        """Return the remaining time a number of seconds after the current attempt was claimed."""
         job = Job.objects.get(pk=self.job.pk)
         now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
         self.monkeypatch.setattr(clock, "estimate", lambda: now)
@@ -245,15 +245,17 @@ def at_work(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Underway:
     return Underway(yard, monkeypatch)
 
 
-def test_before_a_trial_has_ended_its_epochs_tell_how_long_the_rest_takes(at_work: Underway) -> None:
+def test_before_a_trial_has_ended_the_remaining_time_is_estimated_from_its_epochs(at_work: Underway) -> None:
     assert at_work.left_after(25.0) is None
-    at_work.tell(at_work.attempt, 1, 2)
+    at_work.report_epochs(at_work.attempt, 1, 2)
     # Ten seconds an epoch, in the middle of the third: eight executions less these two and a half epochs.
     assert at_work.left_after(25.0) == pytest.approx(8 * 30 - 25, rel=0.02)
 
 
-def test_a_first_trial_that_goes_on_after_a_pause_is_timed_from_there(yard: Yard, at_work: Underway) -> None:
-    at_work.tell(at_work.attempt, 1)
+def test_a_first_trial_that_resumes_after_a_pause_is_timed_from_the_resumption(
+    yard: Yard, at_work: Underway
+) -> None:
+    at_work.report_epochs(at_work.attempt, 1)
     control.pause(at_work.attempt.job, by=yard.owner)
     attempt_end.finish(at_work.attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
@@ -262,13 +264,13 @@ def test_a_first_trial_that_goes_on_after_a_pause_is_timed_from_there(yard: Yard
     pipeline.advance_all()
     schedule.place()
     (again,) = at_work.worker.claim_all()
-    at_work.tell(again, 2)
+    at_work.report_epochs(again, 2)
     assert again.number == 2
     # Fifteen seconds for an epoch and a half in this attempt.
     assert at_work.left_after(15.0) == pytest.approx(8 * 30 - 25, rel=0.15)
 
 
-def test_what_may_be_stopped_early_is_not_foretold_by_its_epochs(
+def test_with_early_stopping_no_remaining_time_is_estimated_from_epochs(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_work = Underway(yard, monkeypatch)
@@ -276,5 +278,5 @@ def test_what_may_be_stopped_early_is_not_foretold_by_its_epochs(
     assert revision is not None
     revision.spec_json["fit"]["early_stopping"] = {"monitor": "val_loss", "patience": 2}
     type(revision).objects.filter(pk=revision.pk).update(spec_json=revision.spec_json)
-    at_work.tell(at_work.attempt, 1, 2)
+    at_work.report_epochs(at_work.attempt, 1, 2)
     assert at_work.left_after(25.0) is None

@@ -1,4 +1,4 @@
-"""A trial that trains on: a completed one to more epochs, a stopped one from where it was."""
+"""Continued trials: completed ones train to more epochs, stopped ones resume from their checkpoint."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from django.db import transaction
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, schedule, tasks, transition, trials
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.errors import BadInput, StaleState
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import Outcome, TrialState
@@ -41,7 +41,7 @@ def keep(trial: Trial, execution: int) -> None:
     )
 
 
-def test_what_an_old_attempt_says_of_a_trial_that_goes_on_changes_nothing(
+def test_an_event_of_an_old_attempt_does_not_change_a_continued_trial(
     yard: Yard, worker: PretendWorker
 ) -> None:
     _, trial = completed(yard, worker)
@@ -51,7 +51,7 @@ def test_what_an_old_attempt_says_of_a_trial_that_goes_on_changes_nothing(
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
 
 
-def test_a_completed_trial_trains_on_under_its_number(
+def test_a_completed_trial_continues_under_its_number(
     yard: Yard, worker: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, trial = completed(yard, worker)
@@ -65,14 +65,14 @@ def test_a_completed_trial_trains_on_under_its_number(
     task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
     assert task.kind == "search"
     (plan,) = (plan for plan in task.trials if plan.number == 1)
-    assert (plan.epochs, plan.spec.fit.early_stopping) == (10, None), "it trains whatever its patience"
+    assert (plan.epochs, plan.spec.fit.early_stopping) == (10, None), "it trains without early stopping"
     assert [[c.step for c in e.checkpoints] for e in plan.executions] == [[30], [30]]
     worker.run(attempt, score=0.95)
     trial.refresh_from_db()
     assert trial.state == "completed" and trial.score is not None and trial.score > 0.95
 
 
-def test_a_completed_trial_whose_checkpoint_is_gone_is_refused(yard: Yard, worker: PretendWorker) -> None:
+def test_a_completed_trial_without_a_checkpoint_is_not_continued(yard: Yard, worker: PretendWorker) -> None:
     _, trial = completed(yard, worker)
     trial.checkpoints.filter(execution=2).update(removed=clock.now())
     with pytest.raises(StaleState, match="only the best trials keep theirs"):
@@ -82,7 +82,7 @@ def test_a_completed_trial_whose_checkpoint_is_gone_is_refused(yard: Yard, worke
 
 
 @pytest.mark.parametrize("epochs", [None, 2, 3, 10_000_000])
-def test_epochs_that_are_no_more_or_too_many_are_refused(
+def test_too_few_or_too_many_epochs_are_refused(
     yard: Yard, worker: PretendWorker, epochs: int | None
 ) -> None:
     _, trial = completed(yard, worker)
@@ -91,9 +91,7 @@ def test_epochs_that_are_no_more_or_too_many_are_refused(
     assert refused.value.problems[0].pointer == "/epochs"
 
 
-def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
-    yard: Yard, worker: PretendWorker
-) -> None:
+def test_a_stopped_trial_resumes_only_from_a_checkpoint(yard: Yard, worker: PretendWorker) -> None:
     job, _ = completed(yard, worker)
     stopped = job.trials.get(number=2)
     Trial.objects.filter(pk=stopped.pk).update(state="stopped")
@@ -102,7 +100,7 @@ def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
     keep(stopped, 1)
     with pytest.raises(BadInput) as refused:
         trials.continue_training(stopped, 10, by=yard.owner)
-    assert refused.value.problems[0].pointer == "/epochs", "it goes on to its own end"
+    assert refused.value.problems[0].pointer == "/epochs", "it resumes to its own end"
     stopped.refresh_from_db()
     assert stopped.state == "stopped"
     assert trials.continue_training(stopped, by=yard.owner).state == "queued"
@@ -111,29 +109,29 @@ def test_a_stopped_trial_goes_on_from_its_checkpoint_or_is_told_to_be_retried(
 
 
 def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
-    """Return a trial that trains on to epoch 10, and its attempt."""
+    """Return a trial that continues to epoch 10, and its attempt."""
     _, trial = completed(yard, worker)
     trials.continue_training(trial, 10, by=yard.owner)
     schedule.place()
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
-    worker.say(attempt, begun(trial))
+    worker.report(attempt, begun(trial))
     return attempt, trial
 
 
-def stands_as_it_was(trial: Trial) -> None:
+def assert_unchanged(trial: Trial) -> None:
     trial.refresh_from_db()
     assert (trial.state, trial.score) == ("completed", pytest.approx(0.915))
     assert set(trial.executions.values_list("state", "epochs")) == {("completed", 3)}
     assert set(trial.executions.values_list("score", flat=True)) == {0.91, 0.92}
 
 
-def test_a_continued_trial_that_fails_keeps_what_it_had_reached_and_says_why(
+def test_a_continued_trial_that_fails_keeps_its_earlier_result_and_reports_the_reason(
     yard: Yard, worker: PretendWorker
 ) -> None:
     attempt, trial = continued(yard, worker)
-    failed = said.ExecutionDone(time=time.time(), trial=1, execution=1, state="failed")
-    worker.say(attempt, failed, ended(trial, "the loss became nan"))
-    stands_as_it_was(trial)
+    failed = contract.ExecutionDone(time=time.time(), trial=1, execution=1, state="failed")
+    worker.report(attempt, failed, ended(trial, "the loss became nan"))
+    assert_unchanged(trial)
     assert trial.error is not None
     assert (
         trial.error["message"]
@@ -142,20 +140,20 @@ def test_a_continued_trial_that_fails_keeps_what_it_had_reached_and_says_why(
 
 
 @pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.LOST])
-def test_a_continued_trial_whose_attempt_ends_keeps_what_it_had_reached(
+def test_a_continued_trial_whose_attempt_ends_keeps_its_earlier_result(
     outcome: Outcome, yard: Yard, worker: PretendWorker
 ) -> None:
     attempt, trial = continued(yard, worker)
     Job.objects.filter(pk=trial.job_id).update(max_restarts=0)
     error = {"code": "runner_killed", "message": "killed"}
     attempt_end.finish(attempt.pk, outcome, error=error if outcome in ("failed", "lost") else None)
-    stands_as_it_was(trial)
+    assert_unchanged(trial)
 
 
-def test_a_search_stopped_before_a_continued_trial_began_keeps_what_it_had_reached(
+def test_a_continued_trial_keeps_its_result_when_its_search_is_stopped_first(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, trial = completed(yard, worker)
     trials.continue_training(trial, 10, by=yard.owner)
     control.stop(job, by=yard.owner)
-    stands_as_it_was(trial)
+    assert_unchanged(trial)

@@ -1,11 +1,11 @@
-"""A project with a data set and an experiment, and a worker that a test speaks for."""
+"""A project with a data set and experiments, and a worker that the test simulates."""
 
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.actions import attempt_end, attempts, pipeline, schedule, submit, suggest, workers
-from jobs.contracts import events as said
+from jobs.contracts import events as contract
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search_space import grid
@@ -60,7 +60,7 @@ def spec(**parts: Any) -> ExperimentSpec:
 
 @dataclass
 class Yard:
-    """What every test of the domain stands on."""
+    """The rows that every test of the domain needs."""
 
     owner: User
     project: Project
@@ -97,7 +97,7 @@ def make_yard() -> Yard:
 
 
 class PretendWorker:
-    """A worker whose runners say what the test wants."""
+    """A worker whose runners report the events of the test."""
 
     def __init__(self, *, slots: int = 1, pool: str = "default", name: str = "w") -> None:
         self.row: WorkerRow = workers.register(
@@ -110,14 +110,16 @@ class PretendWorker:
         found = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
         return [attempt for attempt in found if attempt is not None]
 
-    def say(self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None) -> None:
+    def report(
+        self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None
+    ) -> None:
         """Record events of an attempt's runner."""
         self.spool[attempt.pk] = self.spool.get(attempt.pk, 0) + len(batch)
         attempts.record(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
 
     def run(self, attempt: Attempt, *, score: float = 0.9) -> None:
         """Let an attempt start and complete."""
-        self.say(attempt, said.Started(time=time.time()))
+        self.report(attempt, contract.Started(time=time.time()))
         for trial in attempt.trials.order_by("number"):
             self.run_trial(attempt, trial, score=score)
         attempt_end.finish(
@@ -127,7 +129,7 @@ class PretendWorker:
     def run_trial(self, attempt: Attempt, trial: Trial, *, score: float = 0.9) -> None:
         """Let one trial of an attempt begin and complete."""
         done = [
-            said.ExecutionDone(
+            contract.ExecutionDone(
                 time=time.time(),
                 trial=trial.number,
                 execution=execution.number,
@@ -138,23 +140,23 @@ class PretendWorker:
             )
             for execution in trial.executions.exclude(state="completed")
         ]
-        self.say(attempt, begun(trial), *done, ended(trial))
+        self.report(attempt, begun(trial), *done, ended(trial))
 
 
-def begun(trial: Trial, *, ago: float = 0.0) -> said.TrialBegun:
-    """Return what a runner says that turns to a trial, or did so some seconds ago."""
-    return said.TrialBegun(time=time.time() - ago, trial=trial.number)
+def begun(trial: Trial, *, ago: float = 0.0) -> contract.TrialBegun:
+    """Return the event of a trial that begins now, or began some seconds ago."""
+    return contract.TrialBegun(time=time.time() - ago, trial=trial.number)
 
 
-def ended(trial: Trial, error: str = "") -> said.TrialDone:
-    """Return what a runner says that has completed a trial, or seen it fail."""
-    cause = said.TrialError(code="nan_loss", message=error) if error else None
+def ended(trial: Trial, error: str = "") -> contract.TrialDone:
+    """Return the event of a trial that completes, or fails with an error."""
+    cause = contract.TrialError(code="nan_loss", message=error) if error else None
     state: Any = "failed" if error else "completed"
-    return said.TrialDone(time=time.time(), trial=trial.number, state=state, error=cause)
+    return contract.TrialDone(time=time.time(), trial=trial.number, state=state, error=cause)
 
 
 def suggest_from_grid(job: Job) -> None:
-    """Answer the search's wish for suggestions like the grid algorithm does."""
+    """Answer the search's request for suggestions like the grid algorithm."""
     ticket = suggest.claim(job.pk)
     if ticket is None:
         return
@@ -177,7 +179,7 @@ def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job
 
 
 def turn(worker: PretendWorker, job: Job, **run: Any) -> list[Attempt]:
-    """One turn of the whole yard: advance, suggest, place, run what was placed."""
+    """Advance, suggest, place and run once."""
     pipeline.advance_all()
     job.refresh_from_db()
     if job.kind == "search" and job.state not in ("completed", "failed", "stopped"):
@@ -192,7 +194,7 @@ def turn(worker: PretendWorker, job: Job, **run: Any) -> list[Attempt]:
 
 
 def until_final(worker: PretendWorker, job: Job, **run: Any) -> Job:
-    """Turn until the job is final (a bound keeps a broken pipeline from hanging)."""
+    """Repeat turns until the job is final, or fail after 50 turns."""
     for _ in range(50):
         turn(worker, job, **run)
         if job.state in ("completed", "failed", "stopped"):

@@ -1,4 +1,4 @@
-"""Run by `test_new_algorithm` in a tree in which the tutorial was carried out."""
+"""Tests that `test_new_algorithm` runs in a copy of the tree with the tutorial's changes."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def test_the_form_offers_it(world: World) -> None:  # noqa: F811
         assert shown in text
 
 
-def test_rest_plans_it_and_refuses_what_does_not_fit(world: World) -> None:  # noqa: F811
+def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # noqa: F811
     found = judged(world, {**SPEC, "search": HALTON})
     assert (found["valid"], found["plan"]["trials"]) == (True, 4)
     wrong = judged(world, {**SPEC, "search": {**HALTON, "options": {"skip": -1}}})

@@ -1,4 +1,4 @@
-"""Run by `test_new_template` in a tree in which the tutorial was carried out."""
+"""Tests that `test_new_template` runs in a copy of the tree with the tutorial's changes."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_the_form_offers_it(world: World) -> None:  # noqa: F811
         assert shown.replace('"', "&quot;") in text, shown
 
 
-def test_rest_plans_it_and_refuses_what_does_not_fit(world: World) -> None:  # noqa: F811
+def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # noqa: F811
     found = judged(world, SPEC)
     assert (found["valid"], found["errors"]) == (True, [])
     assert found["plan"]["parameters"] == (64 * 16 + 16) + 2 * (2 * 16 + 16 * 16 + 16) + (16 * 10 + 10)

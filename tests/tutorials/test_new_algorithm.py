@@ -1,4 +1,4 @@
-"""docs/tutorial-new-algorithm.md, carried out in a copy of the tree."""
+"""Applies docs/tutorial-new-algorithm.md to a copy of the tree and runs its tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The tutorial on job kinds, done as written: its files in a copy of the tree, and its test run there."""
+"""Applies docs/tutorial-new-job-kind.md to a copy of the tree and runs its test."""
 
 import os
 import re
@@ -18,7 +18,7 @@ TEST = "tests/jobs/test_evaluate.py"
 
 
 def blocks() -> dict[str, str]:
-    """Return the files of the tutorial by their paths; the text of the table's is what is added to it."""
+    """Return the files of the tutorial by path; for the table, the diff."""
     return {path: text for path, _, text in BLOCK.findall(TUTORIAL.read_text("utf-8"))}
 
 

@@ -1,4 +1,4 @@
-"""A copy of the source tree in which a tutorial is carried out.
+"""Applies a tutorial to a copy of the source tree.
 
 A tutorial writes a file by a sentence that names it, followed by its whole text:
 
@@ -8,7 +8,7 @@ A tutorial writes a file by a sentence that names it, followed by its whole text
     …
     ```
 
-and changes one by a diff, whose `-` and unmarked lines must stand in the file exactly once:
+and changes one by a diff, whose `-` and unmarked lines must occur in the file exactly once:
 
     Change `path/of/file.py`:
 
@@ -34,10 +34,10 @@ BLOCK = re.compile(r"^(Write|Change) `([^`\n]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", 
 
 @dataclass
 class Tree:
-    """A copy of the tree under `root`, and what a tutorial has done to it.
+    """A copy of the tree under `root`, and the changes of a tutorial.
 
     Attributes:
-        root: where it lies.
+        root: the folder of the copy.
         written: paths of new files.
         added: by the path of a changed file, the lines that are new in it.
         removed: the same for lines that are gone.
@@ -50,7 +50,7 @@ class Tree:
 
     @classmethod
     def copy(cls, root: Path) -> "Tree":
-        """Copy what runs, without caches and what was built."""
+        """Copy the tree without caches and build outputs."""
         without = shutil.ignore_patterns("__pycache__", "node_modules", "screenshots")
         for name in COPIED:
             source = ROOT / name
@@ -61,9 +61,9 @@ class Tree:
         return cls(root)
 
     def follow(self, document: str) -> None:
-        """Write and change every file as the document says, in its order."""
+        """Write and change every file of the document, in its order."""
         found = BLOCK.findall((ROOT / "docs" / document).read_text())
-        assert found, f"{document} has nothing to do"
+        assert found, f"{document} changes no file"
         for verb, path, text in found:
             if verb == "Write":
                 self._write(path, text)
@@ -92,7 +92,7 @@ class Tree:
         """Run Python with these arguments in the tree; return its standard output.
 
         Raises:
-            AssertionError: it failed; has what it wrote.
+            AssertionError: the command failed; the message has its output.
         """
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         kept |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}

@@ -1,4 +1,4 @@
-"""Reads what a yard answers over REST, and compares an earlier reading with a later one."""
+"""Reads an installation over REST, and compares earlier answers with later ones."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import httpx
 Body = dict[str, Any]
 
 VOLATILE = frozenset({"eta_seconds", "last_used", "replicas"})
-"""Fields that depend on the moment of the request, not on what is stored."""
+"""Fields that depend on the time of the request, not on stored data."""
 WHOLE = 200
 """The longest list that one request returns."""
 
@@ -36,7 +36,7 @@ class Reader:
 
 
 def addresses(reader: Reader) -> Iterator[str]:
-    """Yield the addresses of everything that is stored, but not of what a worker has yet to do."""
+    """Yield the addresses of all stored data, except of unfinished work."""
     jobs = {job["id"]: job for job in reader.items("/jobs")}
     for job in jobs.values():
         if job["finished"] is not None and jobs[job["parent"] or job["id"]]["finished"] is not None:
@@ -54,7 +54,7 @@ def addresses(reader: Reader) -> Iterator[str]:
 
 
 def unfinished(reader: Reader) -> Iterator[str]:
-    """Yield the addresses of what is known of the searches that have not ended."""
+    """Yield the addresses of unfinished searches, with their trials and attempts."""
     for job in reader.items("/jobs?kind=search"):
         if job["finished"] is None:
             yield from (f"/jobs/{job['id']}{part}" for part in ("", "/trials", "/attempts"))
@@ -102,7 +102,7 @@ PLACES = {
     r"/models/\w+(/versions/\d+)?": "{0}",
     r"/endpoints/\w+": "{0}",
 }
-"""The pages that show what is at an address of the REST API."""
+"""The page for each address of the REST API."""
 LISTS = ("/", "/jobs", "/queue", "/models", "/approvals", "/endpoints", "/datasets", "/workers", "/people",
     "/audit", "/tokens", "/projects", "/p/flow/experiments", "/p/flow/settings")  # fmt: skip
 
@@ -119,9 +119,9 @@ def pages(answers: Body) -> list[str]:
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """List where a later answer lacks or changes what an earlier one had; it may have more fields.
+    """List the fields of an earlier answer that a later one lacks or changes; it may have more fields.
 
-    The items of a page may have others between them: work goes on after an upgrade.
+    A list may have further items in between, since work continues after an upgrade.
     """
     if before == now:
         return []

@@ -1,4 +1,4 @@
-"""A yard on a home that an older version has left, unfinished work and all."""
+"""Starts an installation on the home directory of an older version, with its unfinished work."""
 
 import json
 import tarfile
@@ -22,12 +22,12 @@ HOME = Path(__file__).with_name("home-9f1c899.tar.xz")
 
 
 class Upgraded(NamedTuple):
-    """A yard that was started on an old home.
+    """An installation that was started on an old home directory.
 
     Attributes:
-        yard: it runs.
-        before: what the old version answered when its work was interrupted.
-        script: what runs the trials that are left of the search of outside scripts.
+        yard: the running installation.
+        before: the answers of the old version when its work was interrupted.
+        script: the process that runs the remaining trials of the external search.
     """
 
     yard: OldYard
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
-    """Unpack the home, start everything on it, and let a script go on with the interrupted search."""
+    """Unpack the home, start everything on it, and resume the interrupted search with a script."""
     folder = tmp_path_factory.mktemp("upgrade")
     with tarfile.open(HOME) as tar:
         tar.extractall(folder / "home", filter="data")
@@ -58,7 +58,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
         chief = Chief(yard, folder, scripts.INTERRUPTED, "--port", scripts.free_port())
         processes.append(chief.process)
         processes.append(chief.start_script())
-        for step in STEPS:  # it waited in a pool without workers
+        for step in STEPS:  # these jobs waited in a pool without workers
             yard.change("PATCH", f"/jobs/{before['searches'][step]}", {"pool": "default"})
         yield Upgraded(yard, before, script=processes[-1])
     finally:

@@ -1,4 +1,4 @@
-"""Work of every kind that has ended when the home is kept."""
+"""Runs work of every kind to its end before the home directory is saved."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def run_whole_line(yard: OldYard) -> int:
 
 
 def release(yard: OldYard, job: int) -> None:
-    """Release two versions, take the second back, and withdraw a request for the third."""
+    """Release two versions, roll the second back, and withdraw a request for the third."""
     versions = {entry["what"]: entry["number"] for entry in yard.job(job)["results"]["versions"]}
     yard.change("PUT", "/models/flowers/aliases/small", {"version": versions["quantized"]})
     yard.promote("flowers", versions["best"])
@@ -66,7 +66,7 @@ def climb_rungs(yard: OldYard) -> None:
 
 
 def search_in_other_ways(yard: OldYard, earlier: int) -> None:
-    """Search with a pruner, two objectives, folds, answered duplicates, an earlier search, and in vain."""
+    """Search with a pruner, objectives, folds, duplicates, a warm start, and without success."""
     pruner = {"kind": "median", "startup_trials": 1}
     loss, accuracy = ({"metric": "val_loss"}, {"metric": "val_accuracy", "direction": "max"})
     jobs = [
@@ -110,7 +110,7 @@ def submit(yard: OldYard, algorithm: str, *, name: str = "", epochs: int = 4, **
 
 
 def finish_all(yard: OldYard) -> int:
-    """Do all of it; return the search that went through every step."""
+    """Run all of it; return the search with every step."""
     upload_data(yard)
     job = run_whole_line(yard)
     release(yard, job)

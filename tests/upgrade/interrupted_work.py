@@ -1,4 +1,4 @@
-"""Work that is unfinished when the home is kept: it is killed at a known place."""
+"""Starts work and interrupts it at a known point before the home directory is saved."""
 
 import signal
 import time
@@ -17,7 +17,7 @@ BEGUN, NOT_DONE = 15, 80
 TRIALS = 8
 STEPS = ("train", "ensemble", "quantize", "register")
 LOOK = 0.01
-"""Seconds between two looks: what is waited for lasts less than a second."""
+"""Seconds between two polls: the awaited state lasts less than a second."""
 RUNNING = """SELECT t.number, e.number, max(c.epoch)
     FROM jobs_trial t JOIN jobs_execution e ON e.trial_id = t.id
     JOIN jobs_checkpoint c ON c.trial_id = t.id AND c.execution = e.number
@@ -50,7 +50,7 @@ def submit_rungs(yard: OldYard) -> int:
 
 
 def is_half_done(yard: OldYard, job: int) -> bool:
-    """Say whether trials are done, two run, one of them at its second execution, and others are to come."""
+    """Return whether some trials are done, two run, one in its second execution, and others remain."""
     running = read(yard.home, RUNNING, job)
     done = yard.trials_in(job, "completed")
     return (
@@ -86,7 +86,7 @@ def _submit_whole_line(yard: OldYard, name: str) -> int:
 
 
 def _runs_before(yard: OldYard, job: int, step: str) -> bool:
-    """Say whether the step before one runs, all of it."""
+    """Return whether all jobs of the previous step run or are completed."""
     if step == STEPS[0]:
         return yard.trials_in(job, "running") + yard.trials_in(job, "completed") == 2
     states = _states(yard, job, STEPS[STEPS.index(step) - 1])
@@ -108,12 +108,12 @@ def interrupt(yard: OldYard) -> tuple[int, int]:
     while not (is_half_done(yard, job) and yard.trials_in(rungs, "paused")):
         assert yard.trials_in(job, "completed") < TRIALS, "it was never half-finished: run this again"
         time.sleep(LOOK)
-    _kill_what_writes(yard)
+    _kill_writers(yard)
     assert is_half_done(yard, job), "more was written before the end: run this again"
     return job, rungs
 
 
-def _kill_what_writes(yard: OldYard) -> None:
+def _kill_writers(yard: OldYard) -> None:
     assert yard.process is not None
     parts = yard.parts()
     yard.process.send_signal(signal.SIGSTOP)  # it would start them again

@@ -1,7 +1,7 @@
-"""Makes the home that the tests of an upgrade begin with: `python -m tests.upgrade.make_home`.
+"""Creates the home directory for the upgrade tests: `python -m tests.upgrade.make_home`.
 
-Run it at the commit whose home is to be kept, on a machine with nothing else to do. It starts a yard, has it
-make rows of every kind, kills it in the middle of its work, and packs its state with what it answered.
+Run it at the commit whose home is to be saved, on an idle machine. It starts an installation, creates rows of
+every kind, kills it in the middle of its work, and packs its state together with its REST answers.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.upgrade.interrupted_work import interrupt, submit_waiting
 from tests.upgrade.old_yard import FLOWER, OldYard
 
 STATE = ("artifacts", "secret.key", "release.key", "release.pub")
-"""What is kept beside the database. Folders of nodes, logs, sockets and caches are made anew."""
+"""Saved beside the database. Folders of nodes, logs, sockets and caches are created again."""
 DATABASE = "trainyard.sqlite3"
 ANSWERS = "answers.json"
 
@@ -49,7 +49,7 @@ def make(folder: Path) -> Path:
 
 
 def record(yard: OldYard, searches: dict[str, int]) -> Body:
-    """Return what the yard answers, and what a test needs to ask again."""
+    """Return the REST answers, with the tokens and ids that a test needs to repeat the requests."""
     reader = Reader(yard.urls["web"], yard.tokens["root"])
     version, prediction = yard.predict("flowers", [FLOWER])
     return {
@@ -62,7 +62,7 @@ def record(yard: OldYard, searches: dict[str, int]) -> Body:
 
 
 def shrink(path: Path) -> None:
-    """Take the free pages out of a database, and its log into it."""
+    """Remove free pages from a database, and merge its write-ahead log."""
     with closing(sqlite3.connect(path)) as database:
         database.execute("VACUUM")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -76,18 +76,18 @@ def pack(home: Path) -> Path:
     target = Path(__file__).with_name(f"home-{head.stdout.strip()}.tar.xz")
     with tarfile.open(target, "w:xz", preset=9) as tar:
         for name in (DATABASE, ANSWERS, *STATE):
-            tar.add(home / name, name, filter=_nobodys)
+            tar.add(home / name, name, filter=_without_owner)
     return target
 
 
-def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member
 
 
 def main() -> None:
-    """Make the home and tell its size."""
+    """Create the home and print its size."""
     folder = Path(tempfile.mkdtemp(prefix="old-yard-"))
     try:
         target = make(folder)

@@ -1,4 +1,4 @@
-"""The yard whose home is kept: its people, and looks at its rows."""
+"""The installation whose home is saved: its users, and queries of its rows."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class OldYard(RunningYard):
         return int(read(self.home, query, job, state)[0][0])
 
     def until_candidate(self, model: str, number: int) -> None:
-        """Wait until a version is found to be sound."""
+        """Wait until a version has passed its validation."""
         address = f"/models/{model}/versions/{number}"
         wait_for(lambda: self.ada.get(address)["state"] != "validating", f"version {number} to be checked")
         assert self.ada.get(address)["state"] == "candidate"

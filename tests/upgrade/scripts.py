@@ -1,4 +1,4 @@
-"""Searches of outside scripts: a chief, and a script that knows nothing of Trainyard."""
+"""Runs external searches: a chief, and a plain KerasTuner script."""
 
 import os
 import socket
@@ -20,9 +20,9 @@ class Chief:
     def __init__(self, yard: Yard, folder: Path, name: str, *options: str) -> None:
         self.folder = folder / name
         self.folder.mkdir()
-        self._said = self.folder / "chief.out"
+        self._output = self.folder / "chief.out"
         command = [sys.executable, "manage.py", "chief", "--project", PROJECT, "--name", name, "--by", "ada"]
-        with self._said.open("wb") as output:
+        with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, "--grace", "1", *options],
                 cwd=ROOT,
@@ -31,11 +31,11 @@ class Chief:
                 stderr=subprocess.STDOUT,
             )
 
-    def said(self) -> str:
-        """Return what it has printed, once it serves."""
+    def output(self) -> str:
+        """Return its output, once it serves."""
 
         def serves() -> str:
-            text = self._said.read_text()
+            text = self._output.read_text()
             assert self.process.poll() is None, f"the chief has ended: {text}"
             return text if "ORACLE_PORT" in text else ""
 
@@ -43,9 +43,9 @@ class Chief:
 
     def start_script(self) -> subprocess.Popen[bytes]:
         """Start a script that asks this chief for trials."""
-        exports = [line.removeprefix("export ") for line in self.said().splitlines() if "export" in line]
-        told = dict(line.split("=") for line in exports)
-        environment = {**os.environ, **told, "KERASTUNER_TUNER_ID": "a", "KERAS_BACKEND": "jax"}
+        exports = [line.removeprefix("export ") for line in self.output().splitlines() if "export" in line]
+        variables = dict(line.split("=") for line in exports)
+        environment = {**os.environ, **variables, "KERASTUNER_TUNER_ID": "a", "KERAS_BACKEND": "jax"}
         command = [sys.executable, str(SCRIPT), str(self.folder)]
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
 
@@ -55,7 +55,7 @@ class Chief:
 
 
 def free_port() -> str:
-    """Return a port that nobody listens on: a chief would take the one it had, which may be taken by now."""
+    """Return a free port: the earlier port of the chief may be in use by now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return str(listener.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""A home of commit 9f1c899 is started: what had ended is as it was, what was interrupted goes on."""
+"""A home of commit 9f1c899 is upgraded: finished work is unchanged, interrupted work resumes."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(600)
 
 MEASURED = ("score", "std", "started", "finished")
 LASTING = ("number", "values", "source", "bracket")
-"""What of a trial stays whatever becomes of it."""
+"""Fields of a trial that never change."""
 
 
 def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None:
@@ -47,7 +47,7 @@ def test_the_audit_chain_verifies(upgraded: Upgraded) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_what_was_released_still_predicts(upgraded: Upgraded) -> None:
+def test_the_released_version_still_predicts(upgraded: Upgraded) -> None:
     asked = upgraded.before["prediction"]
     version, answer = upgraded.yard.predict("flowers", [asked["instance"]])
     assert version == asked["version"]
@@ -75,7 +75,7 @@ def test_a_half_finished_search_keeps_its_trials_and_completes_with_the_steps_af
     assert_nothing_is_lost(upgraded, job)
 
 
-def test_its_interrupted_trainings_go_on_from_their_checkpoints(upgraded: Upgraded) -> None:
+def test_its_interrupted_trainings_resume_from_their_checkpoints(upgraded: Upgraded) -> None:
     job = upgraded.before["searches"]["half"]
     upgraded.yard.until_completed(job)
     interrupted = [t for t in trials_before(upgraded, job).values() if t["state"] == "running"]
@@ -88,7 +88,7 @@ def test_its_interrupted_trainings_go_on_from_their_checkpoints(upgraded: Upgrad
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_that_was_waiting_is_taken_and_all_that_follow_it(upgraded: Upgraded, step: str) -> None:
+def test_a_waiting_step_and_all_later_steps_are_completed(upgraded: Upgraded, step: str) -> None:
     job = upgraded.before["searches"][step]
     ended = upgraded.yard.until_completed(job)
     assert {step["state"] for step in ended["steps"]} == {"completed"}
@@ -110,7 +110,7 @@ def test_a_search_with_trials_at_rungs_completes(upgraded: Upgraded) -> None:
     assert_nothing_is_lost(upgraded, job)
 
 
-def test_a_search_of_outside_scripts_goes_on_with_the_same_trials(upgraded: Upgraded) -> None:
+def test_a_search_of_external_scripts_resumes_with_the_same_trials(upgraded: Upgraded) -> None:
     assert upgraded.script.wait(PATIENCE) == 0
     found = upgraded.yard.ada.get("/jobs", kind="search")["items"]
     job = next(job for job in found if job["title"] == scripts.INTERRUPTED)
@@ -120,7 +120,7 @@ def test_a_search_of_outside_scripts_goes_on_with_the_same_trials(upgraded: Upgr
     assert_nothing_is_lost(upgraded, job["id"])
 
 
-# What was and what is
+# Trials before and after the upgrade
 
 
 def trials_of(yard: RunningYard, job: int) -> dict[int, Body]:
@@ -151,7 +151,7 @@ def picked(trial: Body, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def first_resumption(upgraded: Upgraded, job: int, number: int) -> tuple[int, float]:
-    """Return from which step the next attempt at a trial went on, and the first epoch that it reported."""
+    """Return the step from which a trial's next attempt resumed, and the first epoch that it reported."""
     old = max(a["number"] for a in upgraded.before["unfinished"][f"/jobs/{job}/attempts"]["items"])
     attempts = upgraded.yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"]
     attempt = next(a for a in attempts if a["number"] > old and a["trials"][0] == number)
