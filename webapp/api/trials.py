@@ -153,7 +153,7 @@ def continue_trial(
     """Continue the training of a trial from its newest checkpoints."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    made = actions.go_on(row, body.epochs if body is not None else None, by=who)
+    made = actions.continue_training(row, body.epochs if body is not None else None, by=who)
     return Status(202, queries.trial(made, best=None))
 
 
