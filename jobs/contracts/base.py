@@ -1,6 +1,36 @@
 """The base class of every model in `jobs.contracts`."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+
+class DocumentedAs:
+    """Gives a field the JSON schema of another type, as in `Annotated[Any, DocumentedAs(ExperimentSpec)]`.
+
+    Validation and serialization remain those of the annotated type.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._schema = TypeAdapter(source).core_schema
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema of the other type; a model becomes a reference to a definition."""
+        return handler(self._schema)
+
+
+type Argument = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "description": "The value of an argument, as the class of the arguments declares it.",
+            "anyOf": [{"type": name} for name in ("boolean", "integer", "number", "string", "null")],
+        }
+    ),
+]
+"""Arguments are validated by their own class, which a field beside them selects."""
 
 
 class Frozen(BaseModel):

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.base import Frozen
@@ -22,7 +22,8 @@ from jobs.contracts.searchable import is_known, known_names
 class ExperimentSpec(Frozen):
     """The complete definition of an experiment. A revision stores it with its digest."""
 
-    version: Literal[1] = 1
+    # Not `const`: a public generator of clients writes broken code for a constant number.
+    version: Annotated[Literal[1], WithJsonSchema({"type": "integer", "enum": [1]})] = 1
     data: DataSpec
     model: ModelSpec
     fit: FitSpec = FitSpec()

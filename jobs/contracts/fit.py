@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from jobs.contracts.augmentation import Augmentation
-from jobs.contracts.base import Frozen
+from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.optimizers import ARGUMENTS, Optimizer
 from jobs.contracts.problems import message_of
 from jobs.contracts.schedules import Schedule, WarmupCosine
@@ -41,7 +41,7 @@ class FitSpec(Frozen):
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=128, ge=1, le=1_048_576)
     optimizer: Optimizer = "adam"
-    optimizer_args: dict[str, Any] = Field(default_factory=dict)
+    optimizer_args: dict[str, Argument] = Field(default_factory=dict)
     learning_rate: float = Field(default=0.001, gt=0)
     schedule: Schedule | None = Field(default=None, description="a constant rate if absent")
     loss: str | None = Field(default=None, description="from the task if absent")

@@ -4,7 +4,15 @@ import math
 import re
 from typing import Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
 
 from jobs.contracts.base import Frozen
 
@@ -64,6 +72,12 @@ class MeshSpec(Frozen):
     def _keeps_its_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write `batch_axis` even if it is null: omitted, it would be parsed as the default."""
         return {**handler(self), "batch_axis": self.batch_axis}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Document dumps like input. By default, the serializer's return type would document them."""
+        model = {key: value for key, value in core_schema["schema"].items() if key != "serialization"}
+        return handler({**core_schema, "schema": model})
 
     def size(self) -> int:
         """Return the number of devices."""

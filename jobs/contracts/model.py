@@ -1,10 +1,10 @@
 """The model of an experiment: a template with its arguments."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from jobs.contracts.base import Frozen
+from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.problems import message_of
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates import TEMPLATES
@@ -21,7 +21,7 @@ class TemplateModel(Frozen):
 
     kind: Literal["template"] = "template"
     template: TemplateName
-    args: dict[str, Any] = Field(default_factory=dict)
+    args: dict[str, Argument] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_arguments(self) -> Self:

@@ -5,9 +5,9 @@ A change names some hyperparameters and some of their fields. All others remain 
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, Required, TypedDict
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from jobs.contracts.hyperparameters import describe_values
 from jobs.contracts.problems import Problem, problems
@@ -28,6 +28,18 @@ CHECKED_VALUES = 1000
 """Steps are regular: if this many values lie on the old steps, all do."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Parameter)
+
+
+class NarrowedHyperparameter(TypedDict, total=False):
+    """The new fields of a hyperparameter; the others stay as they are."""
+
+    name: Required[str]
+    kind: Annotated[str, Field(description="The present kind, or `fixed`.")]
+    min: int | float
+    max: int | float
+    step: int | float
+    values: list[Value]
+    value: Annotated[Value, Field(description="Of the kind `fixed`.")]
 
 
 class NotNarrower(ValueError):

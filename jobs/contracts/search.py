@@ -1,12 +1,14 @@
 """Settings of a search: algorithm, objectives, number of trials, pruning and search space."""
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.algorithms.info import AlgorithmInfo
-from jobs.contracts.base import Frozen
+from jobs.contracts.base import DocumentedAs, Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
 from jobs.contracts.pruning import Pruner
 from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     Algorithm = str
 else:  # computed from the registry, which a type checker cannot do
     Algorithm = Literal[tuple(ALGORITHMS)]
+Options: Any = reduce(or_, (info.options for info in ALGORITHMS.values() if info.options is not None))
 
 
 class Objective(Frozen):
@@ -58,7 +61,7 @@ class SearchSpec(Frozen):
     """
 
     algorithm: Algorithm = "random"
-    options: SerializeAsAny[Frozen] | None = Field(
+    options: Annotated[SerializeAsAny[Frozen], DocumentedAs(Options)] | None = Field(
         default=None, description="an instance of the algorithm's options class"
     )
     objective: Objective = Objective()

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import Experiment, Job
 from tests.api.conftest import Caller
 from tests.factories import SEARCH, make_dataset, make_trials
@@ -20,6 +22,33 @@ from tests.people import make_people
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 SCRIPT = Path(__file__).with_name("client_script.py")
 PATIENCE = 60.0
+RICH: dict[str, Any] = {
+    **SEARCH,
+    "fit": {
+        "epochs": 9,
+        "optimizer": "sgd",
+        "optimizer_args": {"momentum": 0.5, "nesterov": True},
+        "schedule": {"kind": "cosine", "alpha": 0.1},
+        "class_weights": {"0": 2.0},
+    },
+    "search": {
+        **SEARCH["search"],
+        "algorithm": "hyperband",
+        "options": {"factor": 2, "iterations": 3},
+        "evaluation": {"kind": "k_fold", "folds": 3},
+        "space": [
+            {"name": "units", "kind": "choice", "values": [16, 64]},
+            {
+                "name": "dropout",
+                "kind": "float",
+                "min": 0.1,
+                "max": 0.5,
+                "when": {"name": "units", "in": [64]},
+            },
+        ],
+    },
+    "mesh": {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2},
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +85,11 @@ def test_a_script_of_twenty_lines_type_checks_against_the_generated_client(
 
 
 def test_the_generated_client_runs_an_experiment(
-    generated: Path, tmp_path: Path, live_server: LiveServer, call: Callable[..., Caller]
+    generated: Path, live_server: LiveServer, call: Callable[..., Caller]
 ) -> None:
     people = make_people()
     make_dataset("digits")
-    spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps(SEARCH))
-    arguments = [live_server.url, call(people.owner).secret, people.project.slug, str(spec)]
+    arguments = [live_server.url, call(people.owner).secret, people.project.slug]
     script = subprocess.Popen(
         [sys.executable, str(SCRIPT), *arguments],
         env={**os.environ, "PYTHONPATH": str(generated)},
@@ -88,3 +115,12 @@ def complete(script: "subprocess.Popen[Any]") -> None:
     make_trials(job, 4)
     Job.objects.filter(pk=job.pk).update(state="completed", finished=job.created)
     assert Experiment.objects.get().name == "by the client"
+
+
+def test_the_generated_classes_keep_every_part_of_a_spec(
+    generated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(generated)
+    models = import_module("trainyard_client.models")
+    assert models.ExperimentSpec.from_dict(RICH).to_dict() == RICH
+    ExperimentSpec.model_validate(RICH)

@@ -13,7 +13,6 @@ from webapp.api.site import api
 FILE = Path(__file__).parents[2] / "docs" / "openapi.json"
 OPEN = {
     "JsonValue": "any JSON value",
-    "Spec": "an experiment spec, which is checked by its own rules",
 }
 """Schemas that describe a user's own JSON, and why."""
 UNTYPED: tuple[Any, ...] = ({}, True, None)

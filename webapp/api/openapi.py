@@ -61,12 +61,21 @@ def completed(schema: OpenAPISchema) -> OpenAPISchema:
     """Add the error responses of every operation and the schemas that ninja does not find."""
     version = VersionIn.model_json_schema()
     schema["components"]["schemas"] |= {"Problem": PROBLEM, "VersionIn": version, **FORMS}
+    for component in schema["components"]["schemas"].values():
+        _drop_object_defaults(component)
     for methods in schema["paths"].values():
         for method, operation in methods.items():
             wanted = ALWAYS if method == "get" else ALWAYS | ON_WRITES
             for status, description in wanted.items():
                 operation["responses"].setdefault(int(status), _answer(description))
     return schema
+
+
+def _drop_object_defaults(component: dict[str, Any]) -> None:
+    """Drop defaults of objects: the object's own schema has them, and generators refuse them."""
+    for field in component.get("properties", {}).values():
+        if isinstance(field.get("default"), dict):
+            del field["default"]
 
 
 def _answer(description: str) -> dict[str, Any]:

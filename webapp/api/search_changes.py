@@ -1,5 +1,7 @@
 """Changes of a running search: its budget and its space."""
 
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 from pydantic import Field
@@ -9,6 +11,8 @@ from jobs.access import Action
 from jobs.actions import search_changes
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.jobs import JobOut
+from jobs.contracts.base import DocumentedAs
+from jobs.contracts.narrowing import NarrowedHyperparameter
 from jobs.models import Job
 from jobs.queries import jobs as queries
 from webapp.api import etags
@@ -25,7 +29,7 @@ class SearchChange(In):
     max_trials: int | None = Field(None, ge=1, le=100_000)
     parallel_trials: int | None = Field(None, ge=1, le=10_000, description="null: all free slots.")
     max_consecutive_failures: int | None = Field(None, ge=1, le=100_000)
-    space: list[JsonObject] | None = Field(
+    space: list[Annotated[JsonObject, DocumentedAs(NarrowedHyperparameter)]] | None = Field(
         None, max_length=200, description="The hyperparameters whose range becomes narrower."
     )
 

@@ -1,6 +1,6 @@
 """Conversion of search spaces from and to the formats of other tools. Stores nothing."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from ninja import Router
@@ -8,12 +8,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.search_spaces import ExportedSpaceOut, ImportedSpaceOut
+from jobs.contracts.base import DocumentedAs
 from jobs.contracts.formats import importing, keras_tuner
 from jobs.contracts.formats.reading import FormatError
 from jobs.contracts.formats.result import MAX_HYPERPARAMETERS, Format
 from jobs.contracts.formats.text import MAX_CHARACTERS
 from jobs.contracts.problems import Problem, problems
-from jobs.contracts.search_space import Space, space_errors
+from jobs.contracts.search_space import Parameter, Space, space_errors
 from jobs.errors import BadInput
 from webapp.api.shapes import In
 
@@ -33,7 +34,7 @@ class ImportIn(In):
 class ExportIn(In):
     """A `search.space` and the format to convert it to."""
 
-    space: list[JsonObject] = Field(
+    space: list[Annotated[JsonObject, DocumentedAs(Parameter)]] = Field(
         max_length=MAX_HYPERPARAMETERS, description="The rows of a spec's `search.space`."
     )
     format: Literal["keras_tuner"] = "keras_tuner"

@@ -2,21 +2,15 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, JsonValue, Time
+from jobs.contracts.base import DocumentedAs
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan
 
-type Spec = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": True,
-            "description": "An experiment spec, version 1. POST /experiments/validate checks it.",
-        }
-    ),
-]
+Spec = Annotated[Any, DocumentedAs(ExperimentSpec)]
+"""A spec as it was sent or stored. `jobs.actions.experiments` validates it; a draft may be invalid."""
 
 
 class BestOut(Answer):
