@@ -26,7 +26,7 @@ def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) ->
     )
     for name in (
         "trains_like_a_new_one[residual",
-        "that_keras_makes[binary-residual",
+        "that_keras_creates[binary-residual",
         "the_engine_trains_it",
     ):
         assert name in ran
