@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from jobs.actions import promotions
 from jobs.errors import TrainyardError
 from jobs.models import PromotionRequest, User
-from jobs.queries.gates import must_accept, read
+from jobs.queries.gates import not_evaluated, read
 from webapp.admin_read_only import ReadOnlyAdmin
 
 NOTE = "decided in the admin"
@@ -54,7 +54,7 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
             try:
                 act(row, comment=NOTE, by=user)
             except TrainyardError as error:
-                open_gates = must_accept(read(row))
+                open_gates = not_evaluated(read(row))
                 hint = f" Open gates: {', '.join(open_gates)}; accept them on its page." if open_gates else ""
                 self.message_user(request, f"Request {row.pk}: {error.message}{hint}", messages.ERROR)
             else:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from jobs.contracts.problems import first
 from jobs.errors import GatesOpen
 from jobs.kinds.gate.payload import GateResult
-from jobs.queries.gates import Gate, must_accept
+from jobs.queries.gates import Gate, not_evaluated
 
 
 def from_result(result: GateResult) -> list[Gate]:
@@ -42,7 +42,7 @@ def require_accepted(gates: list[Gate], accept: Iterable[str]) -> list[str]:
     Raises:
         GatesOpen: a gate without a result was not accepted.
     """
-    opened = must_accept(gates)
+    opened = not_evaluated(gates)
     missing = sorted(set(opened) - set(accept))
     if missing:
         names = ", ".join(missing)

@@ -147,7 +147,7 @@ def follow(root: Job) -> None:
     """Create the next step's jobs once the previous step is completed; after the last, complete the root."""
     if root.state in WAITING:
         move(root, JobState.STARTING)
-    spec = steps.followed(root)
+    spec = steps.effective_spec(root)
     for kind in PIPELINE:
         try:
             children = actions_for(kind).children(root, spec)

@@ -163,7 +163,7 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
         StaleState: the row is no longer at the generation that the caller read.
     """
     by_rollback = change.kind == "rollback"
-    previous = queries.rollback_target(endpoint, becoming=change.production, by_rollback=by_rollback)
+    previous = queries.rollback_target(endpoint, next_production=change.production, by_rollback=by_rollback)
     unchanged = Endpoint.objects.filter(pk=endpoint.pk, generation=endpoint.generation)
     if not unchanged.update(
         generation=generation, production=change.production, previous=previous, staging=change.staging

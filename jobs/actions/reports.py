@@ -22,7 +22,7 @@ from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.kinds.external_search.payload import ExternalSearch, completed
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.external_search import external
-from jobs.queries.reported import Name, best_of, find, reported
+from jobs.queries.reported import TrialName, best_of, find, reported
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200
@@ -31,7 +31,7 @@ RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""
 
 
-def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> None:
+def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
     """Record the metrics of one step, all or none.
 
     Raises:
@@ -50,7 +50,7 @@ def update(job_id: int, name: Name, metrics: Mapping[str, float], step: int) -> 
         events.append(job_id, runner_events.record(attempt, [event], {}))
 
 
-def _locked_attempt(job_id: int, name: Name) -> tuple[Job, Attempt]:
+def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     """Return a script's search and attempt, locked, with the lease renewed."""
     rows = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
     # The attempt is locked before its search, as in `attempt_end`, against deadlocks.
@@ -81,7 +81,7 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 
 
-def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
+def end(job_id: int, name: TrialName, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
     """End a trial, and add the hyperparameters that it found to the search space.
 
     Args:
@@ -116,14 +116,14 @@ def end(job_id: int, name: Name, *, done: bool, space: dict[str, Any], values: M
         raise refused
 
 
-def _has_ended(job_id: int, name: Name) -> bool:
+def _has_ended(job_id: int, name: TrialName) -> bool:
     return Attempt.objects.filter(
         job_id=job_id, number=name.attempt, outcome=Outcome.COMPLETED, trials__state__in=TRIAL_FINAL
     ).exists()
 
 
 def _final_events(
-    root: Job, name: Name, *, done: bool, refused: FormatError | None
+    root: Job, name: TrialName, *, done: bool, refused: FormatError | None
 ) -> list[contract.RunnerEvent]:
     """Return the events of the end of a trial."""
     now, trial = time.time(), name.trial

@@ -13,7 +13,7 @@ from jobs.contracts import events as contract
 from jobs.errors import StaleState
 from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries import outcomes
-from jobs.queries.codec import Event, as_metric
+from jobs.queries.codec import Event, metric_event
 from jobs.states import JobState, TrialState
 
 Files = Mapping[str, store.StoredFile]
@@ -203,7 +203,7 @@ class _Recorder:
             return None
         who: Event = {"job": self.attempt.job_id, "attempt": self.attempt.number}
         if isinstance(event, contract.Points):
-            return as_metric(event) | who
+            return metric_event(event) | who
         body: Event = event.model_dump(mode="json", exclude_none=True)
         match event:
             case contract.Started():

@@ -53,7 +53,7 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         Conflict, StaleState, BadInput: as `revise` does.
     """
     _require_search(job)
-    if not queries.takes_trials(job):
+    if not queries.accepts_trials(job):
         raise StaleState(f"search {job.pk} accepts no more trials: it can no longer be changed")
     spec = _revision_of(job).spec
     before = outcomes.search_of(job)

@@ -62,7 +62,7 @@ def _room(root: Job, search: SearchSpec) -> int:
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
     lanes = _lanes(root, search)
-    if not search.info.needs_results and (per_lane := batches.fill(root)) is not None:
+    if not search.info.needs_results and (per_lane := batches.trials_in_target(root)) is not None:
         ahead, waiting = lanes * per_lane, root.trials.waiting().count()
         return ahead - waiting if 2 * waiting <= ahead else 0
     # Paused trials of a running search wait at a rung and use no slot.

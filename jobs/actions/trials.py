@@ -208,6 +208,6 @@ def locked_open_search(job_id: int) -> Job:
     if root.state in FINAL:
         way = "clone it to try more" if root.state == JobState.COMPLETED else "retry or clone it first"
         raise StaleState(f"search {job_id} is {root.state} and accepts no more trials; {way}")
-    if not queries.takes_trials(root):
+    if not queries.accepts_trials(root):
         raise StaleState(f"search {job_id} already retrains its best trials; clone it to try more")
     return root

@@ -1,4 +1,4 @@
-"""The audit log as people read it."""
+"""Reads the audit log."""
 
 from django.db.models import Q, QuerySet
 
@@ -8,7 +8,7 @@ from jobs.models import AuditEvent, User
 
 
 def visible_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows `user` may read: one's own and those of projects one manages; an admin all."""
+    """Return the rows of `user`'s actions and of the projects that they manage; all for administrators."""
     rows = AuditEvent.objects.select_related("actor", "project")
     if user.is_superuser and user.is_active:
         return rows
@@ -17,20 +17,20 @@ def visible_events(user: User) -> QuerySet[AuditEvent]:
 
 
 def project_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows of all projects of `user`; an administrator reads every row."""
+    """Return the rows of all projects of `user`; all rows for administrators."""
     rows = AuditEvent.objects.select_related("actor", "project")
     return rows if user.is_superuser else rows.filter(project__in=access.projects_of(user))
 
 
 def count() -> int:
-    """Return how many rows the chain has."""
+    """Return the number of rows in the hash chain."""
     return AuditEvent.objects.count()
 
 
 def filtered(
     rows: QuerySet[AuditEvent], *, actor: str = "", action: str = "", target: str = ""
 ) -> QuerySet[AuditEvent]:
-    """Narrow the log down; `action` and `target` match from their beginning."""
+    """Return the rows that match; `action` and `target` are prefixes. Empty values do not filter."""
     if actor:
         rows = rows.filter(actor__username=actor)
     if action:
@@ -41,7 +41,7 @@ def filtered(
 
 
 def shown_event(event: AuditEvent) -> AuditEventOut:
-    """Return a row of the log as the API shows it."""
+    """Return a row in the form of the API."""
     return AuditEventOut(
         id=event.pk,
         time=event.time,

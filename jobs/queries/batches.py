@@ -1,4 +1,4 @@
-"""Decides how many waiting trials of a search one attempt takes."""
+"""Chooses how many waiting trials of a search one attempt runs."""
 
 from math import ceil
 from statistics import median_low
@@ -6,33 +6,33 @@ from statistics import median_low
 from jobs.models import Job
 from jobs.states import TrialState
 
-FILL_SECONDS = 3.0
-"""How long an attempt shall be busy: long beside what placing one costs, short for who waits for a slot."""
+TARGET_SECONDS = 3.0
+"""The target duration of an attempt: long compared with the cost of placing it, short for jobs that wait."""
 
-MOST = 50
+MAX_TRIALS = 50
 NEWEST = 9
-"""This many of the newest trials tell how long the next ones take."""
+"""The duration of the next trials is estimated from this many of the newest."""
 
 
-def fill(search: Job) -> int | None:
-    """Return how many trials make `FILL_SECONDS` of work; None while it is not known how long one takes."""
-    ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)  # the last: at the end of a rung
+def trials_in_target(search: Job) -> int | None:
+    """Return how many trials take about `TARGET_SECONDS`; None while no trial has ended."""
+    ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)  # paused at the end of a rung
     finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
     newest = finished.order_by("-finished").values_list("started", "finished")[:NEWEST]
     seconds = [(end - start).total_seconds() for start, end in newest if start and end]
     if not seconds:
         return None
-    return max(1, min(MOST, int(FILL_SECONDS / max(median_low(seconds), 1e-3))))
+    return max(1, min(MAX_TRIALS, int(TARGET_SECONDS / max(median_low(seconds), 1e-3))))
 
 
-def size(search: Job, waiting_trials: int, lanes: int) -> int:
-    """Return how many trials the next attempt takes: never more than spreads them over all lanes.
+def size(search: Job, waiting_trials: int, concurrency: int) -> int:
+    """Return how many trials the next attempt runs. Waiting trials are divided among all possible attempts.
 
     Args:
         search: the search's job.
-        waiting_trials: how many wait.
-        lanes: how many attempts could run at once.
+        waiting_trials: number of trials that wait.
+        concurrency: number of attempts that could run at the same time.
     """
     if waiting_trials <= 1:
         return waiting_trials
-    return min(fill(search) or 1, ceil(waiting_trials / max(lanes, 1)))
+    return min(trials_in_target(search) or 1, ceil(waiting_trials / max(concurrency, 1)))

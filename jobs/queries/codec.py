@@ -1,7 +1,7 @@
-"""How events and points are packed into rows: compressed JSON, float64 columns.
+"""Encodes events as compressed JSON, and metric points as compressed float64 columns.
 
-Every point goes through here, so packing is fast: the lowest level of compression, and of columns first the
-bytes of the same weight (a third smaller, and faster).
+Every point is encoded, so this must be fast: it uses the lowest compression level. The bytes of a column are
+shuffled first, so that bytes of equal significance are adjacent; the result is a third smaller, and faster.
 """
 
 import json
@@ -17,20 +17,20 @@ from jobs.contracts.events import Points
 
 Event = dict[str, Any]
 Columns = NDArray[np.float64]
-"""A (3, n) array of x, value, time; a value that was not finite is NaN."""
+"""A (3, n) array of x, value, time; a value that is not finite is NaN."""
 
 _FAST = 1
 _SHUFFLED = b"\x01"
-"""What a chunk of points begins with. One that begins otherwise is of an older release: not shuffled."""
+"""The first byte of a chunk of points. Chunks of older releases lack it; they are not shuffled."""
 
 
 def pack_events(events: Sequence[Event]) -> bytes:
-    """Return a chunk of events."""
+    """Return the encoded chunk of some events."""
     return zlib.compress(orjson.dumps(list(events), option=orjson.OPT_NON_STR_KEYS), _FAST)
 
 
 def unpack_events(data: bytes | memoryview) -> list[Event]:
-    """Return the events of a chunk, as readers see them."""
+    """Return the events of a chunk. Tables of metrics are expanded to `points`."""
     events: list[Event] = json.loads(zlib.decompress(bytes(data)))
     for event in events:
         if "table" in event:
@@ -38,12 +38,12 @@ def unpack_events(data: bytes | memoryview) -> list[Event]:
     return events
 
 
-def as_metric(said: Points) -> Event:
-    """Return a table of points as the `metric` event that it is stored as; readers see its `points`."""
-    body: Event = {"type": "metric", "time": said.time, "x": said.x}
-    whose = {"trial": said.trial, "execution": said.execution}
-    body |= {name: number for name, number in whose.items() if number is not None}
-    return body | {"table": (said.names, said.at, said.times, said.values)}
+def metric_event(points: Points) -> Event:
+    """Return the `metric` event that a table of points is stored as."""
+    body: Event = {"type": "metric", "time": points.time, "x": points.x}
+    owner = {"trial": points.trial, "execution": points.execution}
+    body |= {name: number for name, number in owner.items() if number is not None}
+    return body | {"table": (points.names, points.at, points.times, points.values)}
 
 
 def _points(
@@ -54,12 +54,12 @@ def _points(
 
 
 def weight(event: Event) -> int:
-    """Return how much there is to read in an event: its points, at least one."""
+    """Return the size of an event: its number of points, at least 1."""
     return len(event["points"]) or 1 if event["type"] == "metric" else 1
 
 
 def pack_columns(columns: Columns) -> bytes:
-    """Return a chunk of points."""
+    """Return the encoded chunk of some points."""
     data = np.ascontiguousarray(columns, dtype="<f8")
     shuffled = data.view(np.uint8).reshape(3, -1, 8).transpose(0, 2, 1)
     return _SHUFFLED + zlib.compress(shuffled.tobytes(), _FAST)

@@ -1,4 +1,4 @@
-"""A search's trials as columns: what its charts and its table are drawn from."""
+"""Reads the trials of a search as columns, for its charts and its table."""
 
 import datetime as dt
 import math
@@ -23,41 +23,41 @@ Columns = dict[str, Any]
 
 CURSOR = r"^\d{1,18}\.\d{1,9}$"
 EVENTS_BEHIND = 2000
-"""Who is further behind than that gets all trials again: reading that many events would cost more."""
+"""A reader that is further behind gets all trials again, because reading more events would cost more."""
 
 STATES = [str(state) for state in TrialState]
 _FIELDS = ("number", "state", "score", "std", "source", "restarts", "started", "finished", "pk")
 
 
 def cursor(search: Job) -> str:
-    """Return what names the present state of a search's trials: it changes with them."""
+    """Return a text that identifies the current state of a search's trials."""
     newest = search.trials.order_by("-number").values_list("number", flat=True).first() or 0
     return f"{search.event_seq}.{newest}"
 
 
 def version(search: Job) -> str:
-    """Return the entity tag of all this: why a trial waits changes without a word from any trial."""
-    told = " ".join(sorted(set(waiting.reasons(search).values())))
-    return f"{cursor(search)}.{zlib.crc32(told.encode())}"
+    """Return the entity tag of the columns. It includes why trials wait, which changes without any event."""
+    reasons = " ".join(sorted(set(waiting.reasons(search).values())))
+    return f"{cursor(search)}.{zlib.crc32(reasons.encode())}"
 
 
 def read(search: Job, *, after: str | None = None) -> Columns:
-    """Return the trials of a search, a list a column, in the order of their numbers.
+    """Return the trials of a search in the order of their numbers, one list per column.
 
     Args:
         search: the job, freshly loaded.
-        after: the cursor of an earlier answer: only trials that may have changed since then come again.
+        after: the cursor of an earlier result; only trials that may have changed since then are returned.
 
     Returns:
-        `whole` says whether these are all trials. Floats are rounded to seven digits; of choices stands the
-        index into the parameter's `values`, of states into `states`; times are seconds since 1970.
-        `under_way` says of running trials, by number, which execution has come to which epoch `of` how many.
+        The columns. `whole` is true if they contain all trials. Floats are rounded to seven digits. A choice
+        is an index into the parameter's `values`, a state an index into `states`. Times are seconds since
+        1970. `under_way` maps trial number → execution number → its completed epochs `of` how many.
 
     Raises:
-        Conflict: the job is no search.
+        Conflict: the job is not a search.
     """
     space = outcomes.widest_space(search)
-    head = cursor(search)  # before the rows: what comes between is read twice rather than never
+    head = cursor(search)  # read before the rows, so that a change in between is read twice rather than never
     numbers = _changed(search, after) if after is not None else None
     rows = search.trials.order_by("number")
     executions = Execution.objects.filter(trial__job=search)
@@ -77,7 +77,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "states": STATES,
         "space": [_parameter(parameter) for parameter in space],
         "waiting": waiting.reasons(search),
-        **_told_of(search),
+        **_pareto_front_and_answers(search),
         "number": number,
         "state": [STATES.index(word) for word in state],
         "score": _floats(score),
@@ -93,17 +93,17 @@ def read(search: Job, *, after: str | None = None) -> Columns:
 
 
 def _under_way(
-    running: Mapping[running_executions.Key, running_executions.UnderWay],
+    running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, dict[str, Any]]:
-    told: dict[str, dict[str, Any]] = defaultdict(dict)
-    for (_, execution), one in sorted(running.items()):
-        told[str(one.trial)][str(execution)] = {"epochs": one.epochs, "of": one.of}
-    return told
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for (_, execution), each in sorted(running.items()):
+        found[str(each.trial)][str(execution)] = {"epochs": each.epochs, "of": each.last_epoch}
+    return found
 
 
-def _told_of(search: Job) -> Columns:
-    """Return the numbers of the trials on the Pareto front, and which trial answers for which."""
-    front = outcomes.standing(search).front
+def _pareto_front_and_answers(search: Job) -> Columns:
+    """Return the trials on the Pareto front, and by each repeated trial the one whose score it uses."""
+    front = outcomes.pareto_front(search).members
     answers = search.trials.exclude(answered_by=None).values_list("number", "answered_by__number")
     return {
         "front": sorted(search.trials.filter(pk__in=front).values_list("number", flat=True)) if front else [],
@@ -112,32 +112,32 @@ def _told_of(search: Job) -> Columns:
 
 
 def _changed(search: Job, after: str) -> set[int] | None:
-    """Return the numbers of the trials that may differ from those of a cursor; None for all of them."""
+    """Return the numbers of the trials that may have changed since a cursor; None for all of them."""
     seq, newest = (int(part) for part in after.split("."))
     if not 0 <= search.event_seq - seq <= EVENTS_BEHIND:
         return None
-    told = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND).items
-    numbers = {event["trial"] for event in told if event.get("trial")}
-    # A new trial has told nothing yet, and an open one may change without a word.
+    new_events = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND).items
+    numbers = {event["trial"] for event in new_events if event.get("trial")}
+    # A new trial has no events yet, and an unfinished one may change without an event.
     numbers.update(search.trials.filter(number__gt=newest).values_list("number", flat=True))
     numbers.update(search.trials.unfinished().values_list("number", flat=True))
     return numbers
 
 
 def as_text(name: str) -> Cast:
-    """Return a column as the database writes it: read in one go, thousands take a tenth of the time."""
+    """Return a column as stored text. Parsing thousands of values at once takes a tenth of the time."""
     return Cast(name, TextField())
 
 
 def _loaded(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Read many small documents in one go: a tenth of the time of one by one."""
+    """Parse many small documents at once, in a tenth of the time that one by one takes."""
     found: list[dict[str, Any]] = orjson.loads(f"[{','.join(texts)}]")
     return found
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
-    """Return a column of floats; single precision is written in half the characters."""
-    with np.errstate(over="ignore"):  # beyond its range is infinite, and infinite is null in JSON
+    """Return a column of floats in single precision, which takes half the characters in JSON."""
+    with np.errstate(over="ignore"):  # values beyond its range become infinite, which is null in JSON
         return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
 
 
@@ -165,9 +165,9 @@ def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
 def _of_executions(
     trials: Sequence[int],
     executions: Any,
-    running: Mapping[running_executions.Key, running_executions.UnderWay],
+    running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, Any]:
-    """Return how many executions of each trial are done, their epochs, and the mean of each metric."""
+    """Return per trial the number of completed executions, their epochs, and the mean of each metric."""
     place = {pk: index for index, pk in enumerate(trials)}
     done, epochs = [0] * len(trials), [0] * len(trials)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
@@ -176,16 +176,16 @@ def _of_executions(
     for (trial, state, trained, _), metrics in zip(rows, _loaded([row[3] for row in rows]), strict=True):
         index = place.get(trial)
         if index is None:
-            continue  # made after the trials were read
+            continue  # created after the trials were read
         done[index] += state == TrialState.COMPLETED
         epochs[index] += trained
         for name, value in metrics.items():
             if isinstance(value, int | float) and math.isfinite(value):
                 sums[name][index] += value
                 counts[name][index] += 1
-    for (trial, _), one in running.items():
+    for (trial, _), each in running.items():
         if (index := place.get(trial)) is not None:
-            epochs[index] += one.epochs - one.before
+            epochs[index] += each.epochs - each.stored_epochs
     means = {
         name: _floats(
             total / count if count else None for total, count in zip(sums[name], counts[name], strict=True)
@@ -196,9 +196,9 @@ def _of_executions(
 
 
 def unit_interval(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
-    """Return the values of each hyperparameter between 0 and 1 in its scale of search; None where inactive.
+    """Return the values of each hyperparameter, scaled to 0 to 1 by its sampling; None where it is inactive.
 
-    One of k values lies in the middle of the k-th part. Hyperparameters that cannot vary are left out.
+    Value number i of k is (i + 0.5) / k. Hyperparameters with a single value are left out.
     """
     return {p.name: [_unit(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
 

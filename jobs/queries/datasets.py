@@ -1,4 +1,4 @@
-"""Reads of data sets for pages, plans and the API."""
+"""Reads data sets and their versions."""
 
 from typing import NamedTuple, cast
 
@@ -22,9 +22,12 @@ READY = DatasetVersion.State.READY
 
 
 def listed(user: User, project: Project | None = None, *, profiles: bool = False) -> QuerySet[Dataset]:
-    """Return the data sets that `user` sees with their versions; of one project: its own and the bundled.
+    """Return the data sets that `user` may see, with their versions.
 
-    Profiles can be large: they come along only if asked for.
+    Args:
+        user: the reader.
+        project: only its own data sets and the bundled ones.
+        profiles: whether to load the profiles, which can be large.
     """
     rows = access.visible_datasets(user).select_related("project", "created_by")
     if project is not None:
@@ -39,7 +42,7 @@ def listed(user: User, project: Project | None = None, *, profiles: bool = False
 
 
 def with_profile(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
-    """Return the version that a spec means: the given one, or else the newest ready one."""
+    """Return the version that a spec refers to: the given number, or else the newest ready one."""
     dataset = dataset_in(project, slug)
     if dataset is None:
         return None
@@ -53,7 +56,7 @@ def profile_job(version: DatasetVersion) -> Job | None:
 
 
 def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
-    """Return the experiments that `user` sees whose newest revision uses the data set."""
+    """Return the visible experiments whose newest revision uses the data set."""
     newest = Revision.objects.filter(experiment=OuterRef("pk")).order_by("-number")
     slugs = newest.annotate(slug=KT("spec_json__data__dataset")).values("slug")
     rows = access.visible_experiments(user).annotate(data_slug=Subquery(slugs[:1]))
@@ -63,7 +66,7 @@ def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
 
 
 class PartSizes(NamedTuple):
-    """How many rows train, validate and test."""
+    """The number of rows for training, validation and test."""
 
     train: int
     validation: int
@@ -71,12 +74,12 @@ class PartSizes(NamedTuple):
 
 
 def part_sizes(profile: Profile, split: Split) -> PartSizes:
-    """Return the rows of each part; exact for random and stratified splits, about right for the others.
+    """Return the rows of each part. Exact for random and stratified splits, approximate for others.
 
-    Stratified splits cut each class on its own, as the engine does.
+    A stratified split divides each class separately, as the engine does.
     """
-    is_cut_by_class = split.stratify and profile.task in ("binary", "multiclass") and profile.class_counts
-    groups = profile.class_counts if is_cut_by_class else (profile.rows,)
+    is_stratified = split.stratify and profile.task in ("binary", "multiclass") and profile.class_counts
+    groups = profile.class_counts if is_stratified else (profile.rows,)
     validation = sum(_share(rows, split.validation) for rows in groups)
     test = sum(_share(rows, split.test) for rows in groups)
     return PartSizes(profile.rows - validation - test, validation, test)
@@ -87,7 +90,7 @@ def _share(rows: int, fraction: float) -> int:
 
 
 def shown_dataset(dataset: Dataset) -> DatasetOut:
-    """Return a data set as the API shows it."""
+    """Return a data set in the form of the API."""
     versions = list(dataset.versions.all())
     latest = max(versions, key=lambda version: version.number, default=None)
     return DatasetOut(
@@ -110,7 +113,7 @@ def _latest(version: DatasetVersion) -> LatestVersionOut:
 
 
 def shown_version(version: DatasetVersion) -> DatasetVersionOut:
-    """Return a version of a data set as the API shows it."""
+    """Return a version of a data set in the form of the API."""
     profile = version.profile
     job = profile_job(version)
     return DatasetVersionOut(

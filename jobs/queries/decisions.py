@@ -1,4 +1,4 @@
-"""What was decided on a trial, and the numbers that were seen: promotions at rungs, and what a pruner did."""
+"""Reads the decisions on a trial: promotions at rungs and prunings, with the values they were based on."""
 
 import datetime as dt
 from typing import Any, NamedTuple
@@ -9,18 +9,18 @@ from jobs.queries import outcomes
 
 
 class Decision(NamedTuple):
-    """One decision.
+    """One decision on a trial.
 
     Attributes:
-        rule: what decided: the search's algorithm, or its pruner.
-        rung: at the end of which rung, from 0; None of a rule that judges at any epoch.
-        epoch: where the trial stood.
-        value: what it had reached there; None if it was no finite number.
-        threshold: what it was held against; None where nobody was to go on.
-        of: how many trials were seen: all of the rung, or for a pruner the others; None if nobody counted.
-        execution: the training that was judged alone; None where the mean over all of them was.
-        promoted: whether it went on.
-        time: when.
+        rule: the search algorithm or the pruner that decided.
+        rung: the rung at whose end it decided, from 0; None for a rule that decides at any epoch.
+        epoch: the trial's epoch at that time.
+        value: the trial's score at that epoch; None if it was not finite.
+        threshold: the value it was compared with; None if no trial was to be promoted.
+        of: the number of trials compared: all of the rung, or the others for a pruner; None if unknown.
+        execution: the execution that was judged; None if it was the mean over all executions.
+        promoted: whether training continued.
+        time: when it was decided.
     """
 
     rule: str
@@ -35,18 +35,18 @@ class Decision(NamedTuple):
 
     @property
     def is_pruners(self) -> bool:
-        """Say whether a pruner decided, while the trial trained."""
+        """Return whether a pruner decided, during training."""
         return self.execution is not None
 
 
-class Place(NamedTuple):
-    """Where a trial of a search with rungs stands; numbers from 1.
+class RungPosition(NamedTuple):
+    """The position of a trial in a search with rungs; numbers from 1.
 
     Attributes:
-        bracket: which of so many `brackets`.
-        brackets: how many the search has.
-        rung: which of the bracket's rungs.
-        ends: the epochs at which these end.
+        bracket: the number of its bracket.
+        brackets: how many brackets the search has.
+        rung: the number of its rung in the bracket.
+        ends: the epochs at which the rungs of the bracket end.
     """
 
     bracket: int
@@ -55,14 +55,14 @@ class Place(NamedTuple):
     ends: tuple[int, ...]
 
 
-def of(trial: Trial) -> list[Decision]:
+def of_trial(trial: Trial) -> list[Decision]:
     """Return the decisions on a trial, oldest first."""
     return [_read(row) for row in sorted(trial.decisions.all(), key=lambda row: row.pk)]
 
 
 def _read(row: TrialDecision) -> Decision:
     saw: dict[str, Any] = row.saw
-    has_rungs = row.rule in ALGORITHMS and ALGORITHMS[row.rule].has_rungs  # some pruners are named so too
+    has_rungs = row.rule in ALGORITHMS and ALGORITHMS[row.rule].has_rungs  # some pruners have the same name
     return Decision(
         rule=row.rule,
         rung=row.rung if has_rungs else None,
@@ -76,10 +76,10 @@ def _read(row: TrialDecision) -> Decision:
     )
 
 
-def place(trial: Trial) -> Place | None:
-    """Return where a trial stands among the rungs of its search.
+def rung_position(trial: Trial) -> RungPosition | None:
+    """Return the position of a trial among the rungs of its search.
 
-    None where there are none, and of a trial queued by hand, which trains to the end.
+    None if the search has no rungs, and for a trial queued by hand, which trains to the last epoch.
     """
     search = outcomes.search_of(trial.job)
     revision = trial.job.revision
@@ -87,6 +87,6 @@ def place(trial: Trial) -> Place | None:
         return None
     brackets = search.brackets(revision.spec.fit.epochs)
     if trial.bracket >= len(brackets):
-        return None  # a revision took it away
+        return None  # a revision removed the bracket
     ends = brackets[trial.bracket].epochs
-    return Place(trial.bracket + 1, len(brackets), min(trial.rung + 1, len(ends)), ends)
+    return RungPosition(trial.bracket + 1, len(brackets), min(trial.rung + 1, len(ends)), ends)

@@ -1,4 +1,4 @@
-"""What earlier trainings tell of the next: epochs under early stopping, seconds an epoch."""
+"""Reads the epochs and the seconds per epoch of earlier trainings, to estimate those of the next."""
 
 from statistics import median
 
@@ -10,13 +10,16 @@ from jobs.models import Execution, Experiment, Project, Trial
 from jobs.states import TrialState
 
 NEWEST = 200
-"""From how many of the newest trials and trainings."""
+"""Only this many of the newest trials and executions are read."""
 ENOUGH = 3
-"""An experiment's own trials tell more than others on its data, once there are so many."""
+"""With this many trials of its own, an experiment is estimated from them alone."""
 
 
 def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return what trainings on this data and template took: the experiment's own, else the project's."""
+    """Return the durations of completed trials with the same data set and template.
+
+    They are those of the experiment if it has enough, else those of the whole project; None without any.
+    """
     alike = Trial.objects.filter(
         job__project=project,
         state=TrialState.COMPLETED,
@@ -27,12 +30,12 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
     where = "this project on this data set"
     if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
         alike, where = alike.filter(job__experiment=experiment), "this experiment"
-    paces, trainings = _paces(alike), _trainings(alike)
-    return History(trainings, median(paces), where) if paces and trainings else None
+    seconds, trainings = _seconds_per_epoch(alike), _trainings(alike)
+    return History(trainings, median(seconds), where) if seconds and trainings else None
 
 
-def _paces(trials: QuerySet[Trial]) -> list[float]:
-    """Return the seconds that an epoch of each trial took, all that comes with it included."""
+def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:
+    """Return the seconds per epoch of each trial, its overhead included."""
     rows = trials.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:NEWEST]
     return [
         (trial.finished - trial.started).total_seconds() / trained

@@ -1,4 +1,4 @@
-"""Evaluations: what a job's `evaluation` artifact says, ready for a page."""
+"""Reads the evaluation reports of a job and its children from their artifacts."""
 
 import json
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ class Evaluation(NamedTuple):
 
 
 def of_job(job: Job) -> list[Evaluation]:
-    """List the evaluations of a job and its children, newest attempt of each, in the order of the steps."""
+    """List the newest evaluation of a job and of each of its children, in the order of the steps."""
     family = {member.pk: member for member in (job, *job.children.all())}
     found: dict[int, Evaluation] = {}
     rows = JobArtifact.objects.filter(job__in=family, role="evaluation").order_by("attempt", "pk")
@@ -31,12 +31,12 @@ def of_job(job: Job) -> list[Evaluation]:
 
 
 def load(evaluation: Evaluation) -> Report:
-    """Return the report, read once from the store."""
+    """Return the report of an evaluation."""
     return load_digest(evaluation.artifact.artifact_id)
 
 
 def load_digest(digest: str) -> Report:
-    """Return the JSON report stored under a digest; immutable, so it is kept in the cache."""
+    """Return the JSON report stored under a digest. It is immutable, so it is cached."""
     key = f"evaluation:{digest}"
     report: Report | None = cache.get(key)
     if report is None:
@@ -46,7 +46,7 @@ def load_digest(digest: str) -> Report:
 
 
 def summary(job: Job) -> Report | None:
-    """Return a candidate's headline metrics: label, test and validation metrics; None without any."""
+    """Return the label, test and validation metrics of a candidate; None without test metrics."""
     results = job.results
     if not results.metrics.get("test"):
         return None

@@ -1,4 +1,4 @@
-"""Reads a job's events and logs: one list, one order, from any cursor on."""
+"""Reads the events and logs of a job after a cursor."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from jobs.models import EventChunk, Job
 from jobs.queries.codec import Event, unpack_events, weight
 
-POINTS_A_SLICE = 20_000
-"""A slice ends after about as many metric points: what is read at once must fit into an answer."""
+POINTS_PER_SLICE = 20_000
+"""A slice ends after about this many metric points, because it must fit into one response."""
 
 
 class Slice(NamedTuple):
-    """Events after a cursor, and the cursor to ask from next."""
+    """Events after a cursor, and the cursor of the next slice."""
 
     items: list[Event]
     cursor: int
@@ -23,14 +23,14 @@ def head(root_ids: list[int]) -> dict[int, int]:
 
 
 def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = None) -> Slice:
-    """Return up to about `limit` events of a root's list that come after the cursor `after`.
+    """Return events of a root job that come after a cursor.
 
     Args:
         root_id: the root job.
-        after: a cursor that an earlier slice gave, 0 for the beginning.
-        limit: the bound; a slice also ends after `POINTS_A_SLICE` metric points. With `job_id` it bounds the
-            events looked at.
-        job_id: only this job's events (a child's); the cursor still counts the root's.
+        after: the cursor of the previous slice, 0 for the beginning.
+        limit: the maximum number of events. A slice also ends after `POINTS_PER_SLICE` metric points. With
+            `job_id`, the events of other jobs count too.
+        job_id: only the events of this child; the cursor still counts those of the root.
     """
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after).order_by("last")
     stored = chunks.values_list("data", flat=True)[:limit].iterator(chunk_size=50)
@@ -42,13 +42,13 @@ def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = Non
 
 
 def bounded(events: Iterable[Event], limit: int) -> list[Event]:
-    """Return the first events: `limit` at most, and none after the first `POINTS_A_SLICE` points."""
+    """Return at most `limit` of the first events, and none after the first `POINTS_PER_SLICE` points."""
     found: list[Event] = []
     points = 0
     for event in events:
         found.append(event)
         points += weight(event)
-        if len(found) >= limit or points >= POINTS_A_SLICE:
+        if len(found) >= limit or points >= POINTS_PER_SLICE:
             break
     return found
 
@@ -56,15 +56,15 @@ def bounded(events: Iterable[Event], limit: int) -> list[Event]:
 def logs(
     job: Job, *, after: int = 0, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return log lines of a job (a root's include its children's) after a cursor.
+    """Return log lines of a job after a cursor. Those of a root include its children's.
 
     Args:
         job: the job.
-        after: a cursor of an earlier slice.
-        text: only lines that contain it, whatever its case.
+        after: the cursor of the previous slice.
+        text: only lines that contain this text; case is ignored.
         level: only lines of this level.
         trial: only lines of this trial.
-        limit: how many lines at most.
+        limit: the maximum number of lines.
     """
     root_id = job.root_id_or_self
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after, has_logs=True).order_by("last")
@@ -77,7 +77,7 @@ def logs(
             if len(found) >= limit:
                 return Slice(found, cursor)
             cursor = event["cursor"]
-            if _is_wanted(event, job, text.casefold(), level, trial):
+            if _matches(event, job, text.casefold(), level, trial):
                 found.append(event)
     return Slice(found, cursor)
 
@@ -85,23 +85,23 @@ def logs(
 def newest_logs(
     job: Job, *, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return the newest log lines of a job in their order; the arguments are those of `logs`.
+    """Return the newest log lines of a job in their order. The arguments are those of `logs`.
 
-    A search says a thousand times as much in metrics: no number of events back from the head leads to them.
+    Only chunks with log lines are read: a search has a thousand times as many metric events.
     """
     root_id = job.root_id_or_self
     chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True).order_by("-last")
     head = Job.objects.values_list("event_seq", flat=True).get(pk=root_id)
     found: list[Event] = []
     for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
-        wanted = [e for e in unpack_events(data) if _is_wanted(e, job, text.casefold(), level, trial)]
+        wanted = [e for e in unpack_events(data) if _matches(e, job, text.casefold(), level, trial)]
         found += reversed(wanted)
         if len(found) >= limit:
             break
     return Slice(found[:limit][::-1], head)
 
 
-def _is_wanted(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
+def _matches(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
     return (
         event["type"] == "log"
         and (job.parent_id is None or event.get("job") == job.pk)

@@ -1,4 +1,4 @@
-"""Reads of experiments for pages and the API: the list with what came out, revisions and differences."""
+"""Reads experiments: lists with states and best scores, revisions and their differences."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,18 +24,18 @@ def listed(
     text: str = "",
     tag: str = "",
     state: str = "",
-    who: str = "",
+    author: str = "",
 ) -> QuerySet[Experiment]:
-    """Return the experiments that `user` sees, each with its last job's state and revision count.
+    """Return the experiments that `user` may see, with the state of the last job and the revision number.
 
     Args:
-        user: who asks.
-        project: only of this one.
-        archived: only archived ones, only the others, or all (None).
-        text: part of the name or the notes.
+        user: the reader.
+        project: only experiments of this project.
+        archived: True for archived ones only, False for the others, None for all.
+        text: a part of the name or the notes.
         tag: a whole tag.
-        state: of the last job, or `none` where there is no job.
-        who: name of the person who made it.
+        state: the state of the last job; `none` if there is no job.
+        author: the user name of the person who created it.
     """
     roots = Job.objects.roots().filter(experiment=OuterRef("pk")).order_by("-pk")
     rows = access.visible_experiments(user).select_related("project", "created_by")
@@ -54,13 +54,13 @@ def listed(
         rows = rows.filter(pk__in=_tagged(rows, tag))
     if state:
         rows = rows.filter(last_state="" if state == "none" else state)
-    if who:
-        rows = rows.filter(created_by__username=who)
+    if author:
+        rows = rows.filter(created_by__username=author)
     return rows
 
 
 def _tagged(rows: QuerySet[Experiment], tag: str) -> list[int]:
-    """Compare in Python: SQLite cannot ask whether a JSON list holds a text."""
+    """Return the keys of the rows with a tag. SQLite cannot query for an item of a JSON list."""
     return [pk for pk, tags in rows.values_list("pk", "tags") if tag in tags]
 
 
@@ -68,9 +68,7 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
     """Return the best score of each experiment's newest search that has one, in two queries."""
     scored = (
         Trial.objects.scored()
-        .filter(
-            job__experiment__in=[experiment.pk for experiment in experiments],
-        )
+        .filter(job__experiment__in=[experiment.pk for experiment in experiments])
         .values("job")
         .annotate(lowest=Min("score"), highest=Max("score"))
     )
@@ -87,13 +85,13 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
 
 
 def shown_experiments(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
-    """Return experiments as the API shows them."""
+    """Return experiments in the form of the API."""
     best = best_of(experiments)
     return [_shown(experiment, best.get(experiment.pk)) for experiment in experiments]
 
 
 def shown_experiment(experiment: Experiment) -> ExperimentOut:
-    """Return one experiment in the same shape."""
+    """Return an experiment in the form of the API."""
     return shown_experiments([experiment])[0]
 
 
@@ -122,7 +120,7 @@ def _shown(experiment: Experiment, best: BestOut | None) -> ExperimentOut:
 
 
 def shown_revision(revision: Revision) -> RevisionOut:
-    """Return a revision as the API shows it."""
+    """Return a revision in the form of the API."""
     return RevisionOut(
         number=revision.number,
         digest=revision.digest,
@@ -140,19 +138,19 @@ def tags_in(user: User, project: Project) -> list[str]:
 
 
 def authors_in(user: User, project: Project) -> list[str]:
-    """List who made experiments in a project."""
+    """List the user names of those who created experiments in a project."""
     rows = access.visible_experiments(user).filter(project=project)
     return sorted(set(rows.values_list("created_by__username", flat=True)))
 
 
 def root_jobs(experiment: Experiment) -> QuerySet[Job]:
-    """Return the jobs of an experiment, newest first, each with how many trials it has."""
+    """Return the root jobs of an experiment, newest first, each with its number of trials."""
     rows = experiment.jobs.roots().select_related("revision", "created_by")
     return rows.annotate(trial_count=Count("trials")).order_by("-pk")
 
 
 def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
-    """Return the best trials over all jobs that pursued the newest searched objective."""
+    """Return the best trials of all jobs whose objective has the same metric as the newest search."""
     newest = next((job for job in root_jobs(experiment) if job.revision and job.revision.spec.search), None)
     if newest is None:
         return []
@@ -168,7 +166,7 @@ def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
 
 @dataclass(frozen=True)
 class Difference:
-    """One place where two specs differ; None on a side where there is nothing."""
+    """A value that differs between two specs; None on the side that lacks it."""
 
     path: str
     before: Any
@@ -176,7 +174,7 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """Return what happened to it: added, removed or changed."""
+        """Return the kind of the change: added, removed or changed."""
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
@@ -184,7 +182,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class RevisionWithChanges:
-    """A revision and what it changed of the one before."""
+    """A revision and its differences to the previous one."""
 
     revision: Revision
     changes: list[Difference]
@@ -196,7 +194,7 @@ class RevisionWithChanges:
 
 
 def revisions(experiment: Experiment) -> list[RevisionWithChanges]:
-    """Return all revisions, newest first, each with its differences to the one before."""
+    """Return all revisions, newest first, each with its differences to the previous one."""
     rows = list(experiment.revisions.select_related("created_by").order_by("number"))
     pairs = zip([None, *rows], rows, strict=False)
     return [
@@ -206,7 +204,7 @@ def revisions(experiment: Experiment) -> list[RevisionWithChanges]:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """List where two specs differ, by dotted paths; rows of a search space go by their names."""
+    """List the differences of two specs by dotted path. Rows of a search space are identified by name."""
     flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
     paths = list(dict.fromkeys([*flat_before, *flat_after]))
     return [

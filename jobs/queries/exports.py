@@ -1,4 +1,4 @@
-"""A search's trials and curves as tables for a spreadsheet, read piece by piece."""
+"""Exports the trials and metric series of a search as CSV, in blocks that fit into memory."""
 
 import csv
 import io
@@ -14,12 +14,12 @@ from jobs.queries import outcomes
 from jobs.queries.metrics import chunks_of, newest_at_each_x
 
 Cell = str | int | float | None
-AT_ONCE = 200
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+BLOCK_SIZE = 200
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 def cell(value: Any) -> Cell:
-    """Return a value for a spreadsheet: a text that it would compute is shown as text.
+    """Return a value for a spreadsheet. A text that it would evaluate as a formula is quoted.
 
     >>> cell("=1+1"), cell(-1.5), cell(True)
     ("'=1+1", -1.5, 'true')
@@ -29,28 +29,32 @@ def cell(value: Any) -> Cell:
     if value is None or isinstance(value, int | float):
         return value
     text = str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
 def lines(rows: Iterable[Iterable[Any]]) -> Iterator[bytes]:
-    """Yield rows as CSV, some hundred at a time."""
-    for some in batched(rows, AT_ONCE):
+    """Yield rows as CSV, in blocks of `BLOCK_SIZE`."""
+    for some in batched(rows, BLOCK_SIZE):
         text = io.StringIO()
         csv.writer(text).writerows([[cell(value) for value in row] for row in some])
         yield text.getvalue().encode()
 
 
 def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then a row an execution of each trial; of all trials where no numbers are given.
+    """Yield a header, then one row per execution of each trial.
+
+    Args:
+        search: the job.
+        numbers: numbers of trials; all if empty.
 
     Raises:
-        Conflict: the job is no search.
+        Conflict: the job is not a search.
     """
     names = [parameter.name for parameter in outcomes.widest_space(search)]
     rows = search.trials.order_by("number")
     if numbers:
         rows = rows.filter(number__in=numbers)
-    # The metrics of all of them make the header, so they are looked at before the first row.
+    # The header names the metrics of all executions, so they are read before the first row.
     found = Execution.objects.filter(trial__in=rows).values_list("metrics", flat=True)
     metrics = sorted({name for kept in found.iterator(chunk_size=2000) for name in kept})
     yield [
@@ -58,9 +62,9 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
         *("execution", "execution_state", "execution_score", "best_epoch", "epochs", "seed", *metrics),
     ]
     executions = Prefetch("executions", Execution.objects.order_by("number"))
-    for trial in rows.prefetch_related(executions).iterator(chunk_size=AT_ONCE):
-        when = [moment and moment.isoformat() for moment in (trial.started, trial.finished)]
-        own = [trial.number, trial.state, trial.source, trial.score, trial.std, *when, trial.restarts]
+    for trial in rows.prefetch_related(executions).iterator(chunk_size=BLOCK_SIZE):
+        times = [time and time.isoformat() for time in (trial.started, trial.finished)]
+        own = [trial.number, trial.state, trial.source, trial.score, trial.std, *times, trial.restarts]
         own += [trial.values.get(name) for name in names]
         for run in trial.executions.all():
             facts = [run.number, run.state, run.score, run.best_epoch, run.epochs, run.seed]
@@ -68,7 +72,13 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
 
 
 def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then a row a point of each curve of a job and its children; nothing is bucketed."""
+    """Yield a header, then one row per point of each metric series of a job and its children, unreduced.
+
+    Args:
+        job: the job.
+        names: metric names; all if empty.
+        numbers: numbers of trials; all series if empty.
+    """
     yield ["job", "trial", "execution", "metric", "x_is", "x", "value", "time"]
     rows = MetricSeries.objects.filter(job__in=[job.pk, *job.family.values_list("pk", flat=True)])
     if names:
@@ -77,8 +87,8 @@ def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) ->
         rows = rows.filter(trial__number__in=numbers)
     order = ("job_id", "trial__number", "execution", "name", "x")
     keyed = rows.order_by(*order, "attempt").values_list("pk", *order)
-    curves = groupby(keyed.iterator(chunk_size=2000), key=lambda row: row[1:])
-    for some in batched(((key, [row[0] for row in group]) for key, group in curves), AT_ONCE):
+    series_by_key = groupby(keyed.iterator(chunk_size=2000), key=lambda row: row[1:])
+    for some in batched(((key, [row[0] for row in group]) for key, group in series_by_key), BLOCK_SIZE):
         chunks = chunks_of([pk for _, series in some for pk in series])
         for (owner, trial, execution, name, x), series in some:
             parts = [part for pk in series for part in chunks[pk]]

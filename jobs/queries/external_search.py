@@ -1,4 +1,4 @@
-"""What people need who run scripts for a search: its command, and the scripts' environment."""
+"""Returns the command of an external search's chief and the environment variables of its scripts."""
 
 import shlex
 
@@ -10,13 +10,13 @@ def external(root: Job) -> ExternalSearchPayload:
     """Return the payload of an external search.
 
     Raises:
-        Conflict: the job is something else.
+        Conflict: the job is not an external search.
     """
     return root.payload_as(ExternalSearchPayload)
 
 
 def command(root: Job) -> str:
-    """Return the command that starts the chief of a search again."""
+    """Return the command that starts the chief of a search."""
     address = external(root).address or Address()
     words = ["manage.py", "chief", "--project", root.project.slug if root.project is not None else ""]
     words += ["--name", root.title, "--host", address.host]
@@ -24,16 +24,16 @@ def command(root: Job) -> str:
 
 
 def environment(host: str, port: int) -> list[str]:
-    """Return the lines that make a script of KerasTuner call a chief."""
-    reached = "127.0.0.1" if host in ("localhost", "0.0.0.0", "::") else host  # noqa: S104  for the reader
+    """Return the shell lines that connect a KerasTuner script to a chief."""
+    address = "127.0.0.1" if host in ("localhost", "0.0.0.0", "::") else host  # noqa: S104  shown, not bound
     return [
         "export KERASTUNER_TUNER_ID=script-1",
-        f"export KERASTUNER_ORACLE_IP={reached}",
+        f"export KERASTUNER_ORACLE_IP={address}",
         f"export KERASTUNER_ORACLE_PORT={port}",
     ]
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return these lines for an external search whose chief has listened; nothing for other jobs."""
+    """Return these lines for an external search whose chief has an address; none for other jobs."""
     address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
     return environment(address.host, address.port) if address is not None else []

@@ -1,4 +1,4 @@
-"""What the gates of a promotion say, read from the row."""
+"""Reads the gates of a promotion request."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"
 
 
 class Gate(BaseModel):
-    """One check of a version before it may serve, with the numbers that it was judged by."""
+    """One check of a version before it may serve, with the values that were compared."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -23,10 +23,10 @@ class Gate(BaseModel):
 
 
 def read(promotion: PromotionRequest) -> list[Gate]:
-    """Return the gates of a promotion, none while they run."""
+    """Return the gates of a promotion request; none while they run."""
     return [Gate.model_validate(item) for item in promotion.gates]
 
 
-def must_accept(gates: list[Gate]) -> list[str]:
-    """Return the names of the gates that were not evaluated: an approver answers for each of them."""
+def not_evaluated(gates: list[Gate]) -> list[str]:
+    """Return the names of the gates that were not evaluated. An approver must accept each of them."""
     return [gate.name for gate in gates if gate.state == "not_evaluated"]

@@ -1,4 +1,4 @@
-"""Says which processes of the installation hold their leases."""
+"""Reports whether the scheduler and the workers are alive, by their leases."""
 
 from jobs import clock
 from jobs.models import Lease, Worker
@@ -7,10 +7,10 @@ SCHEDULER_LEASE = "scheduler"
 
 
 def scheduler_is_alive() -> bool:
-    """Say whether a scheduler holds the lease."""
+    """Return whether a scheduler holds the lease."""
     return Lease.objects.filter(name=SCHEDULER_LEASE, until__gt=clock.estimate()).exists()
 
 
 def worker_is_alive() -> bool:
-    """Say whether any worker takes new work."""
+    """Return whether any worker accepts new attempts."""
     return Worker.objects.live().exists()

@@ -1,4 +1,4 @@
-"""What the home page shows, and the counts in the navigation."""
+"""Reads the contents of the home page, and the counts in the navigation."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,14 +10,14 @@ from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, U
 from jobs.queries import outcomes, progress
 from jobs.states import ACTIVE, FINAL, JobState
 
-SHOWN = 6
+MAX_ITEMS = 6
 FAILED_WITHIN = timedelta(days=3)
 EXPIRES_WITHIN = timedelta(days=7)
 SPARK_POINTS = 60
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
-    """Return the pending requests that `user` may decide: an approver's, and not one's own."""
+    """Return the pending promotion requests that `user` may decide: as an approver, and not their own."""
     pending = access.visible_promotions(user).filter(state=PromotionRequest.State.PENDING)
     own = Q(requested_by=user) | Q(version__created_by=user)
     others = pending.filter(Q(model__project__single_person=True) | ~own)
@@ -30,13 +30,13 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
 
 
 def approvals_waiting(user: User) -> int:
-    """Return how many requests wait for a decision of `user`."""
+    """Return the number of requests that `user` may decide."""
     return approvals_to_decide(user).count()
 
 
 @dataclass(frozen=True)
 class Running:
-    """A root job that runs, how far it is, and the scores of its trials as a small curve."""
+    """A running root job with its progress and the scores of its trials as a sparkline."""
 
     job: Job
     progress: progress.Progress
@@ -46,7 +46,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Home:
-    """Everything on the home page but the workers."""
+    """The contents of the home page except the workers."""
 
     approvals: list[PromotionRequest]
     failures: list[Job]
@@ -57,12 +57,12 @@ class Home:
 
     @property
     def needs(self) -> int:
-        """Return how many things wait for this person."""
+        """Return how many items need an action of the user."""
         return len(self.approvals) + len(self.failures) + len(self.expiring)
 
 
 def home(user: User) -> Home:
-    """Gather the home page of `user`."""
+    """Return the contents of the home page of `user`."""
     now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
@@ -72,18 +72,18 @@ def home(user: User) -> Home:
     approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
     expiring = ApiToken.objects.filter(user=user, expires__gt=now, expires__lt=now + EXPIRES_WITHIN)
     return Home(
-        approvals=list(approvals.order_by("expires")[:SHOWN]),
-        failures=list(failures.order_by("-finished")[:SHOWN]),
-        expiring=list(expiring.order_by("expires")[:SHOWN]),
-        running=[_running(job) for job in active[:SHOWN]],
-        finished=list(final.order_by("-finished")[:SHOWN]),
+        approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
+        failures=list(failures.order_by("-finished")[:MAX_ITEMS]),
+        expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
+        running=[_running(job) for job in active[:MAX_ITEMS]],
+        finished=list(final.order_by("-finished")[:MAX_ITEMS]),
         is_new=not roots.exists(),
     )
 
 
 def _running(job: Job) -> Running:
     scores = _scores(job) if job.facts.has_trials else []
-    return Running(job, progress.of(job), spark(scores), _best(job, scores))
+    return Running(job, progress.of_job(job), spark(scores), _best(job, scores))
 
 
 def _scores(job: Job) -> list[float]:
@@ -98,7 +98,7 @@ def _best(job: Job, scores: list[float]) -> float | None:
 
 
 def spark(values: list[float], width: float = 96, height: float = 24) -> str:
-    """Return the points of a small curve, for an SVG polyline.
+    """Return the points of a sparkline, for an SVG polyline.
 
     >>> spark([1.0, 3.0, 2.0], width=10, height=4)
     '0.0,4.0 5.0,0.0 10.0,2.0'

@@ -1,4 +1,4 @@
-"""What is known of how much each hyperparameter of a search matters, and the question behind it."""
+"""Reads the stored hyperparameter importance of a search and builds the request that computes it."""
 
 import math
 from typing import cast
@@ -17,20 +17,21 @@ SOURCE = (
 
 
 def completed(search: Job) -> int:
-    """Count the trials that an analysis can learn from."""
+    """Return the number of completed trials with a score."""
     return search.trials.scored().count()
 
 
 def shown(search: Job) -> ImportanceOut:
-    """Return the newest result with the number of trials behind it, and whether it is behind the search.
+    """Return the newest result, the number of trials it is based on, and whether it is current.
 
     Returns:
-        `state`: `too_few` (fewer than `needs` completed trials), `fresh`, `computing`, `stale` (a result of
-        fewer trials than there are now) or `missing`. `result` is an `ImportanceAnswer` or null. Trials that
-        were `pruned` do not count: scores after fewer epochs do not compare. `over` says that none will come.
+        The result in the form of the API. `state` is `too_few` (fewer than `needs` completed trials),
+        `fresh`, `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials
+        do not count, because scores after fewer epochs are not comparable. `over` is true if the search has
+        ended.
 
     Raises:
-        Conflict: the job is no search.
+        Conflict: the job is not a search.
     """
     objective = outcomes.objective_of(search).metric if outcomes.search_of(search) else ""
     now, row = completed(search), _row(search)
@@ -65,7 +66,7 @@ def _state(now: int, row: Analysis | None) -> ImportanceState:
 
 
 def request(search: Job) -> ImportanceRequest:
-    """Return the question: every completed trial in the unit cube of the space.
+    """Return the request: every completed trial with its values scaled to 0 to 1.
 
     Raises:
         ValueError: fewer than `FEWEST_TRIALS` have a finite score, or no hyperparameter varies.

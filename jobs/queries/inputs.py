@@ -1,4 +1,4 @@
-"""Which column of the data stands at which position of a version's vector input, and how it is encoded."""
+"""Maps the positions of a model version's vector input to columns of the data set and their encodings."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from jobs.queries import versions
 
 
 class Position(NamedTuple):
-    """One position: a column of numbers, one word of a column of texts, or one item of a column of arrays."""
+    """One position: a numeric column, a one-hot word of a text column, or an item of an array column."""
 
     column: str
     word: str | None = None
@@ -18,26 +18,26 @@ class Position(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what a page calls it."""
+        """Return the label for pages."""
         if self.word is not None:
             return f"{self.column} = {self.word}"
         return self.column if self.item is None else f"{self.column}_{self.item}"
 
-    def of(self, row: dict[str, Any]) -> float | None:
-        """Return what stands here for a row as the data set holds it, None if that cannot be told."""
+    def value_in(self, row: dict[str, Any]) -> float | None:
+        """Return the input value of a row of the data set; None if it is missing or not a number."""
         value = row.get(self.column)
         if self.word is not None:
             return None if value is None else float(value == self.word)
         if self.item is not None:
             value = value[self.item] if isinstance(value, list) and self.item < len(value) else None
-        return value + 0 if isinstance(value, int | float) else None  # a truth value becomes 0 or 1
+        return value + 0 if isinstance(value, int | float) else None  # a boolean becomes 0 or 1
 
 
 def positions(version: ModelVersion) -> list[Position]:
-    """Return the positions of the version's one vector input in order; none where they are not known.
+    """Return the positions of the version's only vector input, in order; none if they are unknown.
 
-    They are not known of uploaded files and images, nor where the experiment chose a column as
-    a feature that the data set's profile does not count among the features.
+    They are unknown for uploaded files and images, and if the experiment uses a feature that is not a feature
+    in the data set's profile.
     """
     profile = versions.profile(version)
     if profile is None or profile.kind != "vector" or not version.signature:
@@ -48,7 +48,7 @@ def positions(version: ModelVersion) -> list[Position]:
 
 
 def _chosen(version: ModelVersion, profile: Profile) -> list[Position]:
-    """Return the positions under the roles that the experiment gave the columns."""
+    """Return the positions of the features that the experiment chose."""
     known = dict(_by_feature(profile))
     revision = version.source_job.revision if version.source_job else None
     data = revision.spec.data if revision else None
@@ -56,7 +56,7 @@ def _chosen(version: ModelVersion, profile: Profile) -> list[Position]:
     if data is not None and data.features is not None:
         wanted = data.features
     elif data is not None and data.target not in (None, profile.target):
-        # The old target is a feature then, and the profile does not say how it is encoded.
+        # Then the profile's target is a feature, and the profile does not describe its encoding.
         return []
     if any(name not in known for name in wanted):
         return []
@@ -64,7 +64,7 @@ def _chosen(version: ModelVersion, profile: Profile) -> list[Position]:
 
 
 def _by_feature(profile: Profile) -> Iterator[tuple[str, list[Position]]]:
-    """Cut the profile's list of inputs into each feature's own; older profiles list only features."""
+    """Yield each feature with its positions. Older profiles list only the features, not the inputs."""
     left = list(profile.inputs or profile.features)
     for feature in profile.features:
         found = []

@@ -1,4 +1,4 @@
-"""Jobs as the API and the pages show them."""
+"""Reads jobs with their steps, trials, attempts and artifacts, in the form of the API and the pages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,18 +33,18 @@ from jobs.queries import decisions, outcomes, progress, running_executions
 from jobs.queries.steps import steps_of
 from jobs.states import FINAL, TrialState
 
-OF_A_CHILD = ("parent", "kind", "ordinal", "title", "state", "started", "results_json", "warnings")
-"""What steps, progress and results of a root read of its children; an error may hold a long traceback."""
+CHILD_FIELDS = ("parent", "kind", "ordinal", "title", "state", "started", "results_json", "warnings")
+"""The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
 
 
 def for_lists(rows: JobQuerySet) -> JobQuerySet:
-    """Fetch beside the jobs what `detail` needs."""
-    children = Prefetch("children", Job.objects.only(*OF_A_CHILD))
+    """Return the jobs with the related rows that `details` needs."""
+    children = Prefetch("children", Job.objects.only(*CHILD_FIELDS))
     return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
 
 
 def steps(root: Job) -> list[StepOut]:
-    """List the steps of a root job, those to come with `job` None."""
+    """List the steps of a root job. Those that do not exist yet have `job` None."""
     if root.revision is None or root.parent_id is not None:
         return []
     made: dict[str, list[Job]] = defaultdict(list)
@@ -68,42 +68,42 @@ def steps(root: Job) -> list[StepOut]:
 
 
 def _own_state(root: Job) -> str:
-    """Return the state of a root's own part: its search is over while its children run."""
-    part_is_done = root.payload.task_done or root.children.all()
-    return "completed" if part_is_done and root.state not in FINAL else root.state
+    """Return the state of a root's own task, which is completed while its children run."""
+    task_is_done = root.payload.task_done or root.children.all()
+    return "completed" if task_is_done and root.state not in FINAL else root.state
 
 
-def takes_trials(search: Job) -> bool:
-    """Say whether a further trial would still count: nothing has been made of the best ones yet."""
+def accepts_trials(search: Job) -> bool:
+    """Return whether a search accepts more trials: it has not ended and has no children that use its best."""
     return search.state not in FINAL and not search.children.exists()
 
 
 def detail(job: Job) -> JobOut:
-    """Return a job as the API and the pages show it."""
+    """Return a job in the form of the API and the pages."""
     return details([job])[0]
 
 
 def details(jobs: Sequence[Job]) -> list[JobOut]:
-    """Return jobs in that shape, with one query for each kind of row that belongs to them."""
-    prefetch_related_objects(jobs, "children")  # steps, progress and results all look at them
-    families: dict[int, list[int]] = defaultdict(list)  # of which jobs, itself or its root, it is told
+    """Return jobs in this form, with one query for each kind of related row."""
+    prefetch_related_objects(jobs, "children")  # used by steps, progress and results
+    shown_in: dict[int, list[int]] = defaultdict(list)  # job → the jobs whose results include its rows
     for job in jobs:
         for member in (job, *job.children.all()):
-            families[member.pk].append(job.pk)
+            shown_in[member.pk].append(job.pk)
     made: dict[int, list[ArtifactOut]] = defaultdict(list)
-    for row in artifacts(families):
-        for told in families[row.job_id]:
-            made[told].append(artifact(row))
-    became: dict[int, list[MadeVersionOut]] = defaultdict(list)
-    versions = ModelVersion.objects.filter(source_job__in=families).order_by("pk")
+    for row in artifacts(shown_in):
+        for pk in shown_in[row.job_id]:
+            made[pk].append(artifact(row))
+    registered: dict[int, list[MadeVersionOut]] = defaultdict(list)
+    versions = ModelVersion.objects.filter(source_job__in=shown_in).order_by("pk")
     for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
-        for told in families[source]:
-            became[told].append({"model": model, "number": number, "what": what})
-    return [_detail(job, made[job.pk], became[job.pk]) for job in jobs]
+        for pk in shown_in[source]:
+            registered[pk].append({"model": model, "number": number, "what": what})
+    return [_detail(job, made[job.pk], registered[job.pk]) for job in jobs]
 
 
-def _detail(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> JobOut:
-    now = progress.of(job)
+def _detail(job: Job, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
+    now = progress.of_job(job)
     return JobOut(
         id=job.pk,
         kind=job.public_kind,
@@ -128,7 +128,7 @@ def _detail(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> 
         priority=job.priority,
         pool=job.pool,
         slots=job.slots,
-        results=_results(job, made, became),
+        results=_results(job, made, registered),
         error=cast(ErrorOut | None, job.error),
         created_by=job.created_by.username if job.created_by else None,
         created=job.created,
@@ -139,20 +139,20 @@ def _detail(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> 
 
 
 def why_waiting(job: Job) -> str:
-    """Return the sentence that says why a job waits, empty when it does not."""
+    """Return the reason why a job waits, as a sentence; empty if it does not wait."""
     if job.state in ("queued", "retrying"):
-        return job.why_waiting or "The scheduler has not looked at it yet."
+        return job.why_waiting or "The scheduler has not processed the job yet."
     return ""
 
 
-def _results(job: Job, made: list[ArtifactOut], became: list[MadeVersionOut]) -> ResultsOut:
+def _results(job: Job, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> ResultsOut:
     results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
     warnings = [warning for member in (job, *job.children.all()) for warning in member.warnings]
-    return cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": became})
+    return cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": registered})
 
 
 def artifacts(family: Iterable[Job | int]) -> QuerySet[JobArtifact]:
-    """Return the artifacts of jobs, of each role and name only the newest attempt's."""
+    """Return the artifacts of jobs. Only the newest attempt's artifact of each role and name is returned."""
     same = {name: OuterRef(name) for name in ("job", "role", "name")}
     newer = JobArtifact.objects.filter(**same, attempt__gt=OuterRef("attempt"))
     rows = JobArtifact.objects.filter(~Exists(newer), job__in=family)
@@ -160,7 +160,7 @@ def artifacts(family: Iterable[Job | int]) -> QuerySet[JobArtifact]:
 
 
 def artifact(row: JobArtifact) -> ArtifactOut:
-    """Return an artifact as the API shows it."""
+    """Return an artifact in the form of the API."""
     return {
         "digest": row.artifact_id,
         "role": row.role,
@@ -178,20 +178,20 @@ def checkpoints(job: Job) -> QuerySet[Checkpoint]:
 
 
 def trials(job: Job) -> QuerySet[Trial]:
-    """Return a search's trials with their executions, the decisions on them and their checkpoints."""
-    return job.trials.select_related("answered_by").prefetch_related(*_beside_a_trial())
+    """Return the trials of a search with their executions, decisions and checkpoints."""
+    return job.trials.select_related("answered_by").prefetch_related(*_trial_relations())
 
 
-STANDING = "standing_checkpoints"
-OF_A_CHECKPOINT = ("trial", "execution", "step", "epoch", "bytes")
+KEPT_CHECKPOINTS = "kept_checkpoints"
+CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
 
-def _beside_a_trial() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
-    standing = Checkpoint.objects.kept().order_by("-pk").only(*OF_A_CHECKPOINT)
+def _trial_relations() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
+    kept = Checkpoint.objects.kept().order_by("-pk").only(*CHECKPOINT_FIELDS)
     return (
         Prefetch("executions", Execution.objects.order_by("number")),
         "decisions",
-        Prefetch("checkpoints", standing, to_attr=STANDING),
+        Prefetch("checkpoints", kept, to_attr=KEPT_CHECKPOINTS),
     )
 
 
@@ -199,23 +199,23 @@ def trial(
     row: Trial,
     *,
     best: int | None,
-    standing: outcomes.Standing | None = None,
-    running: Mapping[running_executions.Key, running_executions.UnderWay] | None = None,
+    front: outcomes.ParetoFront | None = None,
+    running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
 ) -> TrialOut:
-    """Return a trial as the API and the pages show it.
+    """Return a trial in the form of the API and the pages.
 
     Args:
         row: the trial.
-        best: the number of the best one.
-        standing: of all trials of its search, where there are several to show; it is looked up if None.
-        running: how far the running trainings of its search are; it is looked up if None.
+        best: the number of the best trial.
+        front: the Pareto front of its search; read from the database if None.
+        running: the running executions of its search; read from the database if None.
     """
-    prefetch_related_objects([row], *_beside_a_trial())  # what a list has fetched is not fetched again
-    several = standing if standing is not None else outcomes.standing(row.job)
-    scores = several.scores.get(row.pk)
+    prefetch_related_objects([row], *_trial_relations())  # rows of a list are prefetched already
+    front = front if front is not None else outcomes.pareto_front(row.job)
+    scores = front.scores.get(row.pk)
     if running is None:
-        running = running_executions.read(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
-    newest: Checkpoint | None = next(iter(getattr(row, STANDING)), None)
+        running = running_executions.of_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+    newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
         state=row.state,
@@ -223,14 +223,14 @@ def trial(
         score=row.score,
         std=row.std,
         best=row.number == best,
-        scores=dict(zip(several.objectives, scores, strict=True)) if scores is not None else None,
-        pareto=row.pk in several.front if several.objectives else None,
+        scores=dict(zip(front.objectives, scores, strict=True)) if scores is not None else None,
+        pareto=row.pk in front.members if front.objectives else None,
         source=row.source,
         answered_by=row.answered_by.number if row.answered_by is not None else None,
         restarts=row.restarts,
         bracket=row.bracket,
         rung=row.rung,
-        decisions=[DecisionOut(**decision._asdict()) for decision in decisions.of(row)],
+        decisions=[DecisionOut(**decision._asdict()) for decision in decisions.of_trial(row)],
         error=cast(ErrorOut | None, row.error),
         executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         checkpoint=newest and _newest_checkpoint(newest),
@@ -243,7 +243,7 @@ def _newest_checkpoint(row: Checkpoint) -> TrialCheckpointOut:
     return TrialCheckpointOut(execution=row.execution, step=row.step, epoch=row.epoch, bytes=row.bytes)
 
 
-def _execution(row: Execution, running: running_executions.UnderWay | None) -> ExecutionOut:
+def _execution(row: Execution, running: running_executions.RunningExecution | None) -> ExecutionOut:
     return ExecutionOut(
         execution=row.number,
         repeat=row.repeat,
@@ -252,14 +252,14 @@ def _execution(row: Execution, running: running_executions.UnderWay | None) -> E
         score=row.score,
         best_epoch=row.best_epoch,
         epochs=row.epochs if running is None else running.epochs,
-        of_epochs=None if running is None else running.of,
+        of_epochs=None if running is None else running.last_epoch,
         seed=row.seed,
         metrics=row.metrics,
     )
 
 
 def best_number(job: Job) -> int | None:
-    """Return the number of the search's best trial so far."""
+    """Return the number of the search's best trial so far; None without a score."""
     best = outcomes.best_trials(job, limit=1).first()
     return best.number if best else None
 
@@ -279,7 +279,7 @@ def attempts(job: Job) -> QuerySet[Attempt]:
 
 
 def attempt(row: Attempt) -> AttemptOut:
-    """Return an attempt as the API shows it."""
+    """Return an attempt in the form of the API."""
     return AttemptOut(
         number=row.number,
         trials=[trial.number for trial in row.trials.all()],
@@ -296,7 +296,7 @@ def attempt(row: Attempt) -> AttemptOut:
 
 
 def checkpoint(row: Checkpoint) -> CheckpointOut:
-    """Return a checkpoint as the API shows it."""
+    """Return a checkpoint in the form of the API."""
     return CheckpointOut(
         job=row.job_id,
         trial=row.trial.number if row.trial else None,
@@ -311,7 +311,7 @@ def checkpoint(row: Checkpoint) -> CheckpointOut:
 
 
 def metric_names(job: Job, trial: Trial | None = None) -> list[str]:
-    """List the names of a family's series, or of one trial's."""
+    """List the names of the metric series of a job and its children, or of one trial."""
     family = [job.pk, *job.children.values_list("pk", flat=True)]
     rows = MetricSeries.objects.filter(job__in=family)
     if trial is not None:

@@ -1,4 +1,4 @@
-"""Where a model comes from: data set → experiment → job → trial → artifact, as names and digests."""
+"""Reads the lineage of a model: data set → experiment → job → trial → artifact, as names and digests."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from jobs.models import DatasetVersion, JobArtifact
 
 
 def lineage_of(source: JobArtifact) -> dict[str, Any]:
-    """Return the chain behind a job's model, to be kept with the version for ever."""
+    """Return the lineage of a job's model. It is stored with the version and never changes."""
     job = source.job
     chain: dict[str, Any] = {
         "job": job.pk,

@@ -1,4 +1,4 @@
-"""Reads metric series: attempts merged, cut to a range, bucketed to the number of points asked for."""
+"""Reads metric series: merges attempts, selects a range of x, and reduces the number of points."""
 
 import math
 from collections import defaultdict
@@ -36,18 +36,18 @@ def read(
     start: float | None = None,
     end: float | None = None,
 ) -> list[SeriesOut]:
-    """Return the series of a job; a root's include its children's.
+    """Return the metric series of a job and its children.
 
     Args:
         job: the job.
         names: only these metrics; all if empty.
-        trial: only this trial's.
-        trials: only these trials'.
-        newest: of trials only those of that many that began last.
-        execution: only this execution's.
-        max_points: more points than that are put into buckets of (last value, min, max).
-        start: smallest x.
-        end: largest x.
+        trial: only series of this trial.
+        trials: only series of these trials; all if empty.
+        newest: only series of this many of the trials that started last, and those without a trial.
+        execution: only series of this execution.
+        max_points: longer series are reduced to this many points (last value, min, max).
+        start: the smallest x.
+        end: the largest x.
     """
     rows = MetricSeries.objects.filter(job__in=[job.pk, *job.family.values_list("pk", flat=True)])
     if names:
@@ -72,7 +72,7 @@ def read(
 
 
 def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
-    """Return the points of series by their ids, in the order in which they were made."""
+    """Return the chunks of points of each series, in the order in which they were written."""
     found: dict[int, list[Columns]] = defaultdict(list)
     for row in MetricChunk.objects.filter(series__in=series).order_by("pk").iterator(chunk_size=200):
         found[row.series_id].append(unpack_columns(row.data))
@@ -102,7 +102,7 @@ def _series(
 
 
 def newest_at_each_x(columns: Columns) -> Columns:
-    """Return the columns ascending in x; where an x was reached twice the later row stands."""
+    """Return the columns in ascending order of x. Of several rows with the same x, the last is returned."""
     backwards = columns[:, ::-1]
     _, first = np.unique(backwards[0], return_index=True)
     return backwards[:, first]
@@ -122,7 +122,7 @@ def _plain(columns: Columns) -> list[list[float | None]]:
 
 
 def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
-    """Return one point for each of `count` parts of about the same length: its last, and its extremes."""
+    """Return one point for each of `count` parts of equal length: its last value and its extremes."""
     first = np.arange(count) * columns.shape[1] // count
     last = np.append(first[1:], columns.shape[1]) - 1
     low, high = np.fmin.reduceat(columns[1], first), np.fmax.reduceat(columns[1], first)

@@ -1,4 +1,4 @@
-"""What came out of a search or a family of jobs: best trials, candidates, results."""
+"""Computes the outcome of a search or a root job: best trials, Pareto front, candidates, results."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,26 +18,25 @@ from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.states import JobState, TrialState
 
 WITHDRAWN = "withdrawn"
-"""The source of a trial that its algorithm took back before it began: it counts as none."""
+"""The source of a trial that its algorithm withdrew before it started. Such trials are not counted."""
 
+SCORED_STATES = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
+"""States of an execution that has a score: it ended, or was paused or pruned after an epoch."""
 
-MEASURED = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
-"""States of an execution that has a score: it ended, or was left at an epoch whose figures are known."""
-
-OF_BEST = ("number", "values", "score", "std")
-"""What a search's results say of its best trial."""
+BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
+"""The fields of the best trial in the results of a search."""
 
 
 def objective_of(root: Job) -> Objective:
-    """Return the objective of a root job; validation loss where there is no search."""
+    """Return the objective of a root job; validation loss if it has no search."""
     return root.payload.objective(_spec_of(root))
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root job's spec; of an external search, with the space told so far.
+    """Return the search of a root job's spec; for an external search, with the space reported so far.
 
     Raises:
-        Conflict: the job has none.
+        Conflict: the job is not a search.
     """
     search = root.payload.search_spec(_spec_of(root))
     if search is None:
@@ -50,7 +49,7 @@ def _spec_of(root: Job) -> ExperimentSpec | None:
 
 
 def widest_space(root: Job) -> Space:
-    """Return the space that a search began with: every trial lies inside, even if it is narrower now."""
+    """Return the space that a search started with. It contains all trials, unlike a space narrowed later."""
     payload = root.payload
     if not isinstance(payload, SearchPayload) or payload.first_revision is None:
         return search_of(root).space
@@ -59,19 +58,19 @@ def widest_space(root: Job) -> Space:
 
 
 def score_of(trial: Trial) -> tuple[float | None, float | None]:
-    """Return mean and spread over a trial's executions of each one's best epoch so far."""
-    rows = trial.executions.filter(state__in=MEASURED).values_list("score", flat=True)
+    """Return the mean and the standard deviation of the scores of a trial's executions; None without any."""
+    rows = trial.executions.filter(state__in=SCORED_STATES).values_list("score", flat=True)
     scores = [score for score in rows if score is not None]
     return (fmean(scores), pstdev(scores)) if scores else (None, None)
 
 
 def trials_planned(root: Job) -> int:
-    """Return how many trials the algorithm of a search will make, if nothing ends it before."""
+    """Return how many trials a search will run if it does not end early."""
     return root.payload.trials_planned(_spec_of(root))
 
 
 def top_rung(root: Job) -> int | None:
-    """Return the epoch at which the highest rung of a search ends; None where it has no rungs."""
+    """Return the epoch at which the highest rung of a search ends; None if it has no rungs."""
     search = search_of(root)
     if root.revision is None or not search.info.has_rungs:
         return None
@@ -79,11 +78,14 @@ def top_rung(root: Job) -> int | None:
 
 
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
-    """List the completed trials of distinct values with the best scores, best first.
+    """Return the completed trials with the best scores and distinct values, best first.
 
-    Under several objectives those come first that no other trial beats in all of them. Where none was
-    completed, those count that reached the end of a rung or were pruned, wherever they stand: a search may
-    end or be stopped before a trial has reached its highest rung.
+    With several objectives, the trials of the first Pareto front come first. If no trial is completed, all
+    trials with a score except failed ones count: a search may end before a trial reaches its highest rung.
+
+    Args:
+        root: the search.
+        limit: the maximum number of trials.
     """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
@@ -113,7 +115,7 @@ def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
 
 
 def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit: int) -> QuerySet[Trial]:
-    """Order trials by their front; more than `limit` of them, since values repeat."""
+    """Return the trials ordered by Pareto front. There are more than `limit`, because values may repeat."""
     scores = scores_of(rows, objectives)
     keys = sorted(scores)
     costs = [tuple(o.cost(x) for o, x in zip(objectives, scores[pk], strict=True)) for pk in keys]
@@ -122,34 +124,34 @@ def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit:
     return rows.filter(pk__in=ordered).order_by(place) if ordered else rows.none()
 
 
-class Standing(NamedTuple):
-    """How the completed trials of a search with several objectives stand; empty where there is one.
+class ParetoFront(NamedTuple):
+    """The Pareto front of a search with several objectives; empty for a single objective.
 
     Attributes:
-        scores: by the trial's key, one value an objective.
+        scores: trial id → one score per objective, for completed trials.
         objectives: the metrics, in the same order.
-        front: the keys of the trials that no other beats in all of them.
+        members: ids of the trials that no other trial dominates.
     """
 
     scores: dict[int, tuple[float, ...]]
     objectives: tuple[str, ...]
-    front: frozenset[int]
+    members: frozenset[int]
 
 
-def standing(root: Job) -> Standing:
-    """Return how the trials of a search stand under several objectives."""
+def pareto_front(root: Job) -> ParetoFront:
+    """Return the Pareto front of a search."""
     several = _several_objectives(root)
     if several is None:
-        return Standing({}, (), frozenset())
+        return ParetoFront({}, (), frozenset())
     scores = scores_of(root.trials.all(), several)
     keys = sorted(scores)
     costs = [tuple(o.cost(x) for o, x in zip(several, scores[pk], strict=True)) for pk in keys]
     first = next(iter(fronts(costs, enough=1)), [])
-    return Standing(scores, tuple(o.metric for o in several), frozenset(keys[i] for i in first))
+    return ParetoFront(scores, tuple(o.metric for o in several), frozenset(keys[i] for i in first))
 
 
 def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[int, tuple[float, ...]]:
-    """Return, by trial, one score an objective: the mean over its executions, of those that measured it."""
+    """Return the scores of completed trials, one per objective: means over executions that measured all."""
     done = Execution.objects.filter(trial__in=rows, trial__state=TrialState.COMPLETED)
     measured: dict[int, list[list[float]]] = defaultdict(list)
     for trial, metrics in done.values_list("trial_id", "metrics"):
@@ -163,7 +165,7 @@ def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[in
 
 
 def validation_score(job: Job, objective: Objective) -> float | None:
-    """Return a trained candidate's score on validation data, by the objective's metric."""
+    """Return the objective's metric of a training job on validation data; None if it is missing."""
     metrics = job.results.metrics.get("validation", {})
     value = metrics.get(objective.metric.removeprefix("val_"))
     if isinstance(value, dict):
@@ -172,9 +174,9 @@ def validation_score(job: Job, objective: Objective) -> float | None:
 
 
 def best_single(root: Job) -> Job:
-    """Return the training job with the best validation score; the root itself without a search.
+    """Return the training job with the best validation score; the root itself if it is a training.
 
-    Test data never chooses: candidates are compared on validation data only.
+    Test data is never used for the choice.
     """
     if root.facts.trains:
         return root
@@ -189,18 +191,18 @@ def best_single(root: Job) -> Job:
 
 
 def dataset_in(project: Project, slug: str) -> Dataset | None:
-    """Return the data set that a slug means inside a project: its own, or else the bundled one."""
+    """Return the data set that a slug refers to in a project: its own, or else the bundled one."""
     own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
     return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
 
 
 def results(root: Job) -> Result:
-    """Return the results of a root job from its rows."""
+    """Return the results of a root job, computed from its trials and children."""
     facts = root.facts
     if not facts.has_trials and not facts.first_step:
         return root.results
     found: dict[str, Any] = {}
-    if facts.has_trials and (best := best_trials(root, limit=1).values(*OF_BEST).first()):
+    if facts.has_trials and (best := best_trials(root, limit=1).values(*BEST_TRIAL_FIELDS).first()):
         found["best_trial"] = best
     if candidates := _candidates(root):
         metrics = {name: job.results.metrics for name, job in candidates.items()}
@@ -209,7 +211,7 @@ def results(root: Job) -> Result:
 
 
 def _candidates(root: Job) -> dict[str, Job]:
-    """Return the jobs whose models came out of a root, by `Facts.candidate`; of its trainings the best."""
+    """Return the jobs whose models are results of a root, by `Facts.candidate`; only the best training."""
     done = [child for child in root.children.all() if child.state == JobState.COMPLETED]
     found = {job.facts.candidate: job for job in done if job.facts.candidate}
     if root.facts.trains or any(job.facts.trains for job in done):

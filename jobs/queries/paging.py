@@ -1,4 +1,4 @@
-"""Pages by key: steady under inserts, and the last page costs what the first does."""
+"""Paginates by key, so that inserts do not shift pages and the last page costs no more than the first."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ MAX_LIMIT = 200
 
 @dataclass(frozen=True)
 class Part[T]:
-    """Some rows of a list, and the cursor of the rows after them: None where the list ends."""
+    """Some rows of a list, and the cursor of the next rows; None at the end of the list."""
 
     items: list[T]
     next: str | None
@@ -24,7 +24,7 @@ class Part[T]:
 
 @dataclass(frozen=True)
 class Page[T](Part[T]):
-    """The same with how many rows there are in all."""
+    """A part of a list with the number of all rows."""
 
     total: int
 
@@ -35,13 +35,13 @@ def part_of[M: Model](
     """Return the rows after `cursor`.
 
     Args:
-        rows: the list, in whatever order.
-        cursor: `next` of the part before; None begins.
-        limit: how many rows at most.
-        order: the column to go by, never null, then by id; `-` before it turns both round.
+        rows: the list; its order is ignored.
+        cursor: `next` of the previous part; None for the first part.
+        limit: the maximum number of rows.
+        order: the column to sort by, which must not be null; then by id. A `-` before it reverses both.
 
     Raises:
-        BadInput: the cursor was not made for such a list in this order.
+        BadInput: the cursor belongs to another list or order.
     """
     sign = "-" if order.startswith("-") else ""
     ordered = rows.order_by(*dict.fromkeys((order, f"{sign}pk")))
@@ -56,10 +56,10 @@ def part_of[M: Model](
 def page_of[M: Model](
     rows: QuerySet[M], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, order: str = "-pk"
 ) -> Page[M]:
-    """Return what `part_of` does and count the whole list, for those who show the count.
+    """Return the rows after `cursor` and the number of all rows. See `part_of`.
 
     Raises:
-        BadInput: the cursor was not made for such a list in this order.
+        BadInput: the cursor belongs to another list or order.
     """
     part = part_of(rows, cursor=cursor, limit=limit, order=order)
     return Page(part.items, part.next, rows.count())
@@ -67,12 +67,12 @@ def page_of[M: Model](
 
 def _after(value: Any, key: Any, order: str) -> Q:
     column, way = order.removeprefix("-"), "lt" if order.startswith("-") else "gt"
-    # The first condition is what an index on the column starts from; a bare "or" would read the list's head.
+    # The first condition lets the database use an index; with `or` alone it would read all earlier rows.
     return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"pk__{way}": key}))
 
 
 def _signer(model: type[Model], order: str) -> Signer:
-    """Sign for one kind of row and one order. What verifies is ours, so no column refuses its value."""
+    """Return the signer of a model and order. Signed values come from a row, so they fit the columns."""
     return Signer(salt=f"cursor of {model._meta.label_lower} by {order}")
 
 
@@ -89,6 +89,6 @@ def _decode(cursor: str, model: type[Model], order: str) -> tuple[Any, Any]:
     try:
         value, key = _signer(model, order).unsign_object(cursor)
     except (BadSignature, UnicodeError) as error:
-        message = "The cursor was not made for this list in this order; begin again without one."
-        raise BadInput(message, [Problem("/cursor", "not of this list")]) from error
+        message = "The cursor belongs to another list or order. Start again without a cursor."
+        raise BadInput(message, [Problem("/cursor", "belongs to another list or order")]) from error
     return value, key

@@ -1,4 +1,4 @@
-"""People and projects as their pages show them."""
+"""Reads accounts, projects and memberships."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from jobs.models import Membership, Project, Role, User
 
 
 def accounts() -> QuerySet[User]:
-    """Return the account of every person; the installation's own belongs to none."""
+    """Return the accounts of people, without service accounts."""
     return User.objects.filter(is_service=False)
 
 
 def visible_accounts(user: User) -> QuerySet[User]:
-    """Return all people for an administrator, else those who share a project with `user`."""
+    """Return all accounts for an administrator, else those of people who share a project with `user`."""
     if user.is_superuser:
         return accounts()
     return accounts().filter(memberships__project__in=access.projects_of(user)).distinct()
 
 
 def get_account(username: str) -> User:
-    """Return a person by name, whether they may log in or not.
+    """Return the account of a person, active or not.
 
     Raises:
         NotFound: there is no such person.
@@ -36,12 +36,12 @@ def get_account(username: str) -> User:
 
 
 def active_user(user_id: int) -> User | None:
-    """Return the account with this id, a person's or a service's; None where it is switched off."""
+    """Return the account with this id, a person's or a service's; None if it is not active."""
     return User.objects.filter(pk=user_id, is_active=True).first()
 
 
 def people() -> QuerySet[User]:
-    """Return every person (no service account), with the projects they work in and their last token use."""
+    """Return the accounts of people with their projects and the last use of their tokens."""
     return (
         accounts()
         .prefetch_related("memberships__project")
@@ -52,7 +52,7 @@ def people() -> QuerySet[User]:
 
 @dataclass(frozen=True)
 class ProjectView:
-    """A project as the list shows it."""
+    """A project in the list of projects, with its counts."""
 
     project: Project
     role: Role | None
@@ -62,11 +62,11 @@ class ProjectView:
 
 
 def projects(user: User) -> list[ProjectView]:
-    """Return the projects of `user` with what is in them."""
+    """Return the projects of `user` with the numbers of members, experiments and running jobs."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
     rows = access.projects_of(user).annotate(
         members=Count("memberships", distinct=True),
-        lines=Count("experiments", filter=Q(experiments__archived=False), distinct=True),
+        experiment_count=Count("experiments", filter=Q(experiments__archived=False), distinct=True),
         running=Count("jobs", filter=Q(jobs__state__in=("starting", "running")), distinct=True),
     )
     return [
@@ -74,7 +74,7 @@ def projects(user: User) -> list[ProjectView]:
             project=row,
             role=Role(roles[row.pk]) if row.pk in roles else (Role.ADMIN if user.is_superuser else None),
             members=row.members,
-            experiments=row.lines,
+            experiments=row.experiment_count,
             running=row.running,
         )
         for row in rows.order_by("name")
@@ -82,17 +82,17 @@ def projects(user: User) -> list[ProjectView]:
 
 
 def memberships(user: User) -> QuerySet[Membership]:
-    """Return the projects of `user` with the role in each, by the projects' slugs."""
+    """Return the memberships of `user`, ordered by the slug of the project."""
     return Membership.objects.filter(user=user).select_related("project").order_by("project__slug")
 
 
 def members(project: Project) -> QuerySet[Membership]:
-    """Return the members of a project by name."""
+    """Return the members of a project, ordered by user name."""
     return project.memberships.select_related("user").order_by("user__username")
 
 
 def shown_person(user: User) -> PersonOut:
-    """Return a person as the API shows them."""
+    """Return an account in the form of the API."""
     return PersonOut(
         user=user.username,
         admin=user.is_superuser,
@@ -103,7 +103,7 @@ def shown_person(user: User) -> PersonOut:
 
 
 def shown_caller(user: User, scopes: Iterable[str]) -> MeOut:
-    """Return who calls the API, with their projects and scopes."""
+    """Return the caller of the API with their projects and scopes."""
     roles = memberships(user).values_list("project__slug", "role")
     return MeOut(
         user=user.username,

@@ -1,4 +1,4 @@
-"""Judges a spec as sent: what does not hold, and the plan of what would run. Creates nothing."""
+"""Validates an experiment spec and plans the jobs that it would run. Writes nothing."""
 
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ from jobs.queries.outcomes import dataset_in
 PREFIX = "/spec"
 
 
-class Verdict(NamedTuple):
-    """What is wrong with a spec, and its plan where it can be read at all."""
+class Validation(NamedTuple):
+    """The problems of a spec. `spec` and `plan` are None if it cannot be parsed."""
 
     spec: ExperimentSpec | None
     problems: list[Problem]
@@ -28,21 +28,28 @@ class Verdict(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Say whether it may be submitted."""
+        """Return whether the spec may be submitted."""
         return not self.problems
 
 
-def judge(
+def validate(
     project: Project, body: Any, *, with_plan: bool = True, experiment: Experiment | None = None
-) -> Verdict:
-    """Check `body` as an experiment spec for `project`; pointers start with `/spec`.
+) -> Validation:
+    """Validate a JSON body as an experiment spec.
 
-    `experiment` is the one that the spec revises, if any: its own trainings tell most of how long it takes.
+    Args:
+        project: the project that it would run in.
+        body: the spec as parsed JSON.
+        with_plan: whether to make the plan.
+        experiment: the experiment that the spec revises, if any. Its trainings give the best time estimate.
+
+    Returns:
+        The result. The pointers of its problems start with `/spec`.
     """
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
-        return Verdict(None, problems(error, body, PREFIX))
+        return Validation(None, problems(error, body, PREFIX))
     version, found = _data(project, spec)
     found += warm_start.problems(project, spec.search)
     profile = version.profile if version is not None else None
@@ -50,21 +57,21 @@ def judge(
         found += checks.problems(spec, profile)
     now = situation(project, spec, experiment) if with_plan else None
     plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
-    return Verdict(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
+    return Validation(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
 
 
 def require_valid(project: Project, body: Any) -> ExperimentSpec:
-    """Return the spec that `body` holds.
+    """Return the spec in a JSON body.
 
     Raises:
-        BadSpec: it does not hold; names every place.
+        BadSpec: the spec is invalid; names all problems.
     """
-    verdict = judge(project, body, with_plan=False)
-    if verdict.spec is None or verdict.problems:
-        first = verdict.problems[0]
-        more = f" (and {len(verdict.problems) - 1} more)" if len(verdict.problems) > 1 else ""
-        raise BadSpec(f"{first.pointer}: {first.message}{more}", verdict.problems)
-    return verdict.spec
+    validation = validate(project, body, with_plan=False)
+    if validation.spec is None or validation.problems:
+        first = validation.problems[0]
+        more = f" (and {len(validation.problems) - 1} more)" if len(validation.problems) > 1 else ""
+        raise BadSpec(f"{first.pointer}: {first.message}{more}", validation.problems)
+    return validation.spec
 
 
 def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
@@ -80,7 +87,7 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
 
 
 def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
-    """Return what the plan must know of workers and of earlier runs."""
+    """Return the slots and earlier durations that a plan depends on."""
     workers = Worker.objects.live(spec.resources.pool)
     slots = workers.aggregate(total=Sum("slots"), largest=Max("slots"))
     held = Attempt.objects.open().filter(worker__in=workers)

@@ -1,10 +1,9 @@
-"""How far a job is and how long it will take: measured durations, not hopes.
+"""Computes the progress of a job and estimates its remaining time from measured durations.
 
-The share that is done is that of the units beside it, and of what the running trainings have done of theirs.
-A root's time left is what its open parts still need: executions at the pace of the latest ones (epochs where
-there are rungs, which differ in length) and as many at once as of late, retrainings from the epochs that
-trials needed, the small steps at the median of earlier ones or, where there were none, measured in starts of
-a runner.
+The fraction counts completed units and the completed part of running executions. The remaining time of a root
+job is the sum over its steps: remaining executions (epochs if the search has rungs, whose lengths differ) at
+the duration and the concurrency of the latest ones; retrainings by the epochs that trials needed; other steps
+by the median of earlier ones, or by multiples of a runner's start if there were none.
 """
 
 import datetime as dt
@@ -20,23 +19,22 @@ from jobs import clock
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds import KINDS, PIPELINE
 from jobs.models import Execution, Job, Worker
-from jobs.queries import outcomes, running_executions, steps
-from jobs.queries import pace as paces
-from jobs.queries.pace import Pace
+from jobs.queries import outcomes, running_executions, steps, trial_durations
+from jobs.queries.trial_durations import TrialDurations
 from jobs.states import FINAL, JobState, TrialState
 
 USUAL_START_SECONDS = 3.0
-NEVER_ALL = 0.9
-"""The share of what it should take that something may be said to have done while it runs."""
-MORE_EPOCHS = 1.2
-"""How much later than a trial's the best epoch of a training comes that may wait longer for it."""
+MAX_RUNNING_FRACTION = 0.9
+"""While a task runs, at most this fraction of its expected time counts as done."""
+RETRAIN_EPOCHS_FACTOR = 1.2
+"""Best epoch of a retraining relative to a trial. It is later, because the patience is longer."""
 
 
-type Running = Mapping[running_executions.Key, running_executions.UnderWay]
+type Running = Mapping[running_executions.Key, running_executions.RunningExecution]
 
 
 class Progress(NamedTuple):
-    """`done` of `total` units; `fraction` counts what runs too; `eta_seconds` is None while unknown."""
+    """`done` of `total` units. `fraction` includes running executions. `eta_seconds` is None if unknown."""
 
     done: float
     total: float
@@ -45,8 +43,8 @@ class Progress(NamedTuple):
     eta_seconds: float | None
 
 
-def of(job: Job) -> Progress:
-    """Return the progress of any job."""
+def of_job(job: Job) -> Progress:
+    """Return the progress of a job of any kind."""
     if job.state == JobState.COMPLETED:
         total, unit = _counted(job)[1:] if _counts_epochs(job) else _planned(job)
         return Progress(total, total, unit, 1.0, 0.0)
@@ -54,17 +52,17 @@ def of(job: Job) -> Progress:
     if job.state in (*FINAL, JobState.PAUSED) or job.started is None:
         return Progress(done, total, unit, done / total if total else 0.0, None)
     running = running_executions.of_search(job) if job.facts.has_trials else {}
-    left = _seconds_left(job, total - done, running)
+    eta = _seconds_left(job, total - done, running)
     if _counts_epochs(job):
-        done = min(done + sum(each.epochs - each.before for each in running.values()), total)
+        done = min(done + sum(each.epochs - each.stored_epochs for each in running.values()), total)
         fraction = done / total if total else 0.0
     else:
-        fraction = (done + sum(each.share for each in running.values())) / total if total else 0.0
-    return Progress(done, total, unit, min(fraction, 0.99), left)
+        fraction = (done + sum(each.fraction for each in running.values())) / total if total else 0.0
+    return Progress(done, total, unit, min(fraction, 0.99), eta)
 
 
 def _counted(job: Job) -> tuple[float, float, str]:
-    """Return what is done of how much, in which unit."""
+    """Return the number of completed units, of all units, and the unit."""
     total, unit = _planned(job)
     if not job.facts.has_trials:
         return job.progress.get("done", 0), total, unit
@@ -76,7 +74,7 @@ def _counted(job: Job) -> tuple[float, float, str]:
 
 
 def _planned(job: Job) -> tuple[float, str]:
-    """Return how much there is to do, in which unit; of a search, without looking at its executions."""
+    """Return the number of units and the unit; for a search, without a query of its executions."""
     if not job.facts.has_trials:
         return job.progress.get("total", 0), job.progress.get("unit", "")
     search = outcomes.search_of(job)
@@ -88,27 +86,28 @@ def _planned(job: Job) -> tuple[float, str]:
 
 
 def _counts_epochs(job: Job) -> bool:
-    """Say whether epochs are counted: trials that end at rungs differ in length."""
+    """Return whether the unit is an epoch. Trials that end at rungs differ in length."""
     return job.facts.has_trials and job.revision is not None and outcomes.search_of(job).info.has_rungs
 
 
 def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
-    spec, lanes = steps.followed(job), _lanes(job)
+    spec, concurrency = steps.effective_spec(job), _max_concurrency(job)
     search = _search_of(job)
-    pace = paces.of(search) if search is not None else None
+    durations = trial_durations.measure(search) if search is not None else None
     if search is job:
-        own = _search_seconds_left(job, pace, open_units, running, lanes)
+        own = _search_seconds_left(job, durations, open_units, running, concurrency)
     else:
         own = _own_seconds_left(job)
     if own is None:
         return None
-    return own + _retrain_seconds_left(job, spec, pace, lanes) + _steps_seconds_left(job, spec, lanes)
+    retrain = _retrain_seconds_left(job, spec, durations, concurrency)
+    return own + retrain + _steps_seconds_left(job, spec, concurrency)
 
 
 def _search_of(job: Job) -> Job | None:
-    """Return the search whose trials tell how long a training takes: the job, or where it was chosen from."""
+    """Return the search whose trials measure the duration of a training."""
     if (chosen := job.payload.chosen_trials()) is not None:
         return Job.objects.select_related("revision").filter(pk=chosen.search).first()
     return job if job.facts.has_trials else None
@@ -124,75 +123,80 @@ def _own_seconds_left(job: Job) -> float | None:
     return max(elapsed / float(done) * float(total - done), 0.0)
 
 
-def _lanes(job: Job) -> int:
+def _max_concurrency(job: Job) -> int:
+    """Return how many attempts of the job fit into the slots of its pool."""
     live = Worker.objects.live(job.pool)
     slots = sum(slots // job.slots for slots in live.values_list("slots", flat=True))
     return max(slots, 1)
 
 
 def _search_seconds_left(
-    job: Job, pace: Pace | None, open_units: float, running: Running, lanes: int
+    job: Job, durations: TrialDurations | None, open_units: float, running: Running, max_concurrency: int
 ) -> float | None:
-    if pace is None:
+    if durations is None:
         return None
-    begun = _begun(job, pace, running)
+    done = _seconds_done(job, durations, running)
     search = outcomes.search_of(job)
-    at_once = min(lanes, search.parallel_trials or lanes, pace.at_once)
-    if not _counts_epochs(job):  # the last trials leave slots empty: one trial's executions follow each other
-        at_once = min(at_once, math.ceil(open_units / search.trainings()))
-    return max(open_units * pace.seconds_per_unit - begun, 0.0) / max(at_once, 1.0)
+    concurrency = min(max_concurrency, search.parallel_trials or max_concurrency, durations.concurrency)
+    if not _counts_epochs(
+        job
+    ):  # the executions of a trial run one after another, so the last leave slots empty
+        concurrency = min(concurrency, math.ceil(open_units / search.trainings()))
+    return max(open_units * durations.seconds_per_unit - done, 0.0) / max(concurrency, 1.0)
 
 
-def _begun(job: Job, pace: Pace, running: Running) -> float:
-    """Return how many seconds of the work that counts as open the running trials have done.
+def _seconds_done(job: Job, durations: TrialDurations, running: Running) -> float:
+    """Return the seconds of work that running trials have done on units that are not complete.
 
-    Where epochs are counted, that of the epochs since their rows were written; else, of each trial's open
-    executions, what its time says or their epochs do, whichever is more, but never all.
+    If epochs are counted, these are the epochs that are not in their rows yet. Otherwise the larger of two
+    estimates per trial is used: by its elapsed time (limited, because it may take longer) and by its epochs.
     """
     if _counts_epochs(job):
-        return pace.seconds_per_unit * sum(each.epochs - each.before for each in running.values())
-    shares: dict[int, float] = defaultdict(float)
+        return durations.seconds_per_unit * sum(each.epochs - each.stored_epochs for each in running.values())
+    fractions: dict[int, float] = defaultdict(float)
     for (trial, _), each in running.items():
-        shares[trial] += each.share
+        fractions[trial] += each.fraction
     over = Count("executions", filter=Q(executions__state__in=(TrialState.COMPLETED, TrialState.PRUNED)))
-    done = dict(job.trials.running().annotate(over=over).values_list("pk", "over"))
+    completed = dict(job.trials.running().annotate(over=over).values_list("pk", "over"))
     executions, units = outcomes.search_of(job).trainings(), 0.0
-    for trial, since in running_executions.begun(job).items():
-        open_ = executions - done.get(trial, 0)
-        passed = (clock.estimate() - since).total_seconds() / max(pace.seconds_per_unit, 1e-6)
-        units += max(min(passed - (executions - open_), open_ * NEVER_ALL), shares[trial], 0.0)
-    return units * pace.seconds_per_unit
+    for trial, since in running_executions.current_starts(job).items():
+        open_ = executions - completed.get(trial, 0)
+        passed = (clock.estimate() - since).total_seconds() / max(durations.seconds_per_unit, 1e-6)
+        units += max(min(passed - (executions - open_), open_ * MAX_RUNNING_FRACTION), fractions[trial], 0.0)
+    return units * durations.seconds_per_unit
 
 
-def _retrain_seconds_left(job: Job, spec: ExperimentSpec, pace: Pace | None, lanes: int) -> float:
-    if spec.search is None or spec.after.retrain is None or pace is None:
+def _retrain_seconds_left(
+    job: Job, spec: ExperimentSpec, durations: TrialDurations | None, concurrency: int
+) -> float:
+    if spec.search is None or spec.after.retrain is None or durations is None:
         return 0.0
     retrain = spec.after.retrain
-    best = pace.best_epoch * MORE_EPOCHS
+    best = durations.best_epoch * RETRAIN_EPOCHS_FACTOR
     epochs = min(best + retrain.patience, retrain.epochs_cap) + best * retrain.epochs_factor
-    each = epochs * pace.seconds_per_epoch
+    each = epochs * durations.seconds_per_epoch
     trained = [child for child in job.children.all() if child.facts.trains]
     finished = sum(child.state in FINAL for child in trained)
     spent = sum(
-        min((clock.estimate() - child.started).total_seconds(), each * NEVER_ALL)
+        min((clock.estimate() - child.started).total_seconds(), each * MAX_RUNNING_FRACTION)
         for child in trained
         if child.state == JobState.RUNNING and child.started
     )
-    return max((retrain.top - finished) * each - spent, 0.0) / min(lanes, retrain.top)
+    return max((retrain.top - finished) * each - spent, 0.0) / min(concurrency, retrain.top)
 
 
-def _steps_seconds_left(job: Job, spec: ExperimentSpec, lanes: int) -> float:
+def _steps_seconds_left(job: Job, spec: ExperimentSpec, concurrency: int) -> float:
     ended = Counter(child.kind for child in job.children.all() if child.state in FINAL)
     seconds = 0.0
     for kind in PIPELINE:
         starts = KINDS[kind].usual_starts
         if starts is not None and (left := KINDS[kind].planned(spec) - ended[kind]):
-            seconds += left * _usual_seconds(kind, starts, job) / min(lanes, max(left, 1))
+            seconds += left * _usual_seconds(kind, starts, job) / min(concurrency, max(left, 1))
     return seconds
 
 
 def _usual_seconds(kind: str, starts: float, root: Job) -> float:
-    """Return the median duration of the latest completed jobs of a kind, or so many starts of a runner."""
+    """Return the median duration of the latest completed jobs of a kind, or of `starts` runner starts."""
     latest = Job.objects.filter(
         kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
     ).order_by("-finished")[:9]
@@ -201,7 +205,7 @@ def _usual_seconds(kind: str, starts: float, root: Job) -> float:
 
 
 def _start_seconds(root: Job) -> float:
-    """Return how long its first runner took to start; one that was warm tells nothing."""
+    """Return the duration of the first runner's start; the default if that runner was warm."""
     first = root.attempts.filter(claimed__isnull=False).order_by("number").first()
     measured = _seconds(first.claimed, root.started) if first is not None else 0.0
     return measured if measured >= 1.0 else USUAL_START_SECONDS

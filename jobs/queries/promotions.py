@@ -1,4 +1,4 @@
-"""Promotion requests as the API and the pages show them."""
+"""Reads promotion requests and checks who may decide them."""
 
 from django.db.models import QuerySet
 
@@ -13,37 +13,37 @@ OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
 
 
 def for_lists(user: User) -> QuerySet[PromotionRequest]:
-    """Return the requests that `user` may see, with what a line about each needs."""
+    """Return the requests that `user` may see, with the related rows that lists need."""
     related = ("model__project", "version__created_by", "requested_by", "baseline_version")
     return access.visible_promotions(user).select_related(*related)
 
 
 def require_independent(promotion: PromotionRequest, user: User) -> None:
-    """Return if `user` may decide: an approver of this moment, who neither asked nor made the version.
+    """Require that `user` may decide: a current approver who neither requested it nor created the version.
 
     Raises:
         NotFound: `user` may not see the request.
-        Forbidden: `user` is no approver, or not independent.
+        Forbidden: `user` is not an approver, or not independent.
     """
     project = promotion.model.project
     access.require(user, project, Action.APPROVE)
     if user.is_service:
-        raise Forbidden("A person decides, not the installation.")
+        raise Forbidden("A service account cannot decide a promotion.")
     if project.single_person:
         return
     if user.pk == promotion.requested_by_id:
-        raise Forbidden("You asked for this promotion: another person decides.", code="not_independent")
+        raise Forbidden("You requested this promotion. Another person must decide.", code="not_independent")
     if user.pk == promotion.version.created_by_id:
-        raise Forbidden("You made this version: another person decides.", code="not_independent")
+        raise Forbidden("You created this version. Another person must decide.", code="not_independent")
 
 
 def may_decide(promotion: PromotionRequest, user: User) -> bool:
-    """Say whether `user` may approve or reject."""
-    return why_not(promotion, user) is None
+    """Return whether `user` may approve or reject the request."""
+    return decision_refusal(promotion, user) is None
 
 
-def why_not(promotion: PromotionRequest, user: User) -> str | None:
-    """Return why `user` may not decide, for the page to say it in place of the buttons."""
+def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
+    """Return the reason why `user` may not decide, for pages; None if they may."""
     try:
         require_independent(promotion, user)
     except Forbidden as refusal:
@@ -52,18 +52,18 @@ def why_not(promotion: PromotionRequest, user: User) -> str | None:
 
 
 def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
-    """Return what a decided request took the place of, or would have."""
+    """Return the version that a request replaced or would replace."""
     release = promotion.releases.select_related("replaced").first()
     return release.replaced if release else promotion.baseline_version
 
 
 def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
-    """Return what was said about a request, in order."""
+    """Return the decisions and comments on a request, in order."""
     return promotion.decisions.select_related("user").order_by("pk")
 
 
 def shown(promotion: PromotionRequest) -> PromotionOut:
-    """Return a request as the API does."""
+    """Return a request in the form of the API."""
     return PromotionOut(
         id=promotion.pk,
         state=promotion.state,
@@ -85,7 +85,7 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
 
 
 def shown_decision(decision: Decision) -> PromotionDecisionOut:
-    """Return one entry of a request's thread."""
+    """Return a decision or comment in the form of the API."""
     return PromotionDecisionOut(
         user=decision.user.username,
         verdict=decision.verdict,

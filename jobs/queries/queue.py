@@ -1,4 +1,4 @@
-"""The queue in the order in which the scheduler goes through it."""
+"""Reads the queue in the order in which the scheduler processes it."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet, Sum
 from jobs import access
 from jobs.models import Attempt, Job, User
 from jobs.queries.jobs import why_waiting
-from jobs.queries.visibility import in_sight
+from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
 LIMIT = 500
@@ -16,9 +16,16 @@ HIGHEST_PRIORITY = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """A job that waits or holds slots. `job` is None for one of a project the asker may not see.
+    """A job that waits or holds slots.
 
-    `raise_to` is the priority that would put it one place further up.
+    Attributes:
+        place: its position, from 1.
+        job: the job; None if the reader may not see its project.
+        needs: the number of slots that it needs.
+        has: the number of slots that it holds.
+        why: the reason why it waits.
+        may_change: whether the reader may change its priority.
+        raise_to: the priority that would move it up by one place; None at the top or at the limit.
     """
 
     place: int
@@ -31,7 +38,7 @@ class Entry:
 
 
 def waiting(user: User) -> list[Entry]:
-    """Return the jobs that wait for slots, first those that come first."""
+    """Return the jobs that wait for slots, the next one first."""
     rows = Job.objects.filter(state__in=[str(state) for state in WAITING]).order_by(
         "-priority", "queued", "pk"
     )
@@ -39,7 +46,7 @@ def waiting(user: User) -> list[Entry]:
 
 
 def holding(user: User) -> list[Entry]:
-    """Return the jobs that hold slots or coordinate trials that do."""
+    """Return the active jobs: those that hold slots, and searches whose trials do."""
     rows = Job.objects.filter(state__in=[str(state) for state in ACTIVE]).order_by(
         "-priority", "started", "pk"
     )
@@ -51,26 +58,26 @@ def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 
 def _entries(user: User, jobs: list[Job]) -> list[Entry]:
-    seen = in_sight(user, jobs)
+    visible = visible_ids(user, jobs)
     held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
-    projects = {job.project_id: job.project for job in jobs if job.pk in seen}
+    projects = {job.project_id: job.project for job in jobs if job.pk in visible}
     writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
     return [
         Entry(
             place=place,
-            job=job if job.pk in seen else None,
+            job=job if job.pk in visible else None,
             needs=job.slots,
             has=held.get(job.pk, 0),
-            why=why_waiting(job) if job.pk in seen else "",
-            may_change=job.pk in seen and job.project_id in writable,
-            raise_to=_above(jobs, place),
+            why=why_waiting(job) if job.pk in visible else "",
+            may_change=job.pk in visible and job.project_id in writable,
+            raise_to=_overtaking_priority(jobs, place),
         )
         for place, job in enumerate(jobs, start=1)
     ]
 
 
-def _above(jobs: list[Job], place: int) -> int | None:
-    """Return the least priority that overtakes the job before; None at the top or where none is higher."""
+def _overtaking_priority(jobs: list[Job], place: int) -> int | None:
+    """Return the lowest priority that overtakes the previous job; None at the top or at the limit."""
     if place == 1:
         return None
     wanted = jobs[place - 2].priority + 1

@@ -1,4 +1,4 @@
-"""Registered models, versions and endpoints as the API and the pages show them."""
+"""Reads registered models, versions, endpoints and replicas."""
 
 from datetime import datetime, timedelta
 from typing import cast
@@ -13,40 +13,40 @@ from jobs.contracts.release import ReplicaReport
 from jobs.models import Endpoint, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import releases
 
-LIVE = timedelta(seconds=15)
-"""A replica that has been silent for longer is not waited for."""
+LIVE_WITHIN = timedelta(seconds=15)
+"""A replica is live if its last report is not older."""
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
-    """Return the models that `user` may see, with what one line about each needs."""
+    """Return the models that `user` may see, with the related rows that lists need."""
     related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
     counted = {"version_count": Count("versions", distinct=True), "newest_number": Max("versions__number")}
     return access.visible_models(user).select_related(*related).annotate(**counted)
 
 
 def model_names(project: Project) -> list[str]:
-    """Return the names of a project's models in order."""
+    """Return the names of a project's models in alphabetical order."""
     return list(project.models.order_by("name").values_list("name", flat=True))
 
 
 def is_taken(name: str) -> bool:
-    """Say whether a model of the installation has this name."""
+    """Return whether a model of the installation has this name."""
     return RegisteredModel.objects.filter(name=name).exists()
 
 
 def endpoint_of(model: RegisteredModel) -> Endpoint:
-    """Return a model's endpoint with the versions that stand on it."""
+    """Return a model's endpoint with its production, staging and previous versions."""
     return Endpoint.objects.select_related("production", "staging", "previous").get(model=model)
 
 
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
-    """Return the versions of a model with what a row about each needs."""
+    """Return the versions of a model with the related rows that lists need."""
     related = ("model__endpoint", "artifact", "created_by", "source_job")
     return model.versions.select_related(*related).prefetch_related("aliases")
 
 
 def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
-    """Return where a version stands on its endpoint: production, staging, previous or nowhere."""
+    """Return the stage of a version on its endpoint: production, staging, previous or None."""
     places = {
         "production": endpoint.production_id,
         "staging": endpoint.staging_id,
@@ -56,7 +56,7 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
 
 
 def shown_model(model: RegisteredModel) -> ModelOut:
-    """Return a model as the API does."""
+    """Return a model in the form of the API."""
     endpoint = model.endpoint
     return ModelOut(
         name=model.name,
@@ -74,7 +74,7 @@ def shown_model(model: RegisteredModel) -> ModelOut:
 
 
 def shown_version(version: ModelVersion) -> VersionOut:
-    """Return a version as the API does."""
+    """Return a version in the form of the API."""
     return VersionOut(
         model=version.model.name,
         number=version.number,
@@ -97,7 +97,7 @@ def shown_version(version: ModelVersion) -> VersionOut:
 
 
 def shown_release(record: ReleaseRecord) -> ReleaseOut:
-    """Return one line of the history as the API does."""
+    """Return a release in the form of the API."""
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,
@@ -111,7 +111,7 @@ def shown_release(record: ReleaseRecord) -> ReleaseOut:
 
 
 def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
-    """Return an endpoint as the API does, with its replicas."""
+    """Return an endpoint in the form of the API, with its replicas."""
     target = releases.rollback_target(endpoint)
     return EndpointOut(
         name=endpoint.model.name,
@@ -129,25 +129,25 @@ def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
 
 
 def replicas_of(endpoint: Endpoint) -> list[Replica]:
-    """Return the endpoint's replicas, those heard of last first."""
+    """Return the endpoint's replicas, the latest report first."""
     return list(endpoint.replicas.order_by("-seen")[:50])
 
 
 def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
-    """Return the replicas heard of within the last seconds."""
-    return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE)
+    """Return the replicas whose last report is not older than `LIVE_WITHIN`."""
+    return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE_WITHIN)
 
 
 def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
-    """Return what a replica last said, and whether it still says anything."""
-    said = ReplicaReport.model_validate(replica.report)
+    """Return the last report of a replica in the form of the API, and whether it is live."""
+    report = ReplicaReport.model_validate(replica.report)
     return ReplicaOut(
         name=replica.name,
         generation=replica.generation,
-        live=replica.seen >= (now or clock.estimate()) - LIVE,
-        loading=said.loading,
-        versions=said.versions,
-        error=said.error,
+        live=replica.seen >= (now or clock.estimate()) - LIVE_WITHIN,
+        loading=report.loading,
+        versions=report.versions,
+        error=report.error,
         seen=replica.seen,
     )
 

@@ -1,10 +1,10 @@
-"""Releases of endpoints: their history, the target of a rollback, the newest ones for prediction servers."""
+"""Reads releases: the history of an endpoint, the target of a rollback, new ones for prediction servers."""
 
 from django.db.models import Max, QuerySet
 
 from jobs.models import Endpoint, ModelVersion, ReleaseRecord
 
-WENT_LIVE = ("promote", "rollback")
+TO_PRODUCTION = ("promote", "rollback")
 
 
 def of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
@@ -14,25 +14,25 @@ def of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
 
 
 def rollback_target(
-    endpoint: Endpoint, *, becoming: ModelVersion | None = None, by_rollback: bool = False
+    endpoint: Endpoint, *, next_production: ModelVersion | None = None, by_rollback: bool = False
 ) -> ModelVersion | None:
-    """Return the version that a rollback would make production.
+    """Return the version to which a rollback would return.
 
-    It is the one that was production latest, is not so now, and was never rolled back from: rolling
-    back twice goes back twice and never returns to the version that failed.
+    It is the latest production version that is not the current one and was never rolled back from. So a
+    second rollback returns to a still older version, and never to the version that failed.
 
     Args:
-        endpoint: as it is now.
-        becoming: look at it as if this version had just become production,
-        by_rollback: and that by rolling back from the one that is so now.
+        endpoint: the endpoint.
+        next_production: compute the target for the time after this version has become production.
+        by_rollback: whether it becomes production by a rollback from the current version.
     """
-    current = becoming or endpoint.production
+    current = next_production or endpoint.production
     failed = set(
         endpoint.releases.filter(kind="rollback").exclude(replaced=None).values_list("replaced", flat=True)
     )
     if by_rollback and endpoint.production_id is not None:
         failed.add(endpoint.production_id)
-    earlier = ModelVersion.objects.filter(releases__endpoint=endpoint, releases__kind__in=WENT_LIVE)
+    earlier = ModelVersion.objects.filter(releases__endpoint=endpoint, releases__kind__in=TO_PRODUCTION)
     if current is not None:
         earlier = earlier.exclude(pk=current.pk)
     newest_first = earlier.exclude(pk__in=failed).annotate(last=Max("releases__generation")).order_by("-last")
@@ -40,7 +40,7 @@ def rollback_target(
 
 
 def newest_releases(after: int | None) -> tuple[int, list[ReleaseRecord]]:
-    """Return the newest release id, and of each endpoint its newest release if that is after `after`."""
+    """Return the newest release id, and the newest release of each endpoint that has one after `after`."""
     newest = ReleaseRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
     if after is not None and newest <= after:
         return newest, []

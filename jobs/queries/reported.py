@@ -1,4 +1,4 @@
-"""What outside scripts have reported of their trials, and what it comes to."""
+"""Reads the values that external scripts have reported for their trials, and computes scores from them."""
 
 import math
 from collections import defaultdict
@@ -13,11 +13,11 @@ from jobs.queries import outcomes
 from jobs.queries.codec import unpack_columns
 
 Reported = Mapping[str, Mapping[int, Sequence[float]]]
-"""Metric → step → the values reported there; steps count from 0, as KerasTuner's do."""
+"""Metric → step → the values reported at this step. Steps count from 0, as in KerasTuner."""
 
 
-class Name(NamedTuple):
-    """How a script names a trial. The attempt is part of it: it is the only fence that every call brings."""
+class TrialName(NamedTuple):
+    """The name of a trial in a script. The attempt number is the fencing token of every call."""
 
     trial: int
     attempt: int
@@ -26,23 +26,23 @@ class Name(NamedTuple):
         return f"{self.trial}-{self.attempt}"
 
 
-def name_of(text: str) -> Name:
-    """Read a trial's name.
+def parse_name(text: str) -> TrialName:
+    """Parse the name of a trial.
 
     Raises:
-        NotFound: it is none.
+        NotFound: the text is not a trial's name.
     """
     trial, _, attempt = text.partition("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
         raise NotFound(f"there is no trial {text[:50]!r} here")
-    return Name(int(trial), int(attempt))
+    return TrialName(int(trial), int(attempt))
 
 
-def find(job_id: int, name: Name) -> Trial:
+def find(job_id: int, name: TrialName) -> Trial:
     """Return a trial by number.
 
     Raises:
-        NotFound: the search has none of it.
+        NotFound: the search has no trial of this number.
     """
     trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
     if trial is None:
@@ -50,8 +50,8 @@ def find(job_id: int, name: Name) -> Trial:
     return trial
 
 
-def reported(job_id: int, name: Name) -> Reported:
-    """Return what a script has reported of a trial, under the attempt of this name alone."""
+def reported(job_id: int, name: TrialName) -> Reported:
+    """Return the values that were reported for a trial by the attempt in its name."""
     rows = MetricChunk.objects.filter(
         series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
     )
@@ -64,14 +64,14 @@ def reported(job_id: int, name: Name) -> Reported:
 
 
 class Best(NamedTuple):
-    """The best step of a trial, counted from 0, and the objective there."""
+    """The best step of a trial, counted from 0, and the value of the objective at this step."""
 
     score: float
     step: int
 
 
 def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
-    """Return the score as KerasTuner counts it: the best step's mean over what was reported there."""
+    """Return the score as KerasTuner computes it: the mean at the best step; None without finite values."""
     sign = -1 if search.direction == "max" else 1
     means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
     finite = [(sign * mean, step) for step, mean in means.items() if math.isfinite(mean)]
@@ -82,6 +82,6 @@ def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
 
 
 def best(job_id: int, count: int) -> list[Trial]:
-    """Return the best trials, best first."""
+    """Return the best trials of a search, best first."""
     root = Job.objects.get(pk=job_id)
     return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

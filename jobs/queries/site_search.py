@@ -1,4 +1,4 @@
-"""Searches everything that a person may see, for the search dialog (Ctrl-K)."""
+"""Searches jobs, experiments, models and data sets by name, for the search dialog (Ctrl-K)."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from django.db.models import Q
 from jobs import access
 from jobs.models import User
 
-EACH = 5
+MAX_PER_KIND = 5
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One thing found. `page` is the name of its page, `arguments` what goes into its address."""
+    """One result. `page` is the name of its URL pattern, and `arguments` are its arguments."""
 
     kind: str
     title: str
@@ -22,7 +22,7 @@ class Hit:
 
 
 def search(user: User, text: str) -> list[Hit]:
-    """Return what matches `text` by name or number, a few of each kind, newest first."""
+    """Return the visible rows that match `text` by name or number, at most `MAX_PER_KIND` of each kind."""
     text = text.strip()
     if not text:
         return []
@@ -32,7 +32,7 @@ def search(user: User, text: str) -> list[Hit]:
 def _jobs(user: User, text: str) -> list[Hit]:
     number = text.removeprefix("#")
     wanted = Q(title__icontains=text) | (Q(pk=int(number)) if _is_id(number) else Q(pk__in=[]))
-    rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:EACH]
+    rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:MAX_PER_KIND]
     return [Hit("job", row.label, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
 
 
@@ -44,20 +44,23 @@ def _experiments(user: User, text: str) -> list[Hit]:
     rows = access.visible_experiments(user).filter(name__icontains=text, archived=False)
     return [
         Hit("experiment", row.name, row.project.slug, "experiment", (row.project.slug, row.pk))
-        for row in rows.select_related("project").order_by("-pk")[:EACH]
+        for row in rows.select_related("project").order_by("-pk")[:MAX_PER_KIND]
     ]
 
 
 def _models(user: User, text: str) -> list[Hit]:
     rows = access.visible_models(user).filter(name__icontains=text).select_related("project")
     return [
-        Hit("model", row.name, row.project.slug, "model", (row.name,)) for row in rows.order_by("name")[:EACH]
+        Hit("model", row.name, row.project.slug, "model", (row.name,))
+        for row in rows.order_by("name")[:MAX_PER_KIND]
     ]
 
 
 def _datasets(user: User, text: str) -> list[Hit]:
     wanted = Q(slug__icontains=text) | Q(name__icontains=text)
-    rows = access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:EACH]
+    rows = (
+        access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:MAX_PER_KIND]
+    )
     return [
         Hit("data set", row.name, row.project.slug if row.project else "bundled", "dataset", (row.slug,))
         for row in rows

@@ -1,4 +1,4 @@
-"""Which jobs an experiment leads to, known before they exist."""
+"""Lists the steps of a root job, before their jobs exist."""
 
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict
@@ -6,11 +6,11 @@ from jobs.kinds import PIPELINE, planned
 from jobs.models import Job
 
 
-def followed(root: Job) -> ExperimentSpec:
-    """Return the spec whose `after` a root follows: its revision's, changed as its kind says.
+def effective_spec(root: Job) -> ExperimentSpec:
+    """Return the spec whose `after` lists the steps of a root: its revision's, as changed by its kind.
 
     Raises:
-        Conflict: the root has no experiment.
+        Conflict: the root does not come from an experiment.
     """
     if root.revision is None:
         raise Conflict(f"job {root.pk} does not come from an experiment")
@@ -18,8 +18,8 @@ def followed(root: Job) -> ExperimentSpec:
 
 
 def steps_of(root: Job) -> list[str]:
-    """List the kinds of jobs that a root leads to, in order."""
+    """List the kinds of a root's steps, in order."""
     if not root.facts.first_step:
         return []
     own = PIPELINE[PIPELINE.index(root.facts.first_step) :]
-    return [kind for kind in planned(followed(root)) if kind in own]
+    return [kind for kind in planned(effective_spec(root)) if kind in own]

@@ -1,4 +1,4 @@
-"""Which trial ran when and where: the attempts of a search as columns, packed into lanes."""
+"""Reads when and on which worker each trial ran: the attempts of a search as columns, arranged in lanes."""
 
 import datetime as dt
 import math
@@ -12,11 +12,11 @@ from jobs.models import Attempt, Job, Worker
 from jobs.queries.columns import as_text
 
 Span = tuple[int, float, float]
-"""Whose it is, and from when to when, in seconds."""
+"""The id of the worker, the start and the end in seconds."""
 
 
 class Bar(NamedTuple):
-    """One trial in one attempt, in the order of the answer's columns."""
+    """One trial in one attempt. The fields are the columns of the result."""
 
     trial: int
     attempt: int
@@ -29,7 +29,7 @@ class Bar(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What is read of an attempt: thousands are, and each as a model would take several times as long."""
+    """The fields of an attempt. Reading thousands as model instances would take several times as long."""
 
     pk: int
     number: int
@@ -42,10 +42,10 @@ class _Row(NamedTuple):
 
 
 def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
-    """Return the attempts at a search's trials, those that still run up to `now`.
+    """Return the attempts of a search's trials. Running ones end at `now`.
 
     Returns:
-        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (its row under that worker),
+        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (the row of that worker),
         `start`, `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
     """
     rows = _attempts(search)
@@ -73,9 +73,9 @@ def _attempts(search: Job) -> list[_Row]:
 
 
 def _with_seconds(rows: Iterable[tuple[Any, ...]], first: int) -> Iterator[tuple[Any, ...]]:
-    """Return rows whose columns from number `first` on are moments, with these in seconds since 1970.
+    """Return rows with the columns from number `first` on converted from times to seconds since 1970.
 
-    They come as the database writes them, in UTC; Django takes twenty times as long to read one.
+    The times are the database's texts in UTC. Parsing them with Django takes twenty times as long.
     """
     columns = list(zip(*rows, strict=True))
     return zip(*columns[:first], *map(_seconds, columns[first:]), strict=True)
@@ -93,8 +93,8 @@ def _span(row: _Row, now: float) -> Span:
     return row.worker_id, start, max(start, row.ended or now)
 
 
-class _Held(NamedTuple):
-    """A trial as an attempt held it."""
+class _AttemptTrial(NamedTuple):
+    """A trial of an attempt. `newest` is the trial's newest attempt."""
 
     number: int
     newest: int
@@ -103,24 +103,24 @@ class _Held(NamedTuple):
     finished: float | None
 
 
-def _trials(search: Job) -> dict[int, list[_Held]]:
-    held: dict[int, list[_Held]] = defaultdict(list)
+def _trials(search: Job) -> dict[int, list[_AttemptTrial]]:
+    trials: dict[int, list[_AttemptTrial]] = defaultdict(list)
     facts = ("attempt_id", "trial__number", "trial__attempt", "trial__state")
     moments = map(as_text, ("trial__started", "trial__finished"))
     rows = Attempt.trials.through.objects.filter(attempt__job=search).order_by("trial__number")
-    for attempt, *told in _with_seconds(rows.values_list(*facts, *moments), len(facts)):
-        held[attempt].append(_Held(*told))
-    return held
+    for attempt, *fields in _with_seconds(rows.values_list(*facts, *moments), len(facts)):
+        trials[attempt].append(_AttemptTrial(*fields))
+    return trials
 
 
-def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_Held]) -> Iterator[Bar]:
-    """Yield the trials that an attempt began, one after another as its runner trained them."""
+def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_AttemptTrial]) -> Iterator[Bar]:
+    """Yield the trials that an attempt started, in the order in which its runner trained them."""
     worker, begin, end = span
-    begun = [trial for trial in trials if trial.started is not None and trial.started <= end]
-    for trial in sorted(begun, key=lambda trial: (_last(trial.finished), trial.number)):
+    started = [trial for trial in trials if trial.started is not None and trial.started <= end]
+    for trial in sorted(started, key=lambda trial: (_end_or_infinity(trial.finished), trial.number)):
         start = max(begin, trial.started or begin)
         ended_here = trial.finished is not None and trial.newest == row.number
-        stop = min(_last(trial.finished), end) if ended_here else end
+        stop = min(_end_or_infinity(trial.finished), end) if ended_here else end
         outcome = trial.state if ended_here else row.outcome
         stop = max(start, stop)
         yield Bar(
@@ -129,13 +129,13 @@ def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_Held]) -> Iterator
         begin = stop
 
 
-def _last(moment: float | None) -> float:
-    """Return a moment such that what has not ended comes last."""
+def _end_or_infinity(moment: float | None) -> float:
+    """Return a sort key that puts trials without an end last."""
     return math.inf if moment is None else moment
 
 
 def lanes(spans: Sequence[Span]) -> list[int]:
-    """Put spans that overlap on the same worker into different lanes, each into the first that is free.
+    """Return a lane for each span: the first lane of its worker without an overlapping span.
 
     >>> lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
     [0, 1, 1, 0]

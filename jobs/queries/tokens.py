@@ -1,4 +1,4 @@
-"""API tokens as the API and the pages list them."""
+"""Reads API tokens."""
 
 from django.db.models import QuerySet
 
@@ -13,13 +13,13 @@ def own(user: User) -> QuerySet[ApiToken]:
 
 
 def visible(user: User) -> QuerySet[ApiToken]:
-    """Return every token for an administrator, else those of `user`, newest first."""
+    """Return all tokens for an administrator, else those of `user`; newest first."""
     rows = ApiToken.objects.all() if user.is_superuser else own(user)
     return rows.select_related("user").order_by("-created")
 
 
 def get(token_id: int) -> ApiToken:
-    """Return a token by id; `actions.tokens.revoke` decides whose may be revoked.
+    """Return a token by id, of any user. `actions.tokens.revoke` checks the permission.
 
     Raises:
         NotFound: there is no such token.
@@ -31,7 +31,7 @@ def get(token_id: int) -> ApiToken:
 
 
 def shown_token(token: ApiToken) -> TokenOut:
-    """Return a token without its secret."""
+    """Return a token in the form of the API, without its secret."""
     return TokenOut(
         id=token.pk,
         name=token.name,

@@ -1,4 +1,4 @@
-"""What is known of one version: its numbers, reports, files and where it comes from."""
+"""Reads the metrics, reports, files and lineage of model versions."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ MAX_COLUMNS = 4
 
 
 class Link(NamedTuple):
-    """One link of the chain from data to endpoint; `key` is what its page is found by."""
+    """One link of the chain from data set to endpoint. `key` identifies its page."""
 
     kind: str
     title: str
@@ -22,19 +22,19 @@ class Link(NamedTuple):
 
 
 def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
-    """Return a version's bare metrics on one part of the data."""
+    """Return the values of a version's metrics on one part of the data."""
     found = version.metrics.get(part) or {}
     return {name: value.get("value") if isinstance(value, dict) else value for name, value in found.items()}
 
 
 def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
-    """Return the test metrics that a table of these versions has columns for."""
+    """Return the test metrics that are columns in a table of these versions, at most `MAX_COLUMNS`."""
     names = dict.fromkeys(name for version in versions for name in figures(version))
     return list(names)[:MAX_COLUMNS]
 
 
 def report(version: ModelVersion, role: str) -> dict[str, Any] | None:
-    """Return the newest JSON report in that role: of the job that made the version, or that validated it."""
+    """Return the newest JSON report with a role, of the job that made the version or else validated it."""
     made = JobArtifact.objects.filter(job=version.source_job_id) if version.source_job_id else None
     checked = JobArtifact.objects.filter(job__in=Job.objects.validating(version.pk))
     for rows in (made, checked):
@@ -45,7 +45,7 @@ def report(version: ModelVersion, role: str) -> dict[str, Any] | None:
 
 
 def files(version: ModelVersion) -> list[JobArtifact]:
-    """Return what the job that made the version left behind."""
+    """Return the artifacts of the job that made the version."""
     if version.source_job_id is None:
         return []
     rows = JobArtifact.objects.filter(job=version.source_job_id).select_related("artifact")
@@ -53,7 +53,7 @@ def files(version: ModelVersion) -> list[JobArtifact]:
 
 
 def profile(version: ModelVersion) -> Profile | None:
-    """Return the profile of the data that a version was made with."""
+    """Return the profile of the data set that a version was trained on; None if it is unknown."""
     source: Job | None = version.source_job
     pk = source.payload.dataset_version if source else None
     data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
@@ -61,7 +61,7 @@ def profile(version: ModelVersion) -> Profile | None:
 
 
 def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
-    """Return the way from data set to endpoint, as far as it is known."""
+    """Return the chain from data set to endpoint, as far as the lineage is known."""
     known = version.lineage
     links = []
     if "dataset" in known:
@@ -89,8 +89,8 @@ def newest(model: RegisteredModel) -> ModelVersion | None:
     return model.versions.order_by("-number").first()
 
 
-def of_artifacts(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
-    """Return the versions in `user`'s sight that artifacts have become, by digest."""
+def by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
+    """Return the visible versions made of each artifact, by digest."""
     found: dict[str, list[ModelVersion]] = defaultdict(list)
     rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
     for version in rows.order_by("model__name", "number"):

@@ -1,10 +1,12 @@
+"""Filters jobs by the permissions of a user."""
+
 from collections.abc import Iterable
 
 from jobs import access
 from jobs.models import Job, User
 
 
-def in_sight(user: User, jobs: Iterable[Job]) -> set[int]:
+def visible_ids(user: User, jobs: Iterable[Job]) -> set[int]:
     """Return the ids of those jobs that `user` may see, in one query."""
     ids = {job.pk for job in jobs}
     return set(access.visible_jobs(user).filter(pk__in=ids).values_list("pk", flat=True))

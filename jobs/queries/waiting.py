@@ -1,6 +1,6 @@
-"""Why a search's queued trials wait, as a sentence: read from the rows, as the scheduler would find them.
+"""Computes the reasons why the queued and paused trials of a search wait.
 
-A page says one sentence of all trials for which it is true, so each reads well of one and of many.
+A page shows each sentence once for all trials to which it applies, so sentences must fit one trial and many.
 """
 
 from django.db.models import Sum
@@ -9,47 +9,47 @@ from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import outcomes
 from jobs.states import WAITING, Desired, TrialState
 
-NEXT = "The same runner comes to this after the trials before."
-AT_RUNG = "Done up to the end of a rung; once the others are there too, the best go on."
+NEXT = "Queued at a runner, after other trials."
+AT_RUNG = "At the end of a rung. When the other trials have reached it, the best ones continue."
 PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 
-MOST_VALUES = ("number", "state", "restarts", "rung", "rungs", "until")
-"""What the reason follows from: a poll asks for it, and thousands may wait at a rung."""
+FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
+"""The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
 
 
 def reasons(search: Job) -> dict[int, str]:
-    """Return the reason of each queued or paused trial by its number."""
-    held = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
-    rows = list(held.order_by("number").only(*MOST_VALUES))
+    """Return trial number → reason for the queued and paused trials of a search."""
+    waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    rows = list(waiting.order_by("number").only(*FIELDS))
     if not rows:
         return {}
-    free = set(search.trials.waiting().values_list("number", flat=True))
-    shared = _of_all(search)
+    unassigned = set(search.trials.waiting().values_list("number", flat=True))
+    shared = _shared_reason(search)
     return {
         trial.number: NEXT
-        if trial.state == TrialState.QUEUED and trial.number not in free
-        else _of_one(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
+        if trial.state == TrialState.QUEUED and trial.number not in unassigned
+        else _reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
         for trial in rows
     }
 
 
-def _of_one(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
+def _reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
     if trial.waits_at_rung:
         return AT_RUNG
     if trial.state == TrialState.PAUSED:
         return PAUSED
     if trial.restarts and by_scheduler:
-        return f"The runner was lost; this goes on from the newest checkpoint. {shared}"
+        return f"The runner was lost. Training will continue from the newest checkpoint. {shared}"
     return shared
 
 
-def _of_all(search: Job) -> str:
-    """Return what every queued trial of the search waits for."""
-    elsewhere = search.facts.trial_waits_for
-    if elsewhere and search.state not in WAITING and search.desired == Desired.RUNNING:
-        return elsewhere
+def _shared_reason(search: Job) -> str:
+    """Return the reason that applies to every queued trial of the search."""
+    by_kind = search.facts.trial_waits_for
+    if by_kind and search.state not in WAITING and search.desired == Desired.RUNNING:
+        return by_kind
     if search.desired != Desired.RUNNING:
-        return f"The search is told to be {search.desired}."
+        return f"The search was requested to be {search.desired}."
     if search.state in WAITING and search.why_waiting:
         return search.why_waiting
     live = Worker.objects.live(search.pool)
@@ -67,14 +67,14 @@ def _of_all(search: Job) -> str:
     if free < search.slots:
         total = sum(workers.values())
         return f"Needed: {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
-    return "A slot is free: this begins in a moment."
+    return "A slot is free. The trial starts in a moment."
 
 
 def at_limit(limit: int) -> str:
-    """Say that a search runs as many trials as it may."""
-    return f"The search runs {limit} trial{'' if limit == 1 else 's'} at once, as its spec says."
+    """Return the reason for a search that runs as many trials as its spec allows."""
+    return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
 
 
 def slots_of(count: int) -> str:
-    """Return a number of slots in words."""
+    """Return a number of slots with its noun, such as `1 slot`."""
     return f"{count} slot{'' if count == 1 else 's'}"

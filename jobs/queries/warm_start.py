@@ -1,4 +1,4 @@
-"""The search that another one is warm-started from: may it be, and what it found."""
+"""Checks whether a search can be warm-started from an earlier one, and reads the earlier trials."""
 
 from typing import Any
 
@@ -10,38 +10,37 @@ from jobs.models import Job, Project
 from jobs.queries import outcomes
 
 POINTER = "/search/warm_start"
-NEWEST = 2000
-"""So many of its trials are handed on: no model looks at more."""
+MAX_TRIALS = 2000
+"""Only this many of the newest trials are used; no algorithm models more."""
 
 
 def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
-    """List what keeps a search of `project` from being warm-started as it asks."""
+    """Return the problems of the warm start in a search's spec."""
     if search is None or search.warm_start is None:
         return []
     if not search.info.learns_from_earlier:
         able = " or ".join(sorted(info.name for info in ALGORITHMS.values() if info.learns_from_earlier))
-        sentence = f"{search.algorithm} learns nothing from the trials of another search: use {able}"
-        return [Problem(POINTER, f"{sentence}, or leave it out")]
+        sentence = f"{search.algorithm} cannot use the trials of another search"
+        return [Problem(POINTER, f"{sentence}; use {able}, or leave it out")]
     job = Job.objects.with_trials().filter(pk=search.warm_start, project=project).first()
     if job is None or job.revision is None:
         return [Problem(POINTER, f"there is no search {search.warm_start} in {project.slug}")]
     theirs = outcomes.search_of(job).ranked_by()
     if theirs != search.ranked_by():
-        told = ", ".join(f"{objective.metric} ({objective.direction})" for objective in theirs)
-        return [
-            Problem(POINTER, f"job {job.pk} searched for {told}: scores of two objectives do not compare")
-        ]
+        found = ", ".join(f"{objective.metric} ({objective.direction})" for objective in theirs)
+        message = f"job {job.pk} has the objective {found}; scores of different objectives cannot be compared"
+        return [Problem(POINTER, message)]
     return []
 
 
 def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
-    """List what the earlier search completed, as rows of a request, if it fits the space."""
+    """Return the completed trials of the earlier search that fit the space, for a suggestion request."""
     if search.warm_start is None or not search.info.learns_from_earlier:
         return []
     done = Job.objects.with_trials().filter(pk=search.warm_start, project=root.project).first()
     if done is None:
-        return []  # it was deleted since: nothing to learn, no reason to fail
-    rows = done.trials.scored().order_by("-number")[:NEWEST]
+        return []  # it has been deleted; the search runs without a warm start
+    rows = done.trials.scored().order_by("-number")[:MAX_TRIALS]
     scores = outcomes.scores_of(rows, search.objectives) if search.objectives is not None else {}
     return [
         {

@@ -1,4 +1,4 @@
-"""Pools, workers and their slots, as the workers page and the home page show them."""
+"""Reads pools, workers, slots and warm processes."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from jobs.contracts.answers.workers import WarmProcessOut, WorkerInfoOut, Worker
 from jobs.contracts.warm_processes import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Job, Trial, User, Worker
-from jobs.queries.visibility import in_sight
+from jobs.queries.visibility import visible_ids
 
 SlotState = Literal["free", "busy", "draining", "lost"]
 _WARM = TypeAdapter(list[Warm])
@@ -20,7 +20,7 @@ _WARM = TypeAdapter(list[Warm])
 
 @dataclass(frozen=True)
 class Slot:
-    """One slot: free, or with the job that holds it (None when the asker may not see which)."""
+    """One slot and the job that holds it; None if the slot is free or the reader may not see the job."""
 
     state: SlotState
     job: Job | None = None
@@ -37,22 +37,22 @@ class WorkerView:
 
     @property
     def state(self) -> str:
-        """Return the state to show: a worker whose lease ran out is lost before the sweep says so."""
+        """Return the state. A worker whose lease has expired is lost, even if its row is not updated yet."""
         return str(self.worker.state) if self.alive else "lost"
 
     @property
     def warm(self) -> list[Warm]:
-        """Return the processes that it keeps warm, as its last heartbeat told."""
+        """Return the worker's warm processes, as of its last heartbeat."""
         return kept_warm(self.worker) if self.alive else []
 
     @property
     def warm_bytes(self) -> int:
-        """Return the memory that they take."""
+        """Return the memory of the warm processes."""
         return sum(process.memory_bytes for process in self.warm)
 
     @property
     def busy(self) -> int:
-        """Return how many slots are held."""
+        """Return the number of occupied slots."""
         return sum(slot.job is not None or slot.state == "busy" for slot in self.slots)
 
 
@@ -65,17 +65,17 @@ class Pool:
 
     @property
     def slots(self) -> int:
-        """Return how many slots may be given out: those of live workers that are not draining."""
+        """Return the number of usable slots: those of live workers that are not draining."""
         return sum(len(view.slots) for view in self.workers if view.state == Worker.State.UP)
 
     @property
     def busy(self) -> int:
-        """Return how many slots are held."""
+        """Return the number of occupied slots."""
         return sum(view.busy for view in self.workers)
 
 
 def kept_warm(worker: Worker) -> list[Warm]:
-    """Return what a worker said that it keeps warm; nothing where another release of it says it otherwise."""
+    """Return the warm processes of a worker; none if it runs another release with another format."""
     try:
         return _WARM.validate_python(worker.info.get("warm", []))
     except ValidationError:
@@ -83,7 +83,7 @@ def kept_warm(worker: Worker) -> list[Warm]:
 
 
 def listed(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:
-    """Return the workers of a pool and in a state; those that left only where their state is asked for."""
+    """Return the workers of a pool and in a state. Without a state, gone and lost workers are left out."""
     rows = Worker.objects.all() if pool is None else Worker.objects.filter(pool=pool)
     if state is not None:
         return rows.filter(state=state)
@@ -103,15 +103,15 @@ def get(worker_id: int) -> Worker:
 
 
 def slots_busy(worker: Worker) -> int:
-    """Return how many of a worker's slots attempts hold."""
+    """Return how many slots of a worker are held by attempts."""
     return worker.attempts.open().aggregate(total=Sum("slots"))["total"] or 0
 
 
 def pools(user: User) -> list[Pool]:
-    """Return the pools with every worker that has not left."""
+    """Return the pools with their workers, except those that are gone or were restarted."""
     found: dict[str, Pool] = {}
     rows = list(Worker.objects.exclude(state=Worker.State.GONE).order_by("pool", "name", "pk"))
-    rows = _without_ghosts(rows)
+    rows = _without_restarted(rows)
     held = _held_slots(user, rows)
     now = clock.estimate()
     for worker in rows:
@@ -121,8 +121,8 @@ def pools(user: User) -> list[Pool]:
     return list(found.values())
 
 
-def _without_ghosts(rows: list[Worker]) -> list[Worker]:
-    """Leave out lost workers whose name is up again: a restarted node is a new row."""
+def _without_restarted(rows: list[Worker]) -> list[Worker]:
+    """Leave out lost workers whose name a newer row has. A restarted worker is a new row."""
     up = {worker.name for worker in rows if worker.state != Worker.State.LOST}
     latest = {worker.name: worker.pk for worker in rows}
     return [w for w in rows if w.state != Worker.State.LOST or (w.name not in up and latest[w.name] == w.pk)]
@@ -137,10 +137,10 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
         .prefetch_related(Prefetch("trials", Trial.objects.running()))
         .order_by("pk")
     )
-    seen = in_sight(user, [attempt.job for attempt in attempts])
+    visible = visible_ids(user, [attempt.job for attempt in attempts])
     for attempt in attempts:
-        job = attempt.job if attempt.job_id in seen else None
-        running = list(attempt.trials.all())  # as prefetched
+        job = attempt.job if attempt.job_id in visible else None
+        running = list(attempt.trials.all())  # prefetched
         trial = running[0].number if running and job else None
         held[attempt.worker_id] += [Slot("busy", job, trial)] * attempt.slots
     return held
@@ -154,7 +154,7 @@ def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
 
 
 def shown_worker(worker: Worker) -> WorkerOut:
-    """Return a worker as the API shows it."""
+    """Return a worker in the form of the API."""
     info = {name: fact for name, fact in worker.info.items() if name != "warm"}
     return WorkerOut(
         id=worker.pk,

@@ -16,7 +16,7 @@ from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
 from jobs.queries import events as event_log
 from jobs.queries import outcomes
 from jobs.queries.external_search import external
-from jobs.queries.reported import Name, name_of, reported
+from jobs.queries.reported import TrialName, parse_name, reported
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
 from workers.chief.chief import _advance
@@ -57,8 +57,8 @@ def ask(search: Job, script: str = "a") -> HeldTrial:
     return found
 
 
-def name(held: HeldTrial) -> Name:
-    return Name(held.trial.number, held.attempt.number)
+def name(held: HeldTrial) -> TrialName:
+    return TrialName(held.trial.number, held.attempt.number)
 
 
 def finish(search: Job, held: HeldTrial, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
@@ -337,7 +337,7 @@ def test_only_users_who_may_run_jobs_open_one(people: People) -> None:
 @pytest.mark.parametrize("text", ["", "7", "7-", "a-b", "7-8-9", "../x", "9" * 40 + "-1"])
 def test_an_unknown_trial_name_is_not_found(text: str) -> None:
     with pytest.raises(Exception, match="there is no trial"):
-        name_of(text)
+        parse_name(text)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["no space yet", "a space"])

@@ -29,11 +29,11 @@ def documented() -> dict[str, Any]:
 
 def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
     """Return the problems of a spec by pointer."""
-    return {problem.pointer: problem.message for problem in plan.judge(world.project, body).problems}
+    return {problem.pointer: problem.message for problem in plan.validate(world.project, body).problems}
 
 
 def test_the_documented_example_is_valid_and_planned(world: World) -> None:
-    verdict = plan.judge(world.project, documented())
+    verdict = plan.validate(world.project, documented())
     assert verdict.problems == []
     found = verdict.plan
     assert found is not None
@@ -69,7 +69,7 @@ def test_the_size_of_a_space_is_described(
     world: World, searching: dict[str, Any], space: list[Any], message: str
 ) -> None:
     searching["search"] = {**searching["search"], "space": space}
-    found = plan.judge(world.project, searching).plan
+    found = plan.validate(world.project, searching).plan
     assert found is not None
     assert found.space == message
 
@@ -81,7 +81,7 @@ def test_many_continuous_hyperparameters_are_counted() -> None:
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
-    found = plan.judge(world.project, spec).plan
+    found = plan.validate(world.project, spec).plan
     assert found is not None
     assert (found.space, found.distinct, found.grid_size) == ("", None, 1)
 
@@ -90,7 +90,7 @@ def test_all_integers_of_a_logarithmic_range_are_distinct_values(
     world: World, searching: dict[str, Any]
 ) -> None:
     searching["search"] = {**searching["search"], "max_trials": 100, "space": [{**SPREAD, "max": 60}]}
-    found = plan.judge(world.project, searching).plan
+    found = plan.validate(world.project, searching).plan
     assert found is not None
     assert (found.grid_size, found.distinct) == (9, 60)
     at = {warning.pointer: warning.message for warning in found.warnings}
@@ -98,7 +98,7 @@ def test_all_integers_of_a_logarithmic_range_are_distinct_values(
 
 
 def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:
-    found = plan.judge(world.project, searching).plan
+    found = plan.validate(world.project, searching).plan
     assert found is not None
     assert found.largest == {"units": 64}
     weights = (64 * 64 + 64 + 64 * 10 + 10) * 4
@@ -120,7 +120,7 @@ def test_conditional_hyperparameters_count_for_the_largest_configuration(
         },
     ]
     body = {**spec, "search": {"objective": {"metric": "val_loss"}, "space": space}}
-    found = plan.judge(world.project, body).plan
+    found = plan.validate(world.project, body).plan
     assert found is not None
     assert found.largest == {"batch_norm": False, "units": 512}
 
@@ -193,7 +193,7 @@ def test_each_error_of_a_search_is_reported_at_its_field(
 
 def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:
     search = {"algorithm": "hyperband", "executions_per_trial": 2, "max_trials": 1000, "space": [FREE]}
-    found = plan.judge(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
+    found = plan.validate(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
     assert found is not None
     assert (found.trials, found.executions) == (9 + 5 + 3, 34)
     assert found.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
@@ -203,16 +203,16 @@ def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, An
 def test_algorithms_without_warm_start_reject_it(world: World, spec: dict[str, Any], algorithm: str) -> None:
     earlier = make_job(project=world.project, by=world.owner, state="completed")
     search = {"space": [SHUFFLE], "algorithm": algorithm, "warm_start": earlier.pk}
-    (problem,) = plan.judge(world.project, {**spec, "search": search}).problems
+    (problem,) = plan.validate(world.project, {**spec, "search": search}).problems
     assert problem.pointer == "/spec/search/warm_start"
     assert "use bayesian or tpe" in problem.message
 
 
 def test_the_first_of_several_objectives_is_the_main_one(world: World, spec: dict[str, Any]) -> None:
-    verdict = plan.judge(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
+    verdict = plan.validate(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
     assert verdict.spec is not None and verdict.spec.search is not None
     assert verdict.spec.search.objective.metric == "val_accuracy"
-    assert plan.judge(world.project, verdict.spec.to_json()).spec == verdict.spec
+    assert plan.validate(world.project, verdict.spec.to_json()).spec == verdict.spec
 
 
 def test_cnn_requires_images(world: World, spec: dict[str, Any]) -> None:
@@ -263,7 +263,7 @@ def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching:
 
 def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
     mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
-    found = plan.judge(world.project, {**spec, "mesh": mesh}).plan
+    found = plan.validate(world.project, {**spec, "mesh": mesh}).plan
     assert found is not None
     assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
         {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
@@ -279,7 +279,7 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
         "precision": {"policy": "mixed_float16"},
         "after": {"retrain": {"top": 1}},
     }
-    found = plan.judge(world.project, body).plan
+    found = plan.validate(world.project, body).plan
     assert found is not None
     at = {warning.pointer: warning.message for warning in found.warnings}
     assert "adds no epoch below 5 epochs" in at["/after/retrain/epochs_factor"]
@@ -295,7 +295,7 @@ def test_names_agree_with_the_engine() -> None:
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])
 def test_nonsense_is_rejected(world: World, body: Any) -> None:
-    verdict = plan.judge(world.project, body)
+    verdict = plan.validate(world.project, body)
     assert not verdict.valid
     assert verdict.plan is None
 
@@ -306,7 +306,7 @@ def test_the_plan_contains_an_estimate_from_earlier_trainings(
     body = {**searching, "fit": {"epochs": 100, "early_stopping": {"patience": 2}}}
     experiment = make_experiment(project=world.project, by=world.owner, spec=body)
     make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
-    found = plan.judge(world.project, body, experiment=experiment).plan
+    found = plan.validate(world.project, body, experiment=experiment).plan
     assert found is not None
     assert (found.epochs, found.epochs_likely) == (800, 40), "8 trainings to their best epoch, 3, and 2 more"
     assert found.device_hours == pytest.approx(800 * 36 / 3600)
@@ -316,7 +316,7 @@ def test_the_plan_contains_an_estimate_from_earlier_trainings(
 
 def test_a_space_is_described_in_words(world: World, searching: dict[str, Any]) -> None:
     rows = [LAYERS, {**STEPPED, "default": 0.2, "when": {"name": "layers", "in": [2, 3]}}, FREE]
-    found = plan.judge(world.project, {**searching, "search": {**searching["search"], "space": rows}}).plan
+    found = plan.validate(world.project, {**searching, "search": {**searching["search"], "space": rows}}).plan
     assert found is not None
     assert [(line.name, line.takes, line.when) for line in found.summary] == [
         ("layers", "integers from 1 to 3", ""),

@@ -51,7 +51,7 @@ def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_de
     yard: Yard, search: Job
 ) -> None:
     job = ensembles.make(search, [1, 2, 3], by=yard.owner)
-    after = steps.followed(job).after
+    after = steps.effective_spec(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.include_validation, after.ensemble.method) == (
         3,
@@ -60,7 +60,7 @@ def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_de
     )
     changed = {"retrain": {"top": 2, "patience": 4}, "ensemble": {"method": "mean"}, "quantize": {}}
     job.revision = yard.revision(search=SEARCH, after=changed)
-    after = steps.followed(job).after
+    after = steps.effective_spec(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.patience, after.ensemble.method) == (3, 4, "mean")
     assert after.quantize is None
@@ -91,7 +91,7 @@ def test_a_clone_runs_the_same_even_if_its_search_has_changed(yard: Yard, search
         ([2, 2], "an ensemble needs 2 to 100 different trials; 1 given"),
         ([1, 99], "has no trial 99"),
         ([1, 4], "trial 4 is failed and has no score"),
-        ([1, 3], "trial 3 has failed; its score is from before that"),
+        ([1, 3], "trial 3 has failed; its score is from before the failure"),
         ([1, 2], "trials 1 and 2 have the same values"),
     ],
 )

@@ -157,7 +157,7 @@ def test_a_slice_of_events_ends_before_it_grows_too_large(
     job: Job, attempt: Attempt, worker: PretendWorker
 ) -> None:
     start = event_log.head([job.pk])[job.pk]
-    rows = event_log.POINTS_A_SLICE // 4
+    rows = event_log.POINTS_PER_SLICE // 4
     for event in range(6):
         worker.report(attempt, table(event * rows, rows, "a", "b"))
     first = event_log.read(job.pk, after=start)

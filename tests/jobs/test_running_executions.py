@@ -41,6 +41,6 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
 
 
 def test_running_executions_count_by_their_epochs(running: Job) -> None:
-    now = progress.of(running)
+    now = progress.of_job(running)
     assert (now.done, now.total) == (0, 8)
     assert now.fraction == pytest.approx(2 / 3 / 8)

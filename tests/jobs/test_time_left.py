@@ -112,7 +112,7 @@ class Replay:
         for kind, spans in recording.steps.items():
             for ordinal, span in enumerate(spans, start=1):
                 self._step(kind, ordinal, span, second)
-        return progress.of(root)
+        return progress.of_job(root)
 
     def _moment(self, second: float) -> dt.datetime:
         return self.submitted + dt.timedelta(seconds=second)
@@ -194,7 +194,7 @@ def test_before_a_trial_has_ended_no_remaining_time_is_shown(replay: Replay) -> 
 def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Replay) -> None:
     assert replay.left_at(23.0) is not None
     replay.root.state = "paused"
-    shown = progress.of(replay.root)
+    shown = progress.of_job(replay.root)
     assert (shown.eta_seconds, shown.fraction) == (None, shown.done / shown.total)
     assert shown.done > 0
 
@@ -207,7 +207,7 @@ def test_a_slow_trial_does_not_increase_the_remaining_time(
     replay = Replay(yard, slow, monkeypatch, after={})
     assert replay.left_at(57.0) == pytest.approx(3.0, rel=0.1)
     monkeypatch.setattr(clock, "estimate", lambda: replay._moment(70.0))
-    left = progress.of(replay.root).eta_seconds
+    left = progress.of_job(replay.root).eta_seconds
     assert left is not None and 0 < left < 1
 
 
@@ -237,7 +237,7 @@ class Underway:
         job = Job.objects.get(pk=self.job.pk)
         now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
         self.monkeypatch.setattr(clock, "estimate", lambda: now)
-        return progress.of(job).eta_seconds
+        return progress.of_job(job).eta_seconds
 
 
 @pytest.fixture

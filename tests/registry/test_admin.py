@@ -40,7 +40,7 @@ def test_the_requester_cannot_decide_in_the_admin(yard: Yard, admin: User) -> No
     promotion = promotions.request(yard.version(), stage="production", by=admin)
     judge(promotion, {"gates": [{"name": "loads", "state": "passed"}]})
     page = choose(admin, "approve", promotion)
-    assert "another person decides" in page.content.decode()
+    assert "Another person must decide" in page.content.decode()
     assert yard.endpoint.production is None
 
 

@@ -66,7 +66,7 @@ def test_the_inbox_holds_what_the_caller_may_decide(filled: Yard) -> None:
 def test_the_requester_sees_why_there_are_no_buttons(filled: Yard) -> None:
     promotion = promotions.request(filled.version(), stage="staging", by=filled.owner)
     page = see(filled.owner, f"/approvals/{promotion.pk}").content.decode()
-    assert "another person decides" in page
+    assert "Another person must decide" in page
     assert (
         "approve" not in page.split("<main")[1].split('aria-label="Decide"')[1].split("</section>")[0].lower()
     )

@@ -169,7 +169,7 @@ def test_runners_die_with_their_node_and_the_next_node_resumes(
 def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
     yard: Yard, nodes: Callable[..., NodeProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "fill", lambda _search: 3)
+    monkeypatch.setattr(batches, "trials_in_target", lambda _search: 3)
     wanted = SEARCH | {"parallel_trials": 1, "executions_per_trial": 1}
     job = yard.submit(search=wanted, fit={"epochs": 50}, after={})
     node = nodes()

@@ -212,7 +212,8 @@ def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: 
     address = f"/jobs/{search.pk}"
 
     def offered() -> list[int]:
-        return [o.trial.number for o in browser.get(f"{address}/trials/6").context["offers"] if o.taken]
+        candidates = browser.get(f"{address}/trials/6").context["candidates"]
+        return [each.trial.number for each in candidates if each.selected]
 
     assert offered() == [2, 1]
     answer = browser.post(f"{address}/ensemble", {"trials": ["6", "3,4"]})
@@ -224,7 +225,7 @@ def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: 
     assert f'href="{address}/trials/4"' in browser.get(f"/jobs/{made.pk}").content.decode()
     search.trials.filter(number=4).update(state="failed", score=0.54)  # after a rung
     assert offered() == [3]
-    assert not browser.get(f"{address}/trials/4").context["offers"]
+    assert not browser.get(f"{address}/trials/4").context["candidates"]
 
 
 @pytest.mark.parametrize("sent", [["1"], ["1", "x"], ["1", "-2"], ["1", "99"], []])

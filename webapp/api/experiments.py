@@ -102,7 +102,7 @@ def list_experiments(
         text=filters.q,
         tag=filters.tag,
         state=filters.state or "",
-        who=filters.created_by,
+        author=filters.created_by,
     )
     return cut_all(Page[ExperimentOut], rows, paging, queries.shown_experiments, sorts=queries.SORTS)
 
@@ -127,12 +127,12 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     """Check a spec and plan what it would run. Creates nothing."""
     project = access.get_project(actor(request), body.project)
     revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
-    verdict = plan.judge(project, body.spec, experiment=revised)
-    found = list(verdict.problems)
+    checked = plan.validate(project, body.spec, experiment=revised)
+    found = list(checked.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
     errors = [SpecProblemOut(pointer=problem.pointer, message=problem.message) for problem in found]
-    return ValidationOut(valid=not found, errors=errors, plan=verdict.plan)
+    return ValidationOut(valid=not found, errors=errors, plan=checked.plan)
 
 
 @router.get("/experiments/{id}", response=ExperimentOut)

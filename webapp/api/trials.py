@@ -89,14 +89,11 @@ def numbers_of(text: str) -> list[int]:
 def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[TrialOut]:
     """List the trials of a search by number."""
     job = access.get_job(actor(request), job_id)
-    best, standing, running = (
-        queries.best_number(job),
-        outcomes.standing(job),
-        running_executions.of_search(job),
-    )
+    best, front = queries.best_number(job), outcomes.pareto_front(job)
+    running = running_executions.of_search(job)
 
     def show(row: Trial) -> TrialOut:
-        return queries.trial(row, best=best, standing=standing, running=running)
+        return queries.trial(row, best=best, front=front, running=running)
 
     sorts = {"number": "number", "id": "pk"}
     return cut(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")

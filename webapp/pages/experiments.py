@@ -55,7 +55,7 @@ def list_page(request: Request, project: str) -> HttpResponse:
         text=filters["q"],
         tag=filters["tag"],
         state=filters["state"],
-        who=filters["who"],
+        author=filters["who"],
     )
     sign, column = ("-", sort[1:]) if sort.startswith("-") else ("", sort)
     shown = page_of(rows, cursor=request.GET.get("cursor"), order=sign + queries.SORTS[column])

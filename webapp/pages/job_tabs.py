@@ -55,7 +55,7 @@ def _no_context(request: Request, row: Job) -> dict[str, Any]:
 
 def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
     del request
-    return {"trial_form": TrialForm(space_of(row)), "is_open": shown.takes_trials(row)}
+    return {"trial_form": TrialForm(space_of(row)), "is_open": shown.accepts_trials(row)}
 
 
 def preloaded() -> list[str]:
@@ -121,7 +121,7 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
 
 def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
     made = [shown.artifact(each) for each in shown.artifacts([row, *row.children.all()])]
-    became = versions.of_artifacts(request.user, [each["digest"] for each in made])
+    became = versions.by_artifact(request.user, [each["digest"] for each in made])
     return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
 
 

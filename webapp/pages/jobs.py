@@ -107,7 +107,7 @@ def _unregistered(row: Job, results: ResultsOut) -> str:
 
 def _search_context(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
-    search, ranking = outcomes.search_of(row), outcomes.standing(row)
+    search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
@@ -118,7 +118,7 @@ def _search_context(row: Job) -> dict[str, Any]:
         ],
         "best": best,
         "best_scores": list(zip(ranking.objectives, scores, strict=True)) if scores else [],
-        "front": len(ranking.front),
+        "front": len(ranking.members),
         "objective": outcomes.objective_of(row),
         "warm_start": search.warm_start if search.info.learns_from_earlier else None,
         "revise_form": ReviseForm(row) if may_revise(row) else None,
@@ -131,7 +131,7 @@ def may_revise(row: Job) -> bool:
     """Return whether the search can be changed now."""
     if row.revision_id is None:
         return False  # an external search has no experiment
-    return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.takes_trials(row)
+    return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.accepts_trials(row)
 
 
 def _track(steps: list[StepOut]) -> list[dict[str, Any]]:

@@ -75,16 +75,16 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "endpoint": endpoint,
         "champion": champion,
         "gates": found,
-        "open_gates": gates.must_accept(found),
+        "open_gates": gates.not_evaluated(found),
         "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
         "thread": queries.thread(row),
         "is_open": is_open,
         "is_pending": row.state == PromotionRequest.State.PENDING,
-        "why_not": queries.why_not(row, user) if is_open else None,
+        "why_not": queries.decision_refusal(row, user) if is_open else None,
         "may_withdraw": is_open
         and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
         "single_person": row.model.project.single_person,
-        "form": DecisionForm(open_gates=gates.must_accept(found)),
+        "form": DecisionForm(open_gates=gates.not_evaluated(found)),
         "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
     }
 
@@ -95,7 +95,7 @@ def _decision_view(verb: str) -> Callable[..., HttpResponse]:
     @action
     def decide(request: Request, promotion_id: int) -> HttpResponse:
         row = access.get_promotion(request.user, promotion_id)
-        form = DecisionForm(request.POST, open_gates=gates.must_accept(gates.read(row)))
+        form = DecisionForm(request.POST, open_gates=gates.not_evaluated(gates.read(row)))
         if not form.is_valid():
             raise BadInput("The comment is too long, or an accepted gate is not open.")
         notify(request, _VERBS[verb](row, request, form.cleaned_data))

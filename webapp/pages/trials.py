@@ -8,7 +8,7 @@ from jobs.access import Action
 from jobs.actions import ensembles, trials
 from jobs.errors import BadInput
 from jobs.models import Trial
-from jobs.queries import compared, decisions, outcomes, waiting
+from jobs.queries import decisions, outcomes, trial_details, waiting
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as shown
 from jobs.states import FINAL
@@ -65,22 +65,22 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
             for p in outcomes.widest_space(row.job)
         ],
-        "metrics": compared.metrics(row, best),
-        "place": decisions.place(row),
-        "decisions": decisions.of(row),
-        "offers": ensemble_queries.offers(row) if may and ensemble_queries.may_join(row) else [],
-        "checkpoints": compared.checkpoints(row),
-        "most_checkpoints": compared.MOST_CHECKPOINTS,
+        "metrics": trial_details.metrics(row, best),
+        "place": decisions.rung_position(row),
+        "decisions": decisions.of_trial(row),
+        "candidates": ensemble_queries.candidates(row) if may and ensemble_queries.can_join(row) else [],
+        "checkpoints": trial_details.checkpoints(row),
+        "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
-        "attempts": compared.attempts(row),
+        "attempts": trial_details.attempts(row),
         "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
         "may": may,
-        "may_queue": shown.takes_trials(row.job),
+        "may_queue": shown.accepts_trials(row.job),
         "may_train": row.job.experiment_id is not None,
         "may_continue": _least_epochs(row),
-        "may_retry": row.state in ("failed", "stopped") and shown.takes_trials(row.job),
+        "may_retry": row.state in ("failed", "stopped") and shown.accepts_trials(row.job),
         "crumbs": crumbs(
             ("Jobs", reverse("jobs")),
             (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
@@ -111,7 +111,7 @@ def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
 
 def _least_epochs(row: Trial) -> int:
     """Return the first epoch to which a completed trial can continue; 0 if it cannot."""
-    if row.state != "completed" or not shown.takes_trials(row.job):
+    if row.state != "completed" or not shown.accepts_trials(row.job):
         return 0
     has_checkpoint = row.checkpoints.kept().exists()
     return max((e.epochs for e in row.executions.all()), default=0) + 1 if has_checkpoint else 0

@@ -65,7 +65,7 @@ def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[inputs.
     row = dict(profile.preview[0]) if profile and profile.preview else {}
     if profile is None or not row:
         return _zeros(tensor)
-    given = [p.of(row) for p in positions] or [row.get(name) for name in profile.features]
+    given = [p.value_in(row) for p in positions] or [row.get(name) for name in profile.features]
     value = given[0] if profile.kind == "image" and given else given
     numbers = _flat(value)
     size = math.prod(dimension or 1 for dimension in tensor.shape)

@@ -100,7 +100,7 @@ class Chief:
             )
             if isinstance(found, external_search.HeldTrial):
                 self._connections.record_call(found.attempt.number, peer)
-                name = reported.Name(found.trial.number, found.attempt.number)
+                name = reported.TrialName(found.trial.number, found.attempt.number)
                 return response(trial=await self._trial(found.trial, name))
             if found is external_search.Answer.OVER:
                 return response(trial=conversion.trial("", "STOPPED"))
@@ -135,7 +135,7 @@ class Chief:
 
     async def update_trial(self, request: Any, peer: str) -> Any:
         """Record the metrics of one step."""
-        name = reported.name_of(request.trial_id)
+        name = reported.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         await self.db(lambda: reports.update(self.job_id, name, metrics, step))
         self._connections.record_call(name.attempt, peer)
@@ -148,7 +148,7 @@ class Chief:
         A report for a trial that the script no longer holds is ignored, and the script continues.
         """
         del peer
-        name = reported.name_of(request.trial.trial_id)
+        name = reported.parse_name(request.trial.trial_id)
         done = protocol.member_of("TrialStatus", request.trial.status) == "COMPLETED"
         space = conversion.config(request.trial.hyperparameters)
         values = conversion.values(request.trial.hyperparameters)
@@ -165,7 +165,7 @@ class Chief:
     async def get_trial(self, request: Any, peer: str) -> Any:
         """Return a trial with the metrics that were reported under this name."""
         del peer
-        name = reported.name_of(request.trial_id)
+        name = reported.parse_name(request.trial_id)
         trial = await self.db(lambda: reported.find(self.job_id, name))
         return protocol.message("GetTrialResponse")(trial=await self._trial(trial, name))
 
@@ -173,10 +173,10 @@ class Chief:
         """Return the best trials, each named by its last attempt: scripts name their files by it."""
         del peer
         best = await self.db(lambda: reported.best(self.job_id, request.num_trials))
-        named = [(trial, reported.Name(trial.number, trial.attempt)) for trial in best]
+        named = [(trial, reported.TrialName(trial.number, trial.attempt)) for trial in best]
         return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
 
-    async def _trial(self, trial: Trial, name: reported.Name) -> Any:
+    async def _trial(self, trial: Trial, name: reported.TrialName) -> Any:
         def read() -> Any:
             search = external(Job.objects.get(pk=self.job_id)).search
             observed = reported.reported(self.job_id, name)

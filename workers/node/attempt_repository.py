@@ -10,7 +10,7 @@ from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.task_parts import Task
 from jobs.models import Attempt
-from jobs.queries import curves
+from jobs.queries import learning_curves
 from jobs.states import Desired
 from jobs.store import StoredFile, store
 from workers.node.db_threads import DatabaseThread
@@ -53,7 +53,9 @@ class DatabaseAttemptRepository:
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
-        return await self._inputs.call(lambda: curves.since(search, known=known), timeout=CALL_TIMEOUT)
+        return await self._inputs.call(
+            lambda: learning_curves.newly_ended(search, known=known), timeout=CALL_TIMEOUT
+        )
 
     async def store_file(self, path: Path) -> StoredArtifact:
         return await asyncio.to_thread(lambda: store().put(path))

@@ -12,7 +12,7 @@ from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import ExecutionPlan, FamilyResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
-from jobs.queries import curves, outcomes
+from jobs.queries import learning_curves, outcomes
 from jobs.states import TRIAL_FINAL
 
 
@@ -38,7 +38,7 @@ class SearchActions(KindActions[SearchPayload, FamilyResult]):
             objective=outcomes.objective_of(attempt.job),
             dataset=dataset_of(attempt.job),
             trials=tuple(_plan(trial, spec, top) for trial in trials),
-            curves=curves.of(attempt.job),
+            curves=learning_curves.of_search(attempt.job),
         )
 
     def advance(self, root: Job) -> None:

@@ -26,7 +26,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             **common,
             spec=apply_values(spec_of(job), job.payload.hyperparameters()),
             dataset=dataset_of(job),
-            retrain=steps.followed(root).after.retrain,
+            retrain=steps.effective_spec(root).after.retrain,
             objective=outcomes.objective_of(root),
             model_name=f"m{job.pk}",
             resume=checkpoint_folders(Checkpoint.objects.kept().filter(job=job).order_by("-pk")),

@@ -1,4 +1,7 @@
-"""How far the trainings of a search came, for its pruner: a narrow read an attempt, and looks in between."""
+"""Reads the learning curves of ended trials, which a pruner compares running trials with.
+
+They are read once when an attempt starts. During the attempt only the curves of newly ended trials are read.
+"""
 
 from collections.abc import Collection
 from itertools import chain
@@ -8,29 +11,29 @@ from jobs.models import Execution, Job, Trial
 from jobs.queries import outcomes
 from jobs.states import TrialState
 
-MOST = 256
-"""So many of the newest trials are looked at: a median of them is as good, and a task stays small."""
+MAX_TRIALS = 256
+"""Only the newest trials are read. Their median is as good, and a task stays small."""
 
 
-def of(search: Job) -> tuple[Curve, ...]:
-    """Return the curves of the newest trials that were completed or pruned; none without a pruner."""
+def of_search(search: Job) -> tuple[Curve, ...]:
+    """Return the curves of the newest completed or pruned trials; none if the search has no pruner."""
     if outcomes.search_of(search).pruner is None:
         return ()
-    return tuple(chain.from_iterable(since(search.pk, known=()).values()))
+    return tuple(chain.from_iterable(newly_ended(search.pk, known=()).values()))
 
 
-def since(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
-    """Return the curves of those of the newest trials that ended and are not known.
+def newly_ended(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
+    """Return the curves of those of the newest ended trials that are not known yet.
 
     Args:
         search: the id of the search's job.
-        known: numbers of trials; a look that finds no other costs one statement.
+        known: numbers of trials. If no other trial has ended, this costs one SQL statement.
 
     Returns:
-        For each new trial its curves, by its number, ascending; some have none.
+        Trial number → its curves, in ascending order. A trial may have no curves.
     """
     ended = Trial.objects.filter(job=search, state__in=(TrialState.COMPLETED, TrialState.PRUNED))
-    newest = ended.order_by("-number").values_list("number", "pk")[:MOST]
+    newest = ended.order_by("-number").values_list("number", "pk")[:MAX_TRIALS]
     new = {number: pk for number, pk in sorted(newest) if number not in known}
     if not new:
         return {}

@@ -1,4 +1,4 @@
-"""A trial beside the best one: what its executions measured, who ran it, and what it left to go on from."""
+"""Reads the metrics of a trial beside those of the best one, its attempts and its checkpoints."""
 
 from statistics import fmean
 
@@ -6,14 +6,14 @@ from django.db.models import QuerySet
 
 from jobs.models import Attempt, Checkpoint, Execution, Trial
 
-Compared = list[tuple[str, float | None, float | None]]
+MetricComparison = list[tuple[str, float | None, float | None]]
 
-MOST_CHECKPOINTS = 50
-"""Each execution keeps some, and a trial may have many executions."""
+MAX_CHECKPOINTS = 50
+"""Each execution keeps several, and a trial may have many executions."""
 
 
-def metrics(trial: Trial, best: Trial | None) -> Compared:
-    """Return each metric's mean over a trial's executions, and over the best trial's."""
+def metrics(trial: Trial, best: Trial | None) -> MetricComparison:
+    """Return each metric with its mean over the trial's executions and over the best trial's."""
     mine = _means(trial)
     theirs = _means(best) if best is not None else {}
     return [(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
@@ -29,11 +29,11 @@ def _means(trial: Trial) -> dict[str, float]:
 
 
 def attempts(trial: Trial) -> QuerySet[Attempt]:
-    """Return the attempts at a trial, newest first."""
+    """Return the attempts of a trial, newest first."""
     return trial.attempts.select_related("worker").order_by("-number")
 
 
 def checkpoints(trial: Trial) -> list[Checkpoint]:
-    """Return the newest checkpoints of a trial that stand, by execution."""
-    newest = trial.checkpoints.kept().order_by("-pk")[:MOST_CHECKPOINTS]
+    """Return the newest kept checkpoints of a trial, by execution."""
+    newest = trial.checkpoints.kept().order_by("-pk")[:MAX_CHECKPOINTS]
     return sorted(newest, key=lambda row: (row.execution or 0, -row.step))
