@@ -53,7 +53,7 @@ def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]
 @pytest.fixture(autouse=True)
 def unthrottled() -> None:
     """Reset the rate limits, because users of different tests have the same ids."""
-    throttle.forget()
+    throttle.reset()
 
 
 @pytest.fixture

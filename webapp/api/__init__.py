@@ -1,4 +1,4 @@
-"""The REST API under `/api/v1`: thin functions over `jobs.actions` and `jobs.queries`.
+"""The REST API under `/api/v1`: operations that call `jobs.actions` and `jobs.queries`.
 
-`webapp.api.site` builds it; each other module here is the router of one resource, or a part of the core.
+`webapp.api.site` builds the API. Each other module is the router of one resource or a shared helper.
 """

@@ -1,4 +1,4 @@
-"""Artifacts by digest, always sent as attachments: a browser never displays user content as a page."""
+"""Sends artifacts by digest, as attachments, so that browsers do not display user content as a page."""
 
 import re
 

@@ -10,7 +10,7 @@ from jobs.contracts.answers.audit import AuditEventOut, VerifiedOut
 from jobs.models import AuditEvent, User
 from jobs.queries import audit as queries
 from webapp.api.auth import actor, needs
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 
 router = Router()
 BY_ID = {"id": "pk"}
@@ -30,7 +30,9 @@ def list_audit_events(
     request: HttpRequest, paging: Query[Paging], wanted: Query[AuditFilter]
 ) -> Page[AuditEventOut]:
     """List the audit log of the caller's projects. Administrators see every row."""
-    return cut(Page[AuditEventOut], _rows(actor(request), wanted), paging, queries.shown_event, sorts=BY_ID)
+    return paginate(
+        Page[AuditEventOut], _rows(actor(request), wanted), paging, queries.shown_event, sorts=BY_ID
+    )
 
 
 def _rows(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:

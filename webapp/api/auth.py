@@ -1,4 +1,4 @@
-"""Who calls: a Bearer token or a browser session with CSRF. Whatever is missing or bad is a 401."""
+"""Authenticates requests by bearer token, or by browser session with CSRF token; other requests are a 401."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -18,14 +18,14 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True)
 class Caller:
-    """A person, and the token they came with; a session has every scope that their roles allow."""
+    """The authenticated user, and their token if there is one. A session has all scopes."""
 
     user: User
     token: ApiToken | None = None
 
     @property
     def key(self) -> str:
-        """Return what tells this caller from all others: each token counts for itself."""
+        """Return a key for rate limits. Each token of a user has its own limit."""
         return f"token {self.token.pk}" if self.token else f"user {self.user.pk}"
 
     @property
@@ -35,21 +35,21 @@ class Caller:
 
 
 def actor(request: HttpRequest) -> User:
-    """Return the person who calls; for use inside operations, which run only after authentication."""
+    """Return the authenticated user. For use in operations, which run only after authentication."""
     return cast(Caller, request.auth).user  # type: ignore[attr-defined]
 
 
 def caller(request: HttpRequest) -> Caller:
-    """Return who calls, checking the credentials once a request.
+    """Return the authenticated caller. The credentials are checked once per request.
 
     Raises:
-        Unauthenticated: there are none, or they are not good.
+        Unauthenticated: the credentials are missing or invalid.
     """
-    known = getattr(request, "_caller", None)
-    if known is None:
-        known = _by_token(request) or _by_session(request)
-        request._caller = known  # type: ignore[attr-defined]
-    return cast(Caller, known)
+    cached = getattr(request, "_caller", None)
+    if cached is None:
+        cached = _by_token(request) or _by_session(request)
+        request._caller = cached  # type: ignore[attr-defined]
+    return cast(Caller, cached)
 
 
 def _by_token(request: HttpRequest) -> Caller | None:
@@ -69,26 +69,34 @@ def _by_session(request: HttpRequest) -> Caller:
     if not isinstance(user, User) or not user.is_active:
         raise Unauthenticated("Send Authorization: Bearer ty_…, or log in with the browser.")
     if request.method not in SAFE_METHODS and check_csrf(request) is not None:
-        raise Unauthenticated("The session needs its CSRF token in X-CSRFToken.", code="csrf_failed")
+        raise Unauthenticated(
+            "The session requires its CSRF token in the header X-CSRFToken.", code="csrf_failed"
+        )
     return Caller(user)
 
 
 class Credentials(AuthBase):
-    """Lets in whoever holds one of `scopes`; without any named, GET needs `read` and the rest `write`."""
+    """Requires one of `scopes`. The default is `read` for GET and `write` for other methods."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "A token made on the page Tokens or by `manage.py token`."
-    csrf = True  # the docs page then sends the CSRF token of the reader's own session
+    csrf = True  # the documentation page sends the CSRF token of the reader's session
 
     def __init__(self, *scopes: str) -> None:
         super().__init__()
         self._scopes = scopes
 
     def __call__(self, request: HttpRequest) -> Caller:
-        """Return the caller, or raise what keeps them out."""
+        """Return the caller.
+
+        Raises:
+            Unauthenticated: the credentials are missing or invalid.
+            Throttled: the caller sent too many requests.
+            Forbidden: the token lacks the scope.
+        """
         who = caller(request)
-        throttle.take(who.key)
+        throttle.consume(who.key)
         wanted = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
         if not set(wanted) & set(who.scopes):
             raise Forbidden(f"The token lacks the scope {' or '.join(wanted)}.", code="scope_missing")
@@ -96,5 +104,5 @@ class Credentials(AuthBase):
 
 
 def needs(*scopes: str) -> Credentials:
-    """Return the authentication of a route that asks for one of `scopes`."""
+    """Return the authentication of a route that requires one of `scopes`."""
     return Credentials(*scopes)

@@ -18,7 +18,7 @@ from webapp.api import uploads
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.media import form_text, is_multipart
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import OneOf
 from webapp.json_text import read_json
 from webapp.uploads import received
@@ -47,7 +47,7 @@ def list_datasets(
     rows = queries.listed(actor(request), _project(request, wanted.project))
     if wanted.source is not None:
         rows = rows.filter(source=wanted.source)
-    return cut(Page[DatasetOut], rows, paging, queries.shown_dataset, sorts=SORTS, default="slug")
+    return paginate(Page[DatasetOut], rows, paging, queries.shown_dataset, sorts=SORTS, default="slug")
 
 
 @router.post("/datasets", response={201: DatasetOut}, openapi_extra=UPLOAD)
@@ -83,7 +83,7 @@ def list_dataset_versions(
     """List the versions of a data set, newest first."""
     dataset = access.get_dataset(actor(request), slug, _project(request, project))
     rows = dataset.versions.select_related("dataset__project", "created_by")
-    return cut(
+    return paginate(
         Page[DatasetVersionOut],
         rows,
         paging,

@@ -1,4 +1,4 @@
-"""Downloads, sent block by block: a large file is never held in memory."""
+"""Streams downloads in blocks, so that large files are never in memory as a whole."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ BLOCK = 1 << 18
 
 
 def described(kind: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a download of the media type `kind`."""
+    """Return the OpenAPI description of a download with the media type `kind`."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}}}
     return {"responses": {200: {"content": content}}}
 
@@ -22,7 +22,7 @@ def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResp
 
     Under ASGI, Django would read a synchronous iterator to its end before it sends the first byte.
     """
-    chunks = _later(path) if isinstance(request, ASGIRequest) else _now(path)
+    chunks = _read_async(path) if isinstance(request, ASGIRequest) else _read(path)
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
         "Content-Length": str(path.stat().st_size),
@@ -30,7 +30,7 @@ def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResp
     return StreamingHttpResponse(chunks, content_type="application/octet-stream", headers=headers)
 
 
-def _now(path: Path) -> Iterator[bytes]:
+def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(BLOCK):
             yield block
@@ -38,17 +38,17 @@ def _now(path: Path) -> Iterator[bytes]:
 
 def streamed(request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str) -> StreamingHttpResponse:
     """Return generated blocks as a download under `name`."""
-    content = _awaited(blocks) if isinstance(request, ASGIRequest) else blocks
+    content = _as_async(blocks) if isinstance(request, ASGIRequest) else blocks
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(content, content_type=kind, headers=headers)
 
 
-async def _awaited(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _as_async(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
     while (block := await sync_to_async(lambda: next(blocks, None))()) is not None:
         yield block
 
 
-async def _later(path: Path) -> AsyncIterator[bytes]:
+async def _read_async(path: Path) -> AsyncIterator[bytes]:
     file = await sync_to_async(lambda: path.open("rb"))()
     try:
         while block := await sync_to_async(file.read)(BLOCK):

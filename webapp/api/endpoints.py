@@ -7,7 +7,7 @@ from jobs import access
 from jobs.contracts.answers.endpoints import EndpointOut
 from jobs.queries import registry as queries
 from webapp.api.auth import actor
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 
 router = Router()
 BY_NAME = {"name": "model__name"}
@@ -18,7 +18,7 @@ def list_endpoints(request: HttpRequest, paging: Query[Paging]) -> Page[Endpoint
     """List the endpoints of the caller's projects."""
     related = ("model__project", "production", "previous", "staging")
     rows = access.visible_endpoints(actor(request)).select_related(*related)
-    return cut(Page[EndpointOut], rows, paging, queries.shown_endpoint, sorts=BY_NAME, default="name")
+    return paginate(Page[EndpointOut], rows, paging, queries.shown_endpoint, sorts=BY_NAME, default="name")
 
 
 @router.get("/endpoints/{name}", response=EndpointOut)

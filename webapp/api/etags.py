@@ -1,4 +1,4 @@
-"""`ETag` and `If-Match`: nobody overwrites what they have not seen."""
+"""Handles `ETag`, `If-Match` and `If-None-Match`, so that concurrent changes are not overwritten."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -10,26 +10,26 @@ def tag(version: int | str) -> str:
     return f'"{version}"'
 
 
-def give(response: HttpResponse, version: int | str) -> None:
-    """Send the tag along."""
+def set_etag(response: HttpResponse, version: int | str) -> None:
+    """Set the `ETag` header of a response."""
     response["ETag"] = tag(version)
 
 
-def check(request: HttpRequest, version: int | str) -> None:
-    """Hold the caller to the version they saw, if they said which.
+def require_match(request: HttpRequest, version: int | str) -> None:
+    """Require that `If-Match`, if it is sent, names the current version.
 
     Raises:
-        StaleEtag: `If-Match` names none that is current.
+        StaleEtag: it names another version.
     """
     wanted = request.headers.get("If-Match")
     if wanted is None or wanted.strip() == "*":
         return
     seen = {part.strip().removeprefix("W/") for part in wanted.split(",")}
     if tag(version) not in seen:
-        raise StaleEtag(f"If-Match names {wanted}, but the current one is {tag(version)}: read it again.")
+        raise StaleEtag(f"If-Match is {wanted}, but the current version is {tag(version)}. Read it again.")
 
 
-def is_known(request: HttpRequest, version: int | str) -> bool:
-    """Say whether the caller already has this version (`If-None-Match`)."""
+def is_not_modified(request: HttpRequest, version: int | str) -> bool:
+    """Return whether the caller already has this version, by `If-None-Match`."""
     held = request.headers.get("If-None-Match", "")
     return tag(version) in {part.strip().removeprefix("W/") for part in held.split(",")}

@@ -24,7 +24,7 @@ from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, cut, cut_all
+from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import Id, In, Name, OneOf, Text
 
 router = Router()
@@ -104,7 +104,7 @@ def list_experiments(
         state=filters.state or "",
         author=filters.created_by,
     )
-    return cut_all(Page[ExperimentOut], rows, paging, queries.shown_experiments, sorts=queries.SORTS)
+    return paginate_bulk(Page[ExperimentOut], rows, paging, queries.shown_experiments, sorts=queries.SORTS)
 
 
 @router.post("/experiments", response={201: ExperimentOut})
@@ -118,13 +118,13 @@ def create_experiment(
     experiment = actions.create(
         project, name=body.name, by=actor(request), tags=body.tags, notes=body.notes, **specs
     )
-    etags.give(response, experiment.version)
+    etags.set_etag(response, experiment.version)
     return Status(201, queries.shown_experiment(experiment))
 
 
 @router.post("/experiments/validate", response=ValidationOut)
 def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationOut:
-    """Check a spec and plan what it would run. Creates nothing."""
+    """Check a spec and plan the jobs that it would run. Creates nothing."""
     project = access.get_project(actor(request), body.project)
     revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
     checked = plan.validate(project, body.spec, experiment=revised)
@@ -139,7 +139,7 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
 def get_experiment(request: HttpRequest, id: Id, response: HttpResponse) -> ExperimentOut:  # noqa: A002
     """Return an experiment. Its ETag goes into If-Match of a PATCH."""
     experiment = access.get_experiment(actor(request), id)
-    etags.give(response, experiment.version)
+    etags.set_etag(response, experiment.version)
     return queries.shown_experiment(experiment)
 
 
@@ -152,7 +152,7 @@ def change_experiment(
 ) -> ExperimentOut:
     """Change an experiment. A spec that differs becomes a new revision."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
-    etags.check(request, experiment.version)
+    etags.require_match(request, experiment.version)
     seen = experiment.version if "If-Match" in request.headers else body.version
     specs = {"draft": body.spec} if body.draft else {"spec": body.spec}
     given: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
@@ -160,7 +160,7 @@ def change_experiment(
         actions.change(experiment, by=actor(request), seen=seen, **given)
     if body.archived is not None:
         actions.archive(experiment, archived=body.archived, by=actor(request))
-    etags.give(response, experiment.version)
+    etags.set_etag(response, experiment.version)
     return queries.shown_experiment(experiment)
 
 
@@ -168,7 +168,7 @@ def change_experiment(
 def delete_experiment(request: HttpRequest, id: Id) -> Status[None]:  # noqa: A002
     """Delete an experiment with its jobs. Refused while a job runs or a model version came from one."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
-    etags.check(request, experiment.version)
+    etags.require_match(request, experiment.version)
     actions.delete(experiment, by=actor(request))
     return Status(204, None)
 
@@ -178,7 +178,7 @@ def list_revisions(request: HttpRequest, id: Id, paging: Query[Paging]) -> Page[
     """List the revisions of an experiment, newest first."""
     experiment = access.get_experiment(actor(request), id)
     rows = experiment.revisions.select_related("created_by")
-    return cut(
+    return paginate(
         Page[RevisionOut],
         rows,
         paging,
@@ -209,5 +209,5 @@ def clone_experiment(
     wanted = body or CloneIn(name="", project=None)
     project = access.get_project(actor(request), wanted.project, Action.WRITE) if wanted.project else None
     copy = actions.clone(experiment, by=actor(request), name=wanted.name, project=project)
-    etags.give(response, copy.version)
+    etags.set_etag(response, copy.version)
     return Status(201, queries.shown_experiment(copy))

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a POST sent twice does its work once and answers the same both times."""
+"""Implements `Idempotency-Key`: a repeated POST has no further effect and returns the first response."""
 
 import functools
 import hashlib
@@ -16,11 +16,11 @@ from jobs.models import IdempotencyKey
 from webapp.api import throttle
 from webapp.api.auth import Caller, caller
 from webapp.api.media import MULTIPART
-from webapp.api.problems import problem, refuse
+from webapp.api.problems import problem, problem_of
 
 
 def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let `run`, a whole operation, heed the header; without it nothing changes."""
+    """Wrap an operation so that it supports the header. Requests without it are not affected."""
 
     @functools.wraps(run)
     def once(request: HttpRequest, **arguments: Any) -> HttpResponse:
@@ -28,31 +28,33 @@ def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
         if key is None:
             return run(request, **arguments)
         if not 0 < len(key) <= 200:
-            return problem(422, "An Idempotency-Key has 1 to 200 characters.")
+            return problem(422, "An Idempotency-Key must have 1 to 200 characters.")
         try:
             return _once(request, key, caller(request), lambda: run(request, **arguments))
         except TrainyardError as error:
-            return refuse(error)
+            return problem_of(error)
 
     return once
 
 
 idempotent = decorate_view(idempotent_view)
-"""Decorator of an operation that creates work. Decisions need none: the second of two is stale."""
+"""Decorator of operations that create rows. Decisions do not need it: a repeated one is refused as stale."""
 
 
 def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
     digest = _body_digest(request)
-    row, is_mine = idempotency.claim(who.user, _own(key, who), request.path[:200], digest)
+    row, is_new = idempotency.claim(who.user, _key_of(key, who), request.path[:200], digest)
     if row.body_digest != digest:
-        return problem(422, "This Idempotency-Key was used with another body.", code="idempotency_mismatch")
-    if not is_mine:
+        return problem(
+            422, "This Idempotency-Key was used with a different body.", code="idempotency_mismatch"
+        )
+    if not is_new:
         if row.status is None:
             raise idempotency.in_flight()
-        throttle.take(who.key)
-        return _again(row)
+        throttle.consume(who.key)
+        return _replayed(row)
     try:
-        with transaction.atomic():  # the work and its answer are kept together or not at all
+        with transaction.atomic():  # the rows and the stored response are committed together
             response = run()
             if response.status_code < 300:
                 idempotency.keep(row, response.status_code, _stored(response))
@@ -66,13 +68,13 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
     return response
 
 
-def _own(key: str, who: Caller) -> str:
-    """Return the key as this credential's own: a weaker token of the same person replays nothing."""
+def _key_of(key: str, who: Caller) -> str:
+    """Return the stored key. It contains the token, so that one with fewer scopes cannot replay responses."""
     return f"{who.token.pk if who.token else 'session'}:{key}"
 
 
 def _body_digest(request: HttpRequest) -> str:
-    """Hash what was sent; of a form its fields and files, since each client makes its own boundaries."""
+    """Return the digest of a request body. A form is hashed by fields and files: its boundary varies."""
     if request.content_type != MULTIPART:
         return hashlib.sha256(request.body).hexdigest()
     digest = hashlib.sha256(json.dumps(sorted(request.POST.lists())).encode())
@@ -97,7 +99,7 @@ def _stored(response: HttpResponse) -> dict[str, Any]:
     }
 
 
-def _again(row: IdempotencyKey) -> HttpResponse:
+def _replayed(row: IdempotencyKey) -> HttpResponse:
     answer = row.response or {}
     headers = {**answer.get("headers", {}), "Idempotency-Replayed": "true"}
     return HttpResponse(answer.get("body", ""), status=row.status, headers=headers)

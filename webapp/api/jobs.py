@@ -18,7 +18,6 @@ from jobs.contracts.answers.results import ArtifactOut
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.kinds import public_names
-from jobs.models import Job
 from jobs.queries import events as event_log
 from jobs.queries import jobs as queries
 from jobs.queries import metrics as metric_log
@@ -28,7 +27,7 @@ from webapp.api.auth import actor, caller
 from webapp.api.downloads import described
 from webapp.api.idempotency import idempotent
 from webapp.api.media import fast_json
-from webapp.api.paging import Page, Paging, cut, cut_all
+from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import Id, In, Number, OneOf
 from webapp.api.trials import Numbers, numbers_of
 from webapp.live import sse
@@ -129,7 +128,7 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Pag
     for name in ("state", "parent", "experiment"):
         if (value := getattr(filters, name)) is not None:
             rows = rows.filter(**{name: value})
-    return cut_all(Page[JobOut], rows, paging, queries.details)
+    return paginate_bulk(Page[JobOut], rows, paging, queries.details)
 
 
 @router.post("/jobs", response={202: JobOut})
@@ -146,7 +145,7 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
     """Return a job with its steps, progress and results. Its ETag is its revision, for `revise`."""
     job = access.get_job(actor(request), job_id)
     if job.revision is not None:
-        etags.give(response, job.revision.number)
+        etags.set_etag(response, job.revision.number)
     return queries.detail(job)
 
 
@@ -163,21 +162,21 @@ def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> P
     """List the artifacts of a job and its children, oldest first."""
     job = access.get_job(actor(request), job_id)
     rows = queries.artifacts([job, *job.children.all()])
-    return cut(Page[ArtifactOut], rows, paging, queries.artifact, default="id")
+    return paginate(Page[ArtifactOut], rows, paging, queries.artifact, default="id")
 
 
 @router.get("/jobs/{int:job_id}/checkpoints", response=Page[CheckpointOut])
 def list_checkpoints(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[CheckpointOut]:
     """List the checkpoints that are kept, newest first."""
     job = access.get_job(actor(request), job_id)
-    return cut(Page[CheckpointOut], queries.checkpoints(job), paging, queries.checkpoint)
+    return paginate(Page[CheckpointOut], queries.checkpoints(job), paging, queries.checkpoint)
 
 
 @router.get("/jobs/{int:job_id}/attempts", response=Page[AttemptOut])
 def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[AttemptOut]:
     """List the attempts with their workers, outcomes and reproducibility records."""
     job = access.get_job(actor(request), job_id)
-    return cut(Page[AttemptOut], queries.attempts(job), paging, queries.attempt)
+    return paginate(Page[AttemptOut], queries.attempts(job), paging, queries.attempt)
 
 
 @router.get("/jobs/{int:job_id}/metrics", response=MetricsOut)
@@ -185,7 +184,9 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
     """Return metric series. Series longer than `max_points` are reduced."""
     job = access.get_job(actor(request), job_id)
     if filters.start is not None and filters.end is not None and filters.start > filters.end:
-        raise BadInput(f"from={filters.start} is above to={filters.end}", [Problem("/from", "above to")])
+        raise BadInput(
+            f"from={filters.start} is greater than to={filters.end}", [Problem("/from", "greater than to")]
+        )
     found = metric_log.read(
         job,
         names=[name for name in filters.names.split(",") if name],
@@ -211,12 +212,9 @@ def get_events(
         token = caller(request).token
         after = _last_event_id(request, filters.after)
         return sse.stream(who, job, after=after, token_id=token.pk if token is not None else None)
-    found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=_only(job))
+    only = None if job.parent_id is None else job.pk
+    found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
     return fast_json({"items": found.items, "cursor": found.cursor})
-
-
-def _only(job: Job) -> int | None:
-    return None if job.parent_id is None else job.pk
 
 
 def _last_event_id(request: HttpRequest, default: int) -> int:

@@ -1,4 +1,4 @@
-"""What may be sent and how it is read; what is sent back."""
+"""Parses request bodies and renders responses as JSON."""
 
 import json
 import math
@@ -20,36 +20,36 @@ MULTIPART = "multipart/form-data"
 
 
 class JsonParser(Parser):
-    """Reads a JSON body; only what JSON allows, and only if it is called JSON."""
+    """Parses JSON bodies strictly, and refuses other media types."""
 
     def parse_body(self, request: HttpRequest) -> DictStrAny:
         """Return the body as Python values."""
-        if request.content_params is not None:  # a part of a form has none
+        if request.content_params is not None:  # None for a part of a form
             kind = request.content_type or "nothing"
             if kind != "application/json" and not kind.endswith("+json"):
-                raise UnsupportedMediaType(f"The body is sent as {kind}; send application/json.")
+                raise UnsupportedMediaType(f"The body has the type {kind}; send application/json.")
         return cast(DictStrAny, read_json(request.body))
 
 
 def is_multipart(request: HttpRequest) -> bool:
-    """Say whether the body is a form with files; the other thing it may be is JSON.
+    """Return whether the body is a multipart form; otherwise it is JSON.
 
     Raises:
-        UnsupportedMediaType: it is neither.
+        UnsupportedMediaType: the body is neither.
     """
     kind = request.content_type or "nothing"
     if kind == MULTIPART:
         return True
     if kind == "application/json":
         return False
-    raise UnsupportedMediaType(f"The body is sent as {kind}; send {MULTIPART} or application/json.")
+    raise UnsupportedMediaType(f"The body has the type {kind}; send {MULTIPART} or application/json.")
 
 
 def form_text(request: HttpRequest, name: str, default: str | None = None) -> str:
     """Return a text field of a multipart form.
 
     Raises:
-        BadInput: it is missing and has no default.
+        BadInput: the field is missing and has no default, or contains a NUL character.
     """
     value = request.POST.get(name, default)
     if value is None or "\0" in value:
@@ -58,7 +58,7 @@ def form_text(request: HttpRequest, name: str, default: str | None = None) -> st
 
 
 class FiniteRenderer(JSONRenderer):
-    """Writes NaN and infinities as null and marks the object around them with `"nonfinite": true`."""
+    """Writes NaN and infinities as null and adds `"nonfinite": true` to the object that contains them."""
 
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> str:  # noqa: ARG002
         """Return `data` as JSON text."""
@@ -82,13 +82,13 @@ def _is_nonfinite(value: Any) -> bool:
 
 
 def _holds_nonfinite(value: Any) -> bool:
-    """Say whether `value` is such a number, or a list of them without an object of its own to mark."""
+    """Return whether `value` is not finite, or a list (at any depth) that contains such a number."""
     if isinstance(value, list | tuple):
         return any(_holds_nonfinite(item) for item in value)
     return _is_nonfinite(value)
 
 
 def fast_json(body: Any) -> HttpResponse:
-    """Return a large answer of plain values and NumPy columns; what is not finite is null."""
+    """Return a response with plain values and NumPy columns. Numbers that are not finite are null."""
     content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     return HttpResponse(content, content_type=JSON)

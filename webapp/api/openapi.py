@@ -1,4 +1,4 @@
-"""Completes ninja's OpenAPI document: error responses and the schemas of forms."""
+"""Adds error responses and the schemas of forms to django-ninja's OpenAPI document."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ ON_WRITES = {
 
 
 def completed(schema: OpenAPISchema) -> OpenAPISchema:
-    """Add the error responses of every operation and the schemas that ninja does not find."""
+    """Add the error responses of every operation and the schemas that django-ninja does not find."""
     version = VersionIn.model_json_schema()
     schema["components"]["schemas"] |= {"Problem": PROBLEM, "VersionIn": version, **FORMS}
     for component in schema["components"]["schemas"].values():

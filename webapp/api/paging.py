@@ -1,4 +1,4 @@
-"""Pagination of lists over HTTP."""
+"""Paginates the lists of the API."""
 
 from collections.abc import Callable, Mapping
 
@@ -28,7 +28,7 @@ class Page[T](BaseModel):
     next: str | None = Field(description="Goes into `?cursor=` of the next request; null on the last page.")
 
 
-def cut[M: Model, T](
+def paginate[M: Model, T](
     page: type[Page[T]],
     rows: QuerySet[M],
     paging: Paging,
@@ -43,19 +43,19 @@ def cut[M: Model, T](
         page: the type of the page.
         rows: the rows that the caller may see, filtered.
         paging: the caller's query parameters.
-        show: turns a row into an answer.
-        sorts: public name → column; never nullable, never through a relation the caller may not see.
-        default: the order if none is given.
+        show: converts a row to its form in the API.
+        sorts: public name → column, which must not be null nor belong to a hidden relation.
+        default: the order if the caller gives none.
 
     Raises:
         BadInput: the order is unknown, or the cursor belongs to another list.
     """
-    return cut_all(
+    return paginate_bulk(
         page, rows, paging, lambda found: [show(row) for row in found], sorts=sorts, default=default
     )
 
 
-def cut_all[M: Model, T](
+def paginate_bulk[M: Model, T](
     page: type[Page[T]],
     rows: QuerySet[M],
     paging: Paging,
@@ -64,16 +64,17 @@ def cut_all[M: Model, T](
     sorts: Mapping[str, str] = NEWEST,
     default: str = "-id",
 ) -> Page[T]:
-    """Return the same page where `show` turns all rows into answers at once."""
+    """Return one page, where `show` converts all its rows in one call. See `paginate`."""
     order = _order(paging.sort or default, sorts)
     part = part_of(rows, cursor=paging.cursor, limit=paging.limit, order=order)
     return page.model_construct(items=show(part.items), next=part.next)
 
 
-def _order(asked: str, sorts: Mapping[str, str]) -> str:
-    name = asked.removeprefix("-")
+def _order(sort: str, sorts: Mapping[str, str]) -> str:
+    name = sort.removeprefix("-")
     if name not in sorts:
         raise BadInput(
-            f"sort={name!r}: choose one of {', '.join(sorted(sorts))}", [Problem("/sort", "not offered")]
+            f"sort={name!r} is unknown; choose one of {', '.join(sorted(sorts))}",
+            [Problem("/sort", "unknown name")],
         )
-    return f"-{sorts[name]}" if asked.startswith("-") else sorts[name]
+    return f"-{sorts[name]}" if sort.startswith("-") else sorts[name]

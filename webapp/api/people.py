@@ -11,7 +11,7 @@ from jobs.contracts.answers.people import InvitedOut, PersonOut
 from jobs.queries import people as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In
 
 router = Router()
@@ -36,7 +36,7 @@ class UserChange(In):
 def list_users(request: HttpRequest, paging: Query[Paging]) -> Page[PersonOut]:
     """List people. Administrators see everyone, others the people who share a project with them."""
     rows = queries.visible_accounts(actor(request))
-    return cut(Page[PersonOut], rows, paging, queries.shown_person, sorts=BY_NAME, default="user")
+    return paginate(Page[PersonOut], rows, paging, queries.shown_person, sorts=BY_NAME, default="user")
 
 
 @router.post("/users", response={201: InvitedOut}, auth=needs("admin"))

@@ -1,4 +1,4 @@
-"""Every refusal as `application/problem+json` (RFC 9457), whoever refuses: an action, ninja or Django."""
+"""Renders all errors of the API as `application/problem+json` (RFC 9457)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +31,12 @@ CODES = {
     503: "unavailable",
 }
 SENTENCES = {
-    400: "The request could not be read.",
-    404: "There is nothing here, or you may not see it.",
-    405: "This address does not know that method; the Allow header lists those it knows.",
-    413: "The request is larger than this server takes.",
-    500: "Something broke on our side; it has been logged.",
-    503: "A part that this needs is away; try again in a moment.",
+    400: "The request is malformed.",
+    404: "Not found, or not visible to you.",
+    405: "The method is not allowed here. The Allow header lists the allowed methods.",
+    413: "The request is larger than this server accepts.",
+    500: "Internal error. It has been logged.",
+    503: "A required component is unavailable. Try again in a moment.",
 }
 
 
@@ -48,7 +48,15 @@ def problem(
     errors: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Return one problem document."""
+    """Return a problem document.
+
+    Args:
+        status: the HTTP status.
+        detail: a sentence for people.
+        code: a stable code for programs; the default depends on the status.
+        errors: the invalid places of the request body.
+        headers: further headers of the response.
+    """
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -70,25 +78,25 @@ def _extra(status: int) -> dict[str, str]:
     return {"WWW-Authenticate": 'Bearer realm="trainyard"'} if status == HTTPStatus.UNAUTHORIZED else {}
 
 
-def refuse(error: TrainyardError) -> HttpResponse:
-    """Return the problem document of a refusal."""
+def problem_of(error: TrainyardError) -> HttpResponse:
+    """Return the problem document of an error."""
     headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Throttled) else None
     errors = error.problems if isinstance(error, BadInput) else ()
     return problem(error.status, error.message, code=error.code, errors=errors, headers=headers)
 
 
 class ProblemMiddleware:
-    """Turns what Django itself answers below `/api/v1/` (404, 405, 413, 500, …) into problem documents."""
+    """Replaces Django's own error responses under `/api/v1/` (404, 405, 413, 500, …) by problem documents."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer `request`; refuse NUL bytes, which no database column takes."""
+        """Return the response. NUL bytes are refused, because no database column accepts them."""
         if not request.path.startswith(PREFIX):
             return self.get_response(request)
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return problem(400, "The address holds a NUL byte.")
+            return problem(400, "The address contains a NUL byte.")
         response = self.get_response(request)
         if response.status_code < 400 or response.get("Content-Type", "").startswith(MEDIA_TYPE):
             return response

@@ -13,7 +13,7 @@ from jobs.models import Role
 from jobs.queries import projects as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Name, Slug
 
 router = Router()
@@ -50,7 +50,7 @@ def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOu
     """List the caller's projects."""
     who = actor(request)
     rows = access.projects_of(who).select_related("created_by")
-    return cut(
+    return paginate(
         Page[ProjectOut],
         rows,
         paging,
@@ -104,7 +104,7 @@ def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
 def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[MemberOut]:
     """List the members of a project and their roles."""
     rows = access.get_project(actor(request), slug).memberships.select_related("user")
-    return cut(Page[MemberOut], rows, paging, queries.shown_member, sorts=BY_USER, default="user")
+    return paginate(Page[MemberOut], rows, paging, queries.shown_member, sorts=BY_USER, default="user")
 
 
 @router.put("/projects/{slug}/members", response=MemberOut)
@@ -117,7 +117,7 @@ def set_member(request: HttpRequest, slug: str, body: MemberIn) -> MemberOut:
 
 @router.delete("/projects/{slug}/members/{username}", response={204: None})
 def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
-    """Remove a member from a project. What the person created stays."""
+    """Remove a member from a project. The person's experiments and jobs remain."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     people.remove_member(project, people.find_person(username), by=actor(request))
     return HttpResponse(status=204)

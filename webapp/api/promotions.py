@@ -15,7 +15,7 @@ from jobs.models import PromotionRequest
 from jobs.queries import promotions as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In, Number, OneOf, Slug, Text
 
 router = Router()
@@ -67,7 +67,7 @@ def list_promotions(
         rows = rows.filter(state=wanted.state)
     if wanted.model is not None:
         rows = rows.filter(model__name=wanted.model)
-    return cut(Page[PromotionOut], rows, paging, queries.shown)
+    return paginate(Page[PromotionOut], rows, paging, queries.shown)
 
 
 @router.post("/promotions", response={201: PromotionOut})

@@ -18,7 +18,7 @@ from jobs.queries import releases as release_queries
 from webapp.api import media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Number, Slug, Text
 from webapp.api.uploads import VersionIn
 from webapp.json_text import read_json
@@ -74,7 +74,7 @@ def list_models(request: HttpRequest, paging: Query[Paging], wanted: Query[Model
     rows = queries.models_for_lists(actor(request))
     if wanted.project is not None:
         rows = rows.filter(project=access.get_project(actor(request), wanted.project))
-    return cut(Page[ModelOut], rows, paging, queries.shown_model, sorts=BY_NAME, default="name")
+    return paginate(Page[ModelOut], rows, paging, queries.shown_model, sorts=BY_NAME, default="name")
 
 
 @router.post("/models", response={201: ModelOut})
@@ -103,7 +103,7 @@ def change_model(request: HttpRequest, name: str, body: ModelChange) -> ModelOut
 def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[VersionOut]:
     """List the versions of a model, newest first."""
     rows: QuerySet[ModelVersion] = queries.versions_of(access.get_model(actor(request), name))
-    return cut(Page[VersionOut], rows, paging, queries.shown_version, sorts=BY_NUMBER, default="-number")
+    return paginate(Page[VersionOut], rows, paging, queries.shown_version, sorts=BY_NUMBER, default="-number")
 
 
 @router.post(
@@ -128,7 +128,7 @@ def _artifact(request: HttpRequest) -> str:
     try:
         return VersionIn.model_validate(body).artifact
     except ValidationError as error:
-        raise BadInput("The version does not hold.", problems(error, body)) from error
+        raise BadInput("The version is invalid.", problems(error, body)) from error
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
@@ -168,7 +168,7 @@ def delete_alias(request: HttpRequest, name: str, alias: str) -> HttpResponse:
 def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[ReleaseOut]:
     """List the releases of a model, newest first."""
     rows = release_queries.of_endpoint(access.get_endpoint(actor(request), name))
-    return cut(
+    return paginate(
         Page[ReleaseOut],
         rows,
         paging,

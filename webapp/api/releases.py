@@ -56,6 +56,6 @@ def _visible(user: User, records: list[ReleaseRecord]) -> list[ReleaseRecord]:
 
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
 def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
-    """Report what a prediction server serves of an endpoint."""
+    """Report the versions that a prediction server serves for an endpoint."""
     releases.record_report(body, by=actor(request))
     return Status(204, None)

@@ -50,11 +50,11 @@ def revise_search(request: HttpRequest, job_id: Id, body: ReviseIn, response: Ht
     """Change a running or paused search. It continues under a new revision of its experiment."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    etags.check(request, _revision(job))
+    etags.require_match(request, _revision(job))
     seen = _revision(job) if "If-Match" in request.headers else body.revision
     sent = body.search.model_dump(exclude_unset=True)
     made = search_changes.revise(job, sent, by=who, seen=seen, comment=body.comment)
-    etags.give(response, made.number)
+    etags.set_etag(response, made.number)
     return Status(202, queries.detail(job))
 
 

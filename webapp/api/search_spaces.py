@@ -49,8 +49,8 @@ def import_space(request: HttpRequest, body: ImportIn) -> ImportedSpaceOut:  # n
     try:
         found = importing.read(body.text, body.format)
     except FormatError as error:
-        told = [Problem(f"/text{problem.pointer}", problem.message) for problem in error.problems]
-        raise BadInput(f"The text cannot be imported: {_summary(told)}", told) from error
+        errors = [Problem(f"/text{problem.pointer}", problem.message) for problem in error.problems]
+        raise BadInput(f"The text cannot be imported: {_summary(errors)}", errors) from error
     return ImportedSpaceOut(
         format=found.format, search=found.search, summary=list(found.summary), notes=list(found.notes)
     )
@@ -62,15 +62,15 @@ def export_space(request: HttpRequest, body: ExportIn) -> ExportedSpaceOut:  # n
     try:
         space = _SPACES.validate_python(body.space)
     except ValidationError as error:
-        told = problems(error, body.space, "/space")
-        raise BadInput(f"The space is invalid: {_summary(told)}", told) from error
-    if told := [
+        errors = problems(error, body.space, "/space")
+        raise BadInput(f"The space is invalid: {_summary(errors)}", errors) from error
+    if errors := [
         Problem(f"/space/{where.replace('.', '/')}", message) for where, message in space_errors(space)
     ]:
-        raise BadInput(f"The space is invalid: {_summary(told)}", told)
+        raise BadInput(f"The space is invalid: {_summary(errors)}", errors)
     return ExportedSpaceOut(format=body.format, config=keras_tuner.write(space))
 
 
-def _summary(told: list[Problem]) -> str:
-    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    return f"{told[0].pointer}: {told[0].message}{more}"
+def _summary(errors: list[Problem]) -> str:
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{errors[0].pointer}: {errors[0].message}{more}"

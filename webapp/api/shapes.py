@@ -1,4 +1,4 @@
-"""Types that several request bodies and query parameters share."""
+"""Types shared by several request bodies and query parameters."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -17,8 +17,8 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 class OneOf:
     """Restricts a string to a set of values, as in `Annotated[str, OneOf(JobState)]`; others are a 422.
 
-    Enums cannot be used: those of the models are all called `State`, and names of schemas are unique in the
-    OpenAPI document.
+    Enums cannot be used: those of the models are all called `State`, and names of schemas must be unique in
+    the OpenAPI document.
     """
 
     def __init__(self, values: Iterable[str]) -> None:
@@ -31,6 +31,6 @@ class OneOf:
 
 
 class In(Schema):
-    """Base class of request bodies: unknown fields are refused, numbers are finite."""
+    """Base class of request bodies. Unknown fields and numbers that are not finite are refused."""
 
     model_config = {"extra": "forbid", "allow_inf_nan": False}

@@ -19,7 +19,7 @@ from jobs.errors import TrainyardError
 from webapp.api import openapi
 from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser
-from webapp.api.problems import SENTENCES, problem, refuse
+from webapp.api.problems import SENTENCES, problem, problem_of
 from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
 
 # One module per resource, in the order of the documentation; each has a `router`.
@@ -44,7 +44,7 @@ RESOURCES = (
 )
 
 
-TOLD = 3
+MAX_IN_DETAIL = 3
 """How many errors the `detail` of a problem names; `errors` lists all."""
 
 
@@ -97,10 +97,10 @@ def build() -> Api:
 
 def _handle_errors(api: Api) -> None:
     def refused(_: HttpRequest, error: Any) -> HttpResponse:
-        return refuse(error)
+        return problem_of(error)
 
     def too_large(_: HttpRequest, __: Any) -> HttpResponse:
-        return refuse(TooLarge(SENTENCES[413]))
+        return problem_of(TooLarge(SENTENCES[413]))
 
     api.add_exception_handler(TrainyardError, refused)
     api.add_exception_handler(ValidationError, _invalid)
@@ -112,7 +112,7 @@ def _handle_errors(api: Api) -> None:
     for large in (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
         api.add_exception_handler(large, too_large)
     api.add_exception_handler(RawPostDataException, _form_for_json)
-    api.add_exception_handler(OperationalError, _database_away)
+    api.add_exception_handler(OperationalError, _database_unavailable)
 
 
 def _django_invalid(_: HttpRequest, error: Any) -> HttpResponse:
@@ -120,20 +120,22 @@ def _django_invalid(_: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
-    """Prefer the error that the parser raised to ninja's wrapper of it."""
+    """Return the parser's own error instead of the one that django-ninja wraps it in."""
     cause = error.__cause__
     if isinstance(cause, TrainyardError):
-        return refuse(cause)
+        return problem_of(cause)
     return problem(error.status_code, str(error))
 
 
 def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
-    """A route for JSON received a form."""
-    return refuse(UnsupportedMediaType(f"The body is sent as {request.content_type}; send application/json."))
+    """Return the error of a JSON route that received a form."""
+    return problem_of(
+        UnsupportedMediaType(f"The body has the type {request.content_type}; send application/json.")
+    )
 
 
-def _database_away(_: HttpRequest, __: Any) -> HttpResponse:
-    response = refuse(Unavailable("The database is busy or not reachable; try again in a moment."))
+def _database_unavailable(_: HttpRequest, __: Any) -> HttpResponse:
+    response = problem_of(Unavailable("The database is busy or unreachable. Try again in a moment."))
     response["Retry-After"] = "1"
     return response
 
@@ -156,8 +158,10 @@ def _sent(request: HttpRequest, source: str) -> Any:
 
 
 def _summary(found: Sequence[Problem]) -> str:
-    told = "; ".join(f"{problem.pointer or 'The body'}: {problem.message}" for problem in found[:TOLD])
-    return told if len(found) <= TOLD else f"{told} (and {len(found) - TOLD} more)"
+    detail = "; ".join(
+        f"{problem.pointer or 'The body'}: {problem.message}" for problem in found[:MAX_IN_DETAIL]
+    )
+    return detail if len(found) <= MAX_IN_DETAIL else f"{detail} (and {len(found) - MAX_IN_DETAIL} more)"
 
 
 api = build()

@@ -1,4 +1,4 @@
-"""A token bucket for each caller, in this process' memory: a guard against runaway scripts."""
+"""Limits the request rate of each caller with a token bucket in the memory of this process."""
 
 import math
 import threading
@@ -10,38 +10,38 @@ from webapp.http_errors import Throttled
 
 _lock = threading.Lock()
 _buckets: dict[str, tuple[float, float]] = {}
-FORGET_ABOVE = 10_000
+MAX_BUCKETS = 10_000
 
 
-def take(caller: str) -> None:
-    """Take one request out of the caller's bucket.
+def consume(caller: str) -> None:
+    """Take one token from the caller's bucket.
 
     Raises:
-        Throttled: it is empty.
+        Throttled: the bucket is empty.
     """
     rate, burst = settings.TRAINYARD_API_RATE, settings.TRAINYARD_API_BURST
-    wait = _take(caller, rate, burst, time.monotonic())
+    wait = _consume(caller, rate, burst, time.monotonic())
     if wait > 0:
         raise Throttled(
-            f"More than {rate:g} requests a second for too long.", retry_after=max(1, math.ceil(wait))
+            f"Too many requests: the limit is {rate:g} per second.", retry_after=max(1, math.ceil(wait))
         )
 
 
-def forget() -> None:
-    """Fill all buckets: tests give the same numbers to callers who are not the same."""
+def reset() -> None:
+    """Fill all buckets. For tests, whose callers reuse the same keys."""
     with _lock:
         _buckets.clear()
 
 
-def _take(key: str, rate: float, burst: float, now: float) -> float:
-    """Return 0 and take one, or the seconds until there is one again."""
+def _consume(key: str, rate: float, burst: float, now: float) -> float:
+    """Take a token and return 0, or return the seconds until the next token."""
     with _lock:
-        left, since = _buckets.get(key, (burst, now))
-        left = min(burst, left + (now - since) * rate)
-        if left < 1:
-            _buckets[key] = (left, now)
-            return (1 - left) / rate
-        if len(_buckets) > FORGET_ABOVE:
+        tokens, since = _buckets.get(key, (burst, now))
+        tokens = min(burst, tokens + (now - since) * rate)
+        if tokens < 1:
+            _buckets[key] = (tokens, now)
+            return (1 - tokens) / rate
+        if len(_buckets) > MAX_BUCKETS:
             _buckets.clear()
-        _buckets[key] = (left - 1, now)
+        _buckets[key] = (tokens - 1, now)
         return 0.0

@@ -10,7 +10,7 @@ from jobs.contracts.answers.tokens import NewTokenOut, TokenOut
 from jobs.errors import Forbidden
 from jobs.queries import tokens as queries
 from webapp.api.auth import actor, caller
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In
 
 router = Router()
@@ -28,7 +28,7 @@ class TokenIn(In):
 @router.get("/tokens", response=Page[TokenOut])
 def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[TokenOut]:
     """List the caller's tokens."""
-    return cut(Page[TokenOut], queries.own(actor(request)), paging, queries.shown_token, sorts=BY_ID)
+    return paginate(Page[TokenOut], queries.own(actor(request)), paging, queries.shown_token, sorts=BY_ID)
 
 
 @router.post("/tokens", response={201: NewTokenOut})
@@ -36,7 +36,9 @@ def create_token(request: HttpRequest, body: TokenIn) -> Status[NewTokenOut]:
     """Create a token for the caller. It cannot have more scopes than the caller's own credentials."""
     beyond = sorted(set(body.scopes) - set(caller(request).scopes))
     if beyond:
-        raise Forbidden(f"This token lacks {', '.join(beyond)} itself.", code="scope_missing")
+        raise Forbidden(
+            f"The credentials of this request lack the scope {', '.join(beyond)}.", code="scope_missing"
+        )
     token, secret = tokens.create(
         actor(request), by=actor(request), scopes=body.scopes, name=body.name, expires=body.expires
     )

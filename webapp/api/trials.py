@@ -21,17 +21,17 @@ from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
 from webapp.api.downloads import described, streamed
-from webapp.api.etags import give, is_known
+from webapp.api.etags import is_not_modified, set_etag
 from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
-from webapp.api.paging import Page, Paging, cut
+from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In, Number
 
 router = Router()
 CSV = described("text/csv")
 
-MOST_KEPT = 8
-_ended: dict[tuple[int, str], bytes] = {}
+MAX_CACHED = 8
+_columns_of_ended: dict[tuple[int, str], bytes] = {}
 
 Numbers = Annotated[str, StringConstraints(pattern=r"^(\d{1,9}(,\d{1,9})*)?$", max_length=5000)]
 
@@ -96,7 +96,7 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
         return queries.trial(row, best=best, front=front, running=running)
 
     sorts = {"number": "number", "id": "pk"}
-    return cut(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")
+    return paginate(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")
 
 
 @router.post("/jobs/{int:job_id}/trials", response={201: TrialOut})
@@ -160,11 +160,11 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)
     version = columns.version(search)
-    if is_known(request, version):
+    if is_not_modified(request, version):
         return HttpResponse(status=304)
     response = _columns(search, version, filters.after)
-    give(response, version)
-    response["Cache-Control"] = "private, no-cache"  # kept by the browser, and asked for each time
+    set_etag(response, version)
+    response["Cache-Control"] = "private, no-cache"  # the browser stores it, and revalidates it each time
     return response
 
 
@@ -173,12 +173,12 @@ def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     if after is not None or search.state not in FINAL:
         return fast_json(columns.read(search, after=after))
     key = (search.pk, version)
-    content = _ended.get(key)
+    content = _columns_of_ended.get(key)
     if content is None:
         content = fast_json(columns.read(search)).content
-        if len(_ended) >= MOST_KEPT:
-            _ended.clear()  # other threads keep the bytes that they have already read
-        _ended[key] = content
+        if len(_columns_of_ended) >= MAX_CACHED:
+            _columns_of_ended.clear()  # other threads keep the bytes that they have already read
+        _columns_of_ended[key] = content
     return HttpResponse(content, content_type=JSON)
 
 

@@ -1,4 +1,4 @@
-"""Describes uploads for the OpenAPI document."""
+"""Describes the multipart forms of uploads for the OpenAPI document."""
 
 from typing import Any
 
