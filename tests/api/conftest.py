@@ -1,4 +1,4 @@
-"""Callers of the REST API: a person with a token, and the model yard of the registry's tests."""
+"""Callers of the REST API with a token, and the project of the registry's tests."""
 
 import hashlib
 import secrets

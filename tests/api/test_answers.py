@@ -65,7 +65,7 @@ def read(browser: Client, path: str) -> Any:
         ("/timeline", TimelineOut),
     ],
 )
-def test_what_is_sent_is_what_the_document_says(browser: Client, search: Job, path: str, shape: Any) -> None:
+def test_responses_have_the_documented_shapes(browser: Client, search: Job, path: str, shape: Any) -> None:
     TypeAdapter(shape).validate_python(read(browser, f"/jobs/{search.pk}{path}"))
 
 

@@ -1,3 +1,5 @@
+"""Authentication, errors, pagination, idempotency and rate limits of the REST API."""
+
 import io
 from datetime import timedelta
 from typing import Any
@@ -35,7 +37,7 @@ def test_an_expired_token_is_401(people: People, call: Any) -> None:
     assert caller.get("/me").status_code == 401
 
 
-def test_a_token_of_somebody_who_was_deactivated_is_401(people: People, call: Any) -> None:
+def test_a_token_of_a_deactivated_user_is_401(people: People, call: Any) -> None:
     people.member.is_active = False
     people.member.save()
     assert call(people.member).get("/me").status_code == 401
@@ -63,7 +65,7 @@ def test_writing_needs_its_scope(people: People, call: Any, scopes: tuple[str, .
     assert answer.status_code == status
 
 
-def test_a_missing_scope_says_which(people: People, call: Any) -> None:
+def test_a_refusal_names_the_missing_scope(people: People, call: Any) -> None:
     answer = call(people.member, "write").get("/models")
     assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
     assert "read" in answer.json()["detail"]
@@ -74,7 +76,7 @@ def test_an_unknown_address_is_a_problem_document(client: Client) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_a_method_that_is_not_known_is_405_and_names_those_that_are(client: Client) -> None:
+def test_an_unsupported_method_is_405_with_the_allowed_methods(client: Client) -> None:
     answer = client.delete("/api/v1/me")
     assert answer.status_code == 405
     assert answer["Allow"] == "GET"
@@ -85,7 +87,7 @@ def test_a_method_that_is_not_known_is_405_and_names_those_that_are(client: Clie
     "content",
     [b"{", b"", b"nonsense", b'{"name": NaN}', b'{"a": "\\ud800"}', b'"\\u0000"', b"[" * 5000, b"\xff"],
 )
-def test_what_is_not_json_is_400(people: People, call: Any, content: bytes) -> None:
+def test_invalid_json_is_400(people: People, call: Any, content: bytes) -> None:
     answer = call(people.member).raw("POST", "/models", content, "application/json")
     assert answer.status_code == (422 if content == b"" else 400)
 
@@ -108,11 +110,11 @@ def test_problems_point_into_the_sent_body(people: People, call: Any) -> None:
     assert pointers == {"/name", "/project", "/colour"}
 
 
-def test_a_body_that_is_no_object_is_pointed_at_as_a_whole(people: People, call: Any) -> None:
+def test_the_pointer_is_empty_for_a_body_that_is_not_an_object(people: People, call: Any) -> None:
     assert call(people.member).post("/models", [1]).json()["errors"][0]["pointer"] == ""
 
 
-def test_lists_are_cut_by_key(people: People, call: Any) -> None:
+def test_lists_are_paginated_by_key(people: People, call: Any) -> None:
     caller = call(people.member)
     for name in "cab":
         assert caller.post("/models", {"name": name, "project": "yard"}).status_code == 201
@@ -122,7 +124,7 @@ def test_lists_are_cut_by_key(people: People, call: Any) -> None:
     assert second["next"] is None
 
 
-def test_lists_can_be_turned_round(people: People, call: Any) -> None:
+def test_lists_can_be_sorted_in_descending_order(people: People, call: Any) -> None:
     caller = call(people.member)
     for name in "ab":
         caller.post("/models", {"name": name, "project": "yard"})
@@ -142,11 +144,11 @@ def test_lists_can_be_turned_round(people: People, call: Any) -> None:
         {"cursor": "WyJuYW1lIiwgImEiLCAxZTk5OV0"},  # ["name", "a", 1e999] in Base64
     ],
 )
-def test_a_page_that_cannot_be_is_422(people: People, call: Any, query: dict[str, Any]) -> None:
+def test_invalid_pagination_parameters_are_422(people: People, call: Any, query: dict[str, Any]) -> None:
     assert call(people.member).get("/models", **query).status_code == 422
 
 
-def test_a_cursor_belongs_to_its_order(people: People, call: Any) -> None:
+def test_a_cursor_of_another_order_is_422(people: People, call: Any) -> None:
     caller = call(people.member)
     for name in "ab":
         caller.post("/models", {"name": name, "project": "yard"})
@@ -154,7 +156,7 @@ def test_a_cursor_belongs_to_its_order(people: People, call: Any) -> None:
     assert caller.get("/models", cursor=cursor, sort="created").status_code == 422
 
 
-def test_a_repeated_post_does_its_work_once(people: People, call: Any) -> None:
+def test_a_repeated_post_has_no_further_effect(people: People, call: Any) -> None:
     caller, body = call(people.member), {"name": "digits", "project": "yard"}
     first = caller.post("/models", body, **{"Idempotency-Key": "k1"})
     second = caller.post("/models", body, **{"Idempotency-Key": "k1"})
@@ -171,14 +173,14 @@ def test_a_key_with_another_body_is_422(people: People, call: Any) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
-def test_a_form_with_a_key_is_no_json(people: People, call: Any) -> None:
+def test_a_form_sent_to_a_json_route_with_a_key_is_415(people: People, call: Any) -> None:
     form = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\na\r\n--x--\r\n'
     kind = "multipart/form-data; boundary=x"
     answer = call(people.member).raw("POST", "/promotions", form, kind, **{"Idempotency-Key": "k1"})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
 
 
-def test_a_key_whose_first_request_still_runs_is_409(people: People, call: Any) -> None:
+def test_a_key_whose_first_request_is_running_is_409(people: People, call: Any) -> None:
     caller, body = call(people.member), {"name": "a", "project": "yard"}
     caller.post("/models", body, **{"Idempotency-Key": "k1"})
     IdempotencyKey.objects.update(status=None)
@@ -186,26 +188,26 @@ def test_a_key_whose_first_request_still_runs_is_409(people: People, call: Any) 
     assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
 
 
-def test_a_request_that_was_refused_may_use_its_key_again(people: People, call: Any) -> None:
+def test_the_key_of_a_refused_request_can_be_used_again(people: People, call: Any) -> None:
     caller = call(people.member)
     refused = caller.post("/models", {"name": "a", "project": "nowhere"}, **{"Idempotency-Key": "k1"})
     assert refused.status_code == 404
     assert not IdempotencyKey.objects.exists()
 
 
-def test_a_key_that_another_request_takes_and_gives_back_meanwhile_is_409(
+def test_a_key_that_a_concurrent_request_takes_and_releases_is_409(
     people: People, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken(_: Any, **__: Any) -> None:
         raise IntegrityError("UNIQUE constraint failed")
 
     caller = call(people.member)
-    monkeypatch.setattr(QuerySet, "create", taken)  # and yet no row is there when one looks
+    monkeypatch.setattr(QuerySet, "create", taken)  # and the row is gone when it is read
     answer = caller.post("/models", {"name": "a", "project": "yard"}, **{"Idempotency-Key": "k1"})
     assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
 
 
-def test_a_token_of_less_scope_replays_nothing(people: People, call: Any) -> None:
+def test_a_token_with_fewer_scopes_replays_no_response(people: People, call: Any) -> None:
     body = {"name": "a", "project": "yard"}
     assert call(people.member).post("/models", body, **{"Idempotency-Key": "k1"}).status_code == 201
     reader = call(people.member, "read").post("/models", body, **{"Idempotency-Key": "k1"})
@@ -218,9 +220,7 @@ def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
         assert answer.status_code == 201
 
 
-def test_too_many_requests_are_429_and_say_when_to_come_back(
-    people: People, call: Any, settings: Settings
-) -> None:
+def test_too_many_requests_are_429_with_retry_after(people: People, call: Any, settings: Settings) -> None:
     settings.TRAINYARD_API_BURST = 3.0
     settings.TRAINYARD_API_RATE = 0.1
     caller = call(people.member)
@@ -235,7 +235,7 @@ def test_a_nul_in_the_address_is_400(people: People, call: Any) -> None:
     assert caller.get("/models", project="a\0b").status_code == 400
 
 
-def test_credentials_cost_two_queries(
+def test_authentication_takes_two_queries(
     people: People, call: Any, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     caller = call(people.member)
@@ -244,7 +244,7 @@ def test_credentials_cost_two_queries(
         caller.get("/me")
 
 
-def test_a_poll_of_a_search_that_is_over_asks_little_and_counts_no_executions(
+def test_a_poll_of_an_ended_search_takes_few_queries_and_counts_no_executions(
     people: People, call: Any, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     search = seed_search(people.project, by=people.owner, trials=12)
@@ -257,20 +257,20 @@ def test_a_poll_of_a_search_that_is_over_asks_little_and_counts_no_executions(
     assert not [query["sql"] for query in asked.captured_queries if "jobs_execution" in query["sql"]]
 
 
-def test_the_document_is_public_and_declares_problems(client: Client) -> None:
+def test_the_document_is_public_and_describes_errors(client: Client) -> None:
     document = client.get("/api/v1/openapi.json").json()
     assert document["openapi"].startswith("3.1")
     assert "application/problem+json" in document["paths"]["/api/v1/me"]["get"]["responses"]["401"]["content"]
 
 
-def test_the_docs_page_loads_nothing_from_elsewhere(client: Client) -> None:
+def test_the_docs_page_loads_nothing_from_other_hosts(client: Client) -> None:
     page = client.get("/api/v1/docs").content.decode()
     assert "swagger-ui-bundle.js" in page
     assert "http://" not in page
     assert "https://" not in page
 
 
-def test_a_file_sent_twice_under_one_key_is_one_version(yard: Any, call: Any) -> None:
+def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) -> None:
     caller = call(yard.member)
 
     def send() -> Any:

@@ -1,4 +1,4 @@
-"""Whatever is sent to whatever route: it is answered, never with our own failure."""
+"""Sends generated and invalid input to every route; none may answer with an internal error."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from tests.registry.conftest import Yard
 from webapp.api.site import api
 
 SEED = 20261121
-TRIES = 6
+REQUESTS_PER_ROUTE = 6
 JUNK: list[Any] = [
     None, "", " ", 0, -1, 1, 2**31, 2**63, -(2**70), 1.5, 1e308, True, -0.0, "NaN", "ß\u202e", "\ufffe",
     [], {}, [[]], {"a": {"b": []}}, {"": ""}, ["x"] * 50, "a" * 5000,
@@ -33,7 +33,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
 
 
 def example(schema: dict[str, Any], known: dict[str, Any], depth: int = 0) -> Any:
-    """Return something that a JSON schema takes, or nearly."""
+    """Return a value that a JSON schema accepts, at least approximately."""
     if depth > 8:
         return None
     if "$ref" in schema:
@@ -55,7 +55,7 @@ def example(schema: dict[str, Any], known: dict[str, Any], depth: int = 0) -> An
 
 
 def mutated(value: Any, dice: random.Random) -> Any:
-    """Return a copy with one thing at a random place replaced, left out or added."""
+    """Return a copy with one value at a random place replaced, removed or added."""
     if isinstance(value, dict) and value and dice.random() < 0.8:
         copy, name = dict(value), dice.choice(list(value))
         match dice.randrange(4):
@@ -72,7 +72,7 @@ def mutated(value: Any, dice: random.Random) -> Any:
 
 
 def filled(path: str, dice: random.Random, *, wild: bool) -> str:
-    """Put something into the places of a path: what exists, or junk."""
+    """Fill the parameters of a path: with names that exist, or with invalid ones if `wild`."""
     while "{" in path:
         name = path[path.index("{") + 1 : path.index("}")]
         known = KNOWN.get(name, 1)
@@ -105,17 +105,17 @@ def send(
 
 
 @pytest.mark.parametrize("who", ["owner", "administrator", "stranger"])
-def test_no_input_breaks_a_route(yard: Yard, call: Any, who: str, settings: Any) -> None:
+def test_no_input_causes_an_internal_error(yard: Yard, call: Any, who: str, settings: Any) -> None:
     settings.TRAINYARD_API_BURST = 1e9
     yard.live()
     yard.pending()
     user = User.objects.create_superuser("root") if who == "administrator" else getattr(yard, who)
     caller, dice = call(user), random.Random(SEED)
     for method, path, operation, known in operations():
-        for _ in range(TRIES):
+        for _ in range(REQUESTS_PER_ROUTE):
             answer = send(caller, method, path, operation, known, dice)
-            told = f"{method} {answer.request['PATH_INFO']} → {answer.status_code}, seed {SEED}, as {who}"
-            assert answer.status_code < 500 or answer.status_code == 507, told
+            context = f"{method} {answer.request['PATH_INFO']} → {answer.status_code}, seed {SEED}, as {who}"
+            assert answer.status_code < 500 or answer.status_code == 507, context
             if answer.status_code >= 400:
-                assert answer["Content-Type"] == "application/problem+json", told
-                assert answer.json()["status"] == answer.status_code, told
+                assert answer["Content-Type"] == "application/problem+json", context
+                assert answer.json()["status"] == answer.status_code, context

@@ -1,4 +1,4 @@
-"""Jobs that are submitted by themselves: no kind takes anything unless it says so."""
+"""Jobs without an experiment: a kind must allow them explicitly."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def submitted(people: People, kind: str, by: str = "member") -> Any:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "export", "nonsense"])
-def test_a_kind_that_does_not_say_so_is_not_submitted_by_itself(people: People, kind: str) -> None:
+def test_kinds_cannot_be_submitted_without_an_experiment_by_default(people: People, kind: str) -> None:
     answer = submitted(people, kind)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/kind")
     assert browser_of(people.member).get(f"/jobs/new/{kind}").status_code == 404
@@ -28,11 +28,11 @@ def test_a_kind_that_does_not_say_so_is_not_submitted_by_itself(people: People, 
 
 
 @pytest.mark.parametrize(("by", "status"), [("viewer", 403), ("stranger", 404)])
-def test_who_may_not_run_jobs_is_told_nothing_of_kinds(people: People, by: str, status: int) -> None:
+def test_permissions_are_checked_before_the_kind(people: People, by: str, status: int) -> None:
     assert submitted(people, "search", by).status_code == status
 
 
-def test_searches_of_scripts_are_listed_as_searches_and_kinds_to_come_are_empty(people: People) -> None:
+def test_external_searches_are_listed_as_searches_and_future_kinds_are_empty(people: People) -> None:
     browser = browser_of(people.member)
     search = Job.objects.create(project=people.project, kind="external_search", payload_json={"outside": {}})
     for query, ids in (({"kind": "search"}, [search.pk]), ({"kind": "export"}, []), ({"kind": "train"}, [])):

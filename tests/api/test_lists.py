@@ -1,4 +1,4 @@
-"""What every list of the API heeds: pages, orders, and filters that take one of a few words."""
+"""Lists of the API: pagination, order, filters and the number of queries."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.people import People
 
 pytestmark = pytest.mark.django_db
 
-CLOSED = [
+ENUM_FILTERS = [
     ("/jobs", "state"),
     ("/jobs", "kind"),
     ("/experiments", "state"),
@@ -25,9 +25,9 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "name"), CLOSED)
+@pytest.mark.parametrize(("path", "name"), ENUM_FILTERS)
 @pytest.mark.parametrize("value", ["bogus", "", "RUNNING"])
-def test_a_word_that_a_filter_does_not_know_is_422_at_its_name(
+def test_an_unknown_value_of_a_filter_is_422_at_the_filter(
     people: People, call: Any, path: str, name: str, value: str
 ) -> None:
     answer = call(people.administrator).get(path, **{name: value})
@@ -45,14 +45,14 @@ def test_a_word_that_a_filter_does_not_know_is_422_at_its_name(
         ("/workers", "state", "lost"),
     ],
 )
-def test_a_word_that_a_filter_knows_may_find_nothing(
+def test_a_known_value_of_a_filter_without_matches_is_an_empty_list(
     people: People, call: Any, path: str, name: str, value: str
 ) -> None:
     answer = call(people.member).get(path, **{name: value})
     assert (answer.status_code, answer.json()["items"]) == (200, [])
 
 
-def test_jobs_are_found_by_state_and_kind(people: People, call: Any) -> None:
+def test_jobs_are_filtered_by_state_and_kind(people: People, call: Any) -> None:
     wanted = make_job(project=people.project, by=people.member, kind="train", state="failed")
     make_job(project=people.project, by=people.member, kind="train", state="running")
     make_job(project=people.project, by=people.member, kind="search", state="failed")
@@ -60,19 +60,21 @@ def test_jobs_are_found_by_state_and_kind(people: People, call: Any) -> None:
     assert [job["id"] for job in found] == [wanted.pk]
 
 
-def test_a_list_reads_once_what_follows_jobs_and_no_more_than_it_shows(people: People, call: Any) -> None:
+def test_a_list_reads_all_children_in_one_query_and_only_the_columns_it_needs(
+    people: People, call: Any
+) -> None:
     spec = SEARCH | {"after": {"retrain": {"top": 3}, "ensemble": {}}}
     experiment = make_experiment(project=people.project, by=people.owner, spec=spec)
     job = make_job(experiment=experiment, by=people.owner, state="running")
     make_trials(job, 1)
-    job.trials.update(finished=timezone.now())  # the time left is known by it
-    caller, told = call(people.owner), []
+    job.trials.update(finished=timezone.now())  # so that the remaining time is estimated
+    caller, queries = call(people.owner), []
     for ordinal, state in enumerate(("completed", "running", "running"), start=1):
         child = {"kind": "train", "parent": job, "ordinal": ordinal, "results": {"metrics": {"test": {}}}}
         make_job(experiment=experiment, by=people.owner, state=state, **child)
         with CaptureQueriesContext(connection) as asked:
             (shown,) = caller.get("/jobs", kind="search").json()["items"]
-        told.append([query["sql"] for query in asked])
+        queries.append([query["sql"] for query in asked])
     assert [step["state"] for step in shown["steps"]] == [
         "completed",
         "completed",
@@ -80,14 +82,16 @@ def test_a_list_reads_once_what_follows_jobs_and_no_more_than_it_shows(people: P
         "running",
         None,
     ]
-    assert len(told[2]) == len(told[1])
-    (children,) = (sql for sql in told[2] if '"jobs_job"."parent_id" IN' in sql)
+    assert len(queries[2]) == len(queries[1])
+    (children,) = (sql for sql in queries[2] if '"jobs_job"."parent_id" IN' in sql)
     assert '"results"' in children and '"payload"' not in children
 
 
-def test_what_many_jobs_left_behind_is_read_at_once(people: People, call: Any) -> None:
-    caller, told = call(people.owner), []
-    caller.get("/jobs")  # a token notes its first use
+def test_the_artifacts_of_many_jobs_are_read_with_as_many_queries_as_of_one(
+    people: People, call: Any
+) -> None:
+    caller, queries = call(people.owner), []
+    caller.get("/jobs")  # the first use of a token is recorded
     for count in (1, 3):
         for _ in range(count):
             job = make_job(project=people.project, by=people.owner, kind="train", state="completed")
@@ -96,10 +100,10 @@ def test_what_many_jobs_left_behind_is_read_at_once(people: People, call: Any) -
             make_job_artifact(child, name="b")
         with CaptureQueriesContext(connection) as asked:
             items = caller.get("/jobs").json()["items"]
-        told.append(len(asked))
+        queries.append(len(asked))
         shown = {item["id"]: [made["name"] for made in item["results"]["artifacts"]] for item in items}
         assert (shown[job.pk], shown[child.pk]) == (["a", "b"], ["b"])
-    assert told[0] == told[1]
+    assert queries[0] == queries[1]
 
 
 def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call: Any) -> None:
@@ -119,14 +123,14 @@ def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call
     assert len(counts) == 1
 
 
-def test_experiments_that_never_ran_are_found(people: People, call: Any) -> None:
+def test_experiments_without_jobs_are_found(people: People, call: Any) -> None:
     ran, fresh = (make_experiment(project=people.project, by=people.member) for _ in range(2))
     make_job(experiment=ran, by=people.member)
     found = call(people.member).get("/experiments", state="none").json()["items"]
     assert [experiment["id"] for experiment in found] == [fresh.pk]
 
 
-def test_what_a_job_made_is_paged_like_every_list(people: People, call: Any) -> None:
+def test_the_artifacts_of_a_job_are_paginated(people: People, call: Any) -> None:
     caller, job = call(people.member), make_job(project=people.project, by=people.member)
     child = make_job(project=people.project, by=people.member, kind="ensemble", parent=job)
     made = [make_job_artifact(row, name=name).name for row, name in ((job, "a"), (child, "b"), (job, "c"))]
@@ -138,7 +142,7 @@ def test_what_a_job_made_is_paged_like_every_list(people: People, call: Any) -> 
     assert caller.get(path, cursor="x").status_code == 422
 
 
-def test_of_what_a_job_made_twice_the_newest_is_listed(people: People, call: Any) -> None:
+def test_of_artifacts_with_the_same_name_only_the_newest_is_listed(people: People, call: Any) -> None:
     job = make_job(project=people.project, by=people.member)
     old, new, other = (make_job_artifact(job, name=name) for name in ("a", "again", "b"))
     type(new).objects.filter(pk=new.pk).update(attempt=2, name="a")
@@ -147,10 +151,10 @@ def test_of_what_a_job_made_twice_the_newest_is_listed(people: People, call: Any
     assert old.artifact_id not in {row["digest"] for row in found}
 
 
-def test_the_newest_lines_of_a_log_are_found_behind_any_number_of_metrics(people: People, call: Any) -> None:
+def test_the_newest_log_lines_are_found_despite_many_later_metric_events(people: People, call: Any) -> None:
     job = make_job(project=people.project, by=people.member)
 
-    def say(number: int, trial: int) -> None:
+    def append(number: int, trial: int) -> None:
         line = events.event("log", job, trial=trial, level="info", source="runner", line=f"line {number}")
         metric = events.event(
             "metric", job, trial=trial, execution=1, x="epoch", points=[["loss", 1, 0.5, 0]]
@@ -158,7 +162,7 @@ def test_the_newest_lines_of_a_log_are_found_behind_any_number_of_metrics(people
         events.append(job.pk, [line, line | {"line": f"more {number}"}, metric])
 
     for number in range(5):
-        say(number, trial=1 + number % 2)
+        append(number, trial=1 + number % 2)
     events.append(job.pk, [events.event("metric", job, x="epoch", points=[])] * 4000)
 
     def lines(**asked: Any) -> list[str]:
@@ -176,7 +180,7 @@ def job_head(job: Job) -> int:
     return Job.objects.values_list("event_seq", flat=True).get(pk=job.pk)
 
 
-def test_the_document_names_the_words_of_a_filter(call: Any, people: People) -> None:
+def test_the_document_lists_the_values_of_a_filter(call: Any, people: People) -> None:
     document = call(people.member).get("/openapi.json").json()
     parameters = document["paths"]["/api/v1/workers"]["get"]["parameters"]
     state = next(parameter for parameter in parameters if parameter["name"] == "state")

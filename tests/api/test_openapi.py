@@ -1,4 +1,4 @@
-"""The committed document is what the routes say; write it anew with UPDATE_OPENAPI=1."""
+"""The committed OpenAPI document is current and typed; UPDATE_OPENAPI=1 updates it."""
 
 import json
 import os
@@ -14,7 +14,7 @@ FILE = Path(__file__).parents[2] / "docs" / "openapi.json"
 OPEN = {
     "JsonValue": "any JSON value",
 }
-"""Schemas that describe a user's own JSON, and why."""
+"""Schemas that accept arbitrary JSON of a user, and their meaning."""
 UNTYPED: tuple[Any, ...] = ({}, True, None)
 
 Schema = dict[str, Any]
@@ -46,7 +46,7 @@ def bodies(operation: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def untyped(schema: Any, schemas: dict[str, Schema], place: str, seen: set[str]) -> Iterator[str]:
-    """Yield every place below a schema that takes just anything."""
+    """Yield every place in a schema that accepts any value."""
     if schema in UNTYPED:
         yield place
         return
@@ -77,7 +77,7 @@ def test_the_committed_document_is_current() -> None:
     assert FILE.read_text() == document(), hint
 
 
-def test_every_operation_has_a_sentence_and_names_its_problems() -> None:
+def test_every_operation_has_a_description_and_error_responses() -> None:
     for name, operation in operations():
         assert operation.get("description"), f"{name} has no description"
         assert "401" in operation["responses"], name
@@ -89,7 +89,7 @@ def test_operation_ids_are_unique_and_name_no_module() -> None:
     assert not [name for name in ids if "webapp" in name]
 
 
-def test_every_operation_describes_what_it_returns() -> None:
+def test_every_operation_describes_its_response() -> None:
     for name, operation in operations():
         answers = {status: answer for status, answer in operation["responses"].items() if status[0] == "2"}
         assert answers, name
@@ -112,7 +112,7 @@ def test_no_body_is_untyped_anywhere(schemas: dict[str, Schema]) -> None:
         for _, schema in bodies(operation)
         for place in untyped(schema, schemas, name, set())
     }
-    assert not found, "say what these hold, or give a user's own JSON a name in OPEN"
+    assert not found, "describe these values, or name a schema for a user's own JSON in OPEN"
 
 
 def test_open_schemas_are_in_use(schemas: dict[str, Schema]) -> None:

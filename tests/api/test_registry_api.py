@@ -1,3 +1,5 @@
+"""Models, versions, promotions, releases and artifacts over REST."""
+
 import time
 from typing import Any
 
@@ -14,7 +16,7 @@ def gate(yard: Yard, number: int, result: dict[str, Any] = GOOD_GATES) -> None:
     judge(PromotionRequest.objects.get(pk=number), result)
 
 
-def test_the_whole_way_of_a_version_through_the_api(yard: Yard, call: Any) -> None:
+def test_a_version_is_requested_approved_released_and_rolled_back(yard: Yard, call: Any) -> None:
     member, approver, service = call(yard.member), call(yard.approver), call(make_service(), "serve")
     first, second = yard.version(), yard.version()
     for version in (first, second):
@@ -28,8 +30,8 @@ def test_the_whole_way_of_a_version_through_the_api(yard: Yard, call: Any) -> No
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
         decided = approver.post(f"/promotions/{asked.json()['id']}/approve", {"comment": "good"})
         assert (decided.status_code, decided.json()["state"]) == (200, "approved")
-    said = service.post("/serving/reports", {"replica": "a", "model": "digits", "generation": 2})
-    assert said.status_code == 204
+    reported = service.post("/serving/reports", {"replica": "a", "model": "digits", "generation": 2})
+    assert reported.status_code == 204
     assert {item["state"] for item in member.get("/promotions").json()["items"]} == {"released"}
     back = approver.post("/models/digits/rollback", {"reason": "wrong sevens"})
     assert (back.status_code, back.json()) == (202, {"generation": 3, "version": 1})
@@ -59,7 +61,7 @@ def test_a_second_approval_is_stale(yard: Yard, call: Any) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "stale_state")
 
 
-def test_a_rollback_sent_twice_under_one_key_goes_back_once(yard: Yard, call: Any) -> None:
+def test_a_rollback_sent_twice_with_one_key_is_done_once(yard: Yard, call: Any) -> None:
     for _ in range(3):
         yard.live()
     caller = call(yard.approver)
@@ -100,7 +102,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_learns_nothing(yard: Yard, call: Any, path: str) -> None:
+def test_a_stranger_gets_404(yard: Yard, call: Any, path: str) -> None:
     yard.live()
     assert call(yard.viewer).get(path).status_code == 200
     assert call(yard.stranger).get(path).status_code == 404
@@ -129,7 +131,7 @@ def test_a_jobs_model_becomes_a_version(yard: Yard, call: Any) -> None:
     assert version["lineage"]["revision"] == 1
 
 
-def test_an_artifact_that_is_no_model_is_422(yard: Yard, call: Any) -> None:
+def test_an_artifact_that_is_not_a_model_is_422(yard: Yard, call: Any) -> None:
     job = make_job(project=yard.project, kind="train", by=yard.member)
     report = make_job_artifact(job, role="report", name="report.json")
     answer = call(yard.member).post("/models/digits/versions", {"artifact": report.artifact_id})
@@ -152,7 +154,7 @@ def test_an_upload_must_be_a_keras_archive(yard: Yard, call: Any) -> None:
     assert keras_archive()[:2] == b"PK"
 
 
-def test_bytes_come_as_an_attachment(yard: Yard, call: Any) -> None:
+def test_an_artifact_is_sent_as_an_attachment(yard: Yard, call: Any) -> None:
     version = yard.version()
     answer = call(yard.viewer).get(f"/artifacts/{version.artifact_id}")
     assert answer["Content-Disposition"].startswith("attachment")
@@ -167,7 +169,7 @@ def test_the_prediction_servers_get_released_bytes_only(yard: Yard, call: Any) -
     assert service.get(f"/artifacts/{waiting.artifact_id}").status_code == 404
 
 
-def test_aliases_move_and_go(yard: Yard, call: Any) -> None:
+def test_aliases_are_moved_and_deleted(yard: Yard, call: Any) -> None:
     first, second = yard.version(), yard.version()
     caller = call(yard.member)
     for version in (first, second):
@@ -180,7 +182,7 @@ def test_aliases_move_and_go(yard: Yard, call: Any) -> None:
     assert caller.send("put", "/models/digits/aliases/best", {"version": 99}).status_code == 422
 
 
-def test_a_model_name_is_taken_once_in_the_installation(yard: Yard, call: Any) -> None:
+def test_model_names_are_unique_in_the_installation(yard: Yard, call: Any) -> None:
     answer = call(yard.owner).post("/models", {"name": "digits", "project": "vision"})
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
     assert Endpoint.objects.count() == 1
@@ -198,14 +200,14 @@ def test_releases_are_polled_by_sequence(yard: Yard, call: Any) -> None:
     assert [item["release"]["generation"] for item in second["releases"]] == [2]
 
 
-def test_a_poll_holds_the_line_no_longer_than_asked(yard: Yard, call: Any) -> None:
+def test_a_long_poll_ends_after_the_requested_time(yard: Yard, call: Any) -> None:
     sequence = yard.live().releases.get().pk
     began = time.monotonic()
     call(make_service(), "serve").get("/serving/releases", after=sequence, wait=0.5)
     assert 0.4 < time.monotonic() - began < 5
 
 
-def test_a_token_without_serve_hears_no_releases(yard: Yard, call: Any) -> None:
+def test_a_token_without_the_serve_scope_gets_no_releases(yard: Yard, call: Any) -> None:
     assert call(yard.owner, "read", "write").get("/serving/releases").status_code == 403
     assert ApiToken.objects.count() == 1
 

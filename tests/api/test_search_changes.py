@@ -1,4 +1,4 @@
-"""Steering a search by REST: what is asked, what is refused, and where."""
+"""Changes of a running search and of its trials over REST, and the pointers of refusals."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +24,11 @@ def owner(people: People, call: Callable[..., Caller]) -> Caller:
     return call(people.owner)
 
 
-def places(answer: Any) -> list[str]:
+def pointers(answer: Any) -> list[str]:
     return [error["pointer"] for error in answer.json()["errors"]]
 
 
-def test_a_search_is_revised_under_the_revision_that_was_seen(owner: Caller, search: Job) -> None:
+def test_a_search_is_revised_only_from_its_current_revision(owner: Caller, search: Job) -> None:
     address = f"/jobs/{search.pk}"
     assert owner.get(address)["ETag"] == '"1"'
     change = {"search": {"max_trials": 9, "space": [{"name": "units", "max": 32}]}, "comment": "64 is no use"}
@@ -56,21 +56,23 @@ def test_a_search_is_revised_under_the_revision_that_was_seen(owner: Caller, sea
         ({}, "/search"),
     ],
 )
-def test_what_does_not_hold_is_refused_with_its_place(
+def test_an_invalid_change_is_refused_with_its_pointer(
     owner: Caller, search: Job, body: Any, pointer: str
 ) -> None:
     answer = owner.post(f"/jobs/{search.pk}/revise", body)
-    assert (answer.status_code, places(answer)) == (422, [pointer])
+    assert (answer.status_code, pointers(answer)) == (422, [pointer])
 
 
-def test_who_only_looks_may_not_steer(people: People, call: Callable[..., Caller], search: Job) -> None:
+def test_viewers_and_strangers_cannot_change_a_search(
+    people: People, call: Callable[..., Caller], search: Job
+) -> None:
     for user, status in [(people.viewer, 403), (people.stranger, 404)]:
         caller = call(user)
         assert caller.post(f"/jobs/{search.pk}/revise", {"search": {"max_trials": 9}}).status_code == status
         assert caller.post(f"/jobs/{search.pk}/trials/1/continue", {"epochs": 9}).status_code == status
 
 
-def test_a_trial_goes_on_only_from_a_checkpoint_and_to_more_epochs(owner: Caller, search: Job) -> None:
+def test_a_trial_continues_only_from_a_checkpoint_and_to_more_epochs(owner: Caller, search: Job) -> None:
     address = f"/jobs/{search.pk}/trials/1/continue"
     gone = owner.post(address, {"epochs": 9})
     assert (gone.status_code, gone.json()["code"]) == (409, "stale_state")
@@ -85,13 +87,13 @@ def test_a_trial_goes_on_only_from_a_checkpoint_and_to_more_epochs(owner: Caller
             manifest="m",
             bytes=1,
         )
-    assert places(owner.post(address)) == ["/epochs"]
-    assert places(owner.post(address, {"epochs": 5})) == ["/epochs"]
+    assert pointers(owner.post(address)) == ["/epochs"]
+    assert pointers(owner.post(address, {"epochs": 5})) == ["/epochs"]
     answer = owner.post(address, {"epochs": 9})
     assert (answer.status_code, answer.json()["state"]) == (202, "queued")
 
 
-def test_under_several_objectives_each_trial_tells_its_scores_and_whether_it_is_beaten(
+def test_with_several_objectives_each_trial_has_its_scores_and_whether_it_is_on_the_front(
     people: People, call: Callable[..., Caller]
 ) -> None:
     objectives = [
@@ -110,7 +112,7 @@ def test_under_several_objectives_each_trial_tells_its_scores_and_whether_it_is_
     assert [item["pareto"] for item in items] == [True, True, False]
     assert items[0]["scores"] == {"val_accuracy": 0.9, "val_loss": 0.3}
     (best,) = (item["number"] for item in items if item["best"])
-    assert best == 1, "of the first front the best by the first objective"
+    assert best == 1, "the best trial of the first front by the first objective"
     assert call(people.owner).get(f"/jobs/{job.pk}/trials/columns").json()["front"] == [1, 2]
 
 
@@ -119,7 +121,7 @@ def test_with_one_objective_there_is_no_front(owner: Caller, search: Job) -> Non
     assert (first["scores"], first["pareto"], first["answered_by"]) == (None, None, None)
 
 
-def test_some_trials_are_made_an_ensemble(owner: Caller, search: Job) -> None:
+def test_an_ensemble_is_made_of_chosen_trials(owner: Caller, search: Job) -> None:
     answer = owner.post(f"/jobs/{search.pk}/ensemble", {"trials": [2, 1]})
     made = answer.json()
     assert (answer.status_code, made["kind"], made["title"]) == (202, "ensemble", "Ensemble of trials 1, 2")
@@ -131,15 +133,15 @@ def test_some_trials_are_made_an_ensemble(owner: Caller, search: Job) -> None:
 @pytest.mark.parametrize(
     "sent", [{}, {"trials": [1]}, {"trials": [1, 99]}, {"trials": [1, "x"]}, {"trials": "1,2"}]
 )
-def test_what_makes_no_ensemble_is_refused_with_its_place(
+def test_an_invalid_ensemble_is_refused_with_its_pointer(
     owner: Caller, search: Job, sent: dict[str, Any]
 ) -> None:
     answer = owner.post(f"/jobs/{search.pk}/ensemble", sent)
     assert answer.status_code == 422
-    assert all(place.startswith("/trials") for place in places(answer))
+    assert all(pointer.startswith("/trials") for pointer in pointers(answer))
 
 
-def test_who_may_not_write_makes_no_ensemble(
+def test_an_ensemble_requires_the_permission_to_write(
     people: People, search: Job, call: Callable[..., Caller]
 ) -> None:
     sent = {"trials": [1, 2]}
@@ -148,7 +150,7 @@ def test_who_may_not_write_makes_no_ensemble(
     assert call(people.owner, "read").post(f"/jobs/{search.pk}/ensemble", sent).status_code == 403
 
 
-def test_a_trial_says_what_was_decided_on_it(owner: Caller, search: Job) -> None:
+def test_a_trial_lists_the_decisions_on_it(owner: Caller, search: Job) -> None:
     trial = search.trials.get(number=1)
     trial.decisions.create(
         rule="asha", rung=0, epoch=3, value=0.8, saw={"promoted": True, "cutoff": 0.7, "of": 9}
@@ -167,12 +169,12 @@ def test_a_trial_says_what_was_decided_on_it(owner: Caller, search: Job) -> None
     assert owner.get(f"/jobs/{search.pk}/trials").json()["items"][0]["decisions"] == shown["decisions"]
 
 
-def test_what_does_not_hold_of_a_configuration_is_said_at_each_value(owner: Caller, search: Job) -> None:
+def test_an_invalid_configuration_is_refused_with_a_pointer_to_each_value(owner: Caller, search: Job) -> None:
     answer = owner.post(f"/jobs/{search.pk}/trials", {"values": {"units": 640, "a/b": 1}})
-    assert (answer.status_code, places(answer)) == (422, ["/values/units", "/values/a~1b"])
+    assert (answer.status_code, pointers(answer)) == (422, ["/values/units", "/values/a~1b"])
 
 
-def test_a_refusal_in_short_names_every_place(owner: Caller, search: Job) -> None:
+def test_the_detail_of_a_refusal_names_every_pointer(owner: Caller, search: Job) -> None:
     answer = owner.send("patch", f"/jobs/{search.pk}", {"priority": 500, "pool": "No Such"})
-    assert (answer.status_code, places(answer)) == (422, ["/priority", "/pool"])
+    assert (answer.status_code, pointers(answer)) == (422, ["/priority", "/pool"])
     assert "/priority: " in answer.json()["detail"] and "/pool: " in answer.json()["detail"]

@@ -14,12 +14,12 @@ UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
 
 
 @pytest.fixture
-def anyone(call: Callable[..., Any]) -> Any:
+def caller(call: Callable[..., Any]) -> Any:
     return call(User.objects.create(username="ada"))
 
 
-def test_a_text_is_read_and_its_format_recognized(anyone: Any) -> None:
-    answer = anyone.post("/search-spaces/import", {"text": SWEEP.replace("distribution: normal", "value: 3")})
+def test_a_text_is_read_and_its_format_recognized(caller: Any) -> None:
+    answer = caller.post("/search-spaces/import", {"text": SWEEP.replace("distribution: normal", "value: 3")})
     assert answer.status_code == 200
     assert answer.json() == {
         "format": "wandb",
@@ -38,8 +38,8 @@ def test_a_text_is_read_and_its_format_recognized(anyone: Any) -> None:
     }
 
 
-def test_a_refusal_points_into_the_text(anyone: Any) -> None:
-    answer = anyone.post("/search-spaces/import", {"text": SWEEP, "format": "wandb"})
+def test_a_refusal_points_into_the_text(caller: Any) -> None:
+    answer = caller.post("/search-spaces/import", {"text": SWEEP, "format": "wandb"})
     assert answer.status_code == 422
     assert answer["Content-Type"] == "application/problem+json"
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/text/parameters/rate/distribution"]
@@ -54,18 +54,18 @@ def test_a_refusal_points_into_the_text(anyone: Any) -> None:
         ({}, "/text"),
     ],
 )
-def test_a_body_of_another_shape_is_refused(anyone: Any, body: Any, pointer: str) -> None:
-    answer = anyone.post("/search-spaces/import", body)
+def test_a_body_of_another_shape_is_refused(caller: Any, body: Any, pointer: str) -> None:
+    answer = caller.post("/search-spaces/import", body)
     assert answer.status_code == 422
     assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
 
 
-def test_a_space_goes_out_as_keras_tuner_takes_it_and_comes_back(anyone: Any) -> None:
-    out = anyone.post("/search-spaces/export", {"space": [UNITS]})
+def test_a_space_is_exported_to_keras_tuner_and_imported_again(caller: Any) -> None:
+    out = caller.post("/search-spaces/export", {"space": [UNITS]})
     assert out.status_code == 200
     config = out.json()["config"]
     assert config["space"][0]["class_name"] == "Int"
-    back = anyone.post("/search-spaces/import", {"text": json.dumps(config)})
+    back = caller.post("/search-spaces/import", {"text": json.dumps(config)})
     assert back.json()["search"]["space"] == [UNITS]
 
 
@@ -80,13 +80,13 @@ def test_a_space_goes_out_as_keras_tuner_takes_it_and_comes_back(anyone: Any) ->
         ("units", "/space"),
     ],
 )
-def test_a_space_that_does_not_hold_is_not_exported(anyone: Any, space: Any, pointer: str) -> None:
-    answer = anyone.post("/search-spaces/export", {"space": space})
+def test_an_invalid_space_is_not_exported(caller: Any, space: Any, pointer: str) -> None:
+    answer = caller.post("/search-spaces/export", {"space": space})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
 
 
 @pytest.mark.parametrize("route", ["import", "export"])
-def test_nobody_gets_in_without_credentials_or_the_scope(call: Callable[..., Any], route: str) -> None:
+def test_credentials_and_the_scope_are_required(call: Callable[..., Any], route: str) -> None:
     reader = call(User.objects.create(username="vera"), "read")
     assert reader.post(f"/search-spaces/{route}", {}).status_code == 403
     anonymous = Client().post(f"/api/v1/search-spaces/{route}", {}, content_type="application/json")

@@ -1,4 +1,4 @@
-"""docs/searches.md: its calls, in order, are answered as it says."""
+"""The calls in docs/searches.md succeed in their order."""
 
 import json
 import re
@@ -14,7 +14,7 @@ CALL = re.compile(r'curl -sS -X POST "\$TY/jobs/\$JOB(/[^"]+)".*?-d \'(.*?)\'\n`
 ANSWERS = {"/revise": 202, "/trials": 201, "/trials/1/continue": 202, "/ensemble": 202}
 
 
-def test_every_call_of_the_document_is_taken(people: People, call: Callable[..., Caller]) -> None:
+def test_every_call_of_the_document_is_accepted(people: People, call: Callable[..., Caller]) -> None:
     dropout = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5}
     units = {"name": "units", "kind": "int", "min": 16, "max": 128, "step": 16}
     spec = {**SEARCH, "search": {**SEARCH["search"], "space": [units, dropout]}}

@@ -73,7 +73,7 @@ def discovered(search: Job) -> Job:
     return search
 
 
-def fall_silent(held: HeldTrial) -> None:
+def expire_lease(held: HeldTrial) -> None:
     Attempt.objects.filter(pk=held.attempt.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
@@ -82,7 +82,7 @@ def state_of(held: HeldTrial) -> str:
     return held.trial.state
 
 
-def test_a_script_that_asks_twice_gets_the_trial_it_has(search: Job) -> None:
+def test_a_script_that_asks_twice_gets_the_same_trial(search: Job) -> None:
     first, again = ask(search), ask(search)
     assert (first.trial, first.attempt) == (again.trial, again.attempt)
 
@@ -104,7 +104,7 @@ def test_the_first_trial_defines_the_space_and_reports_its_values(search: Job) -
 
 def test_a_silent_script_loses_its_trial_to_the_next_with_the_same_number_and_values(search: Job) -> None:
     held = ask(discovered(search), "a")
-    fall_silent(held)
+    expire_lease(held)
     attempt_end.reap(search)
     after = ask(search, "b")
     assert (after.trial.number, after.trial.values) == (held.trial.number, held.trial.values)
@@ -113,7 +113,7 @@ def test_a_silent_script_loses_its_trial_to_the_next_with_the_same_number_and_va
 
 def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(search: Job) -> None:
     held = ask(discovered(search), "a")
-    fall_silent(held)
+    expire_lease(held)
     attempt_end.reap(search)
     after = ask(search, "b")
     with pytest.raises(StaleFence, match="no longer assigned to this script"):
@@ -126,7 +126,7 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
 
 def test_every_call_renews_the_lease(search: Job) -> None:
     held = ask(search)
-    fall_silent(held)
+    expire_lease(held)
     reports.update(search.pk, name(held), {"val_acc": 0.1}, 0)
     assert attempt_end.reap(search) == 0
 
@@ -168,7 +168,7 @@ def test_a_trial_without_a_finite_score_has_failed(search: Job) -> None:
     assert held.trial.error["code"] == "no_score"
 
 
-def test_a_trial_that_its_script_gave_up_fails_and_three_of_them_end_the_search(search: Job) -> None:
+def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(search: Job) -> None:
     for _ in range(3):
         held = ask(search)
         reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
@@ -209,8 +209,8 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
     assert external(search).search.told == (("x",), ("y",))
     assert state_of(held) == "completed"
     assert held.trial.values["y"] is True
-    told = event_log.logs(search, level="warning").items
-    assert ["'two words' keeps its default" in event["line"] for event in told] == [True]
+    warnings = event_log.logs(search, level="warning").items
+    assert ["'two words' keeps its default" in event["line"] for event in warnings] == [True]
 
 
 def test_an_earlier_trial_counts_with_the_defaults_of_later_hyperparameters(search: Job) -> None:
@@ -348,7 +348,7 @@ def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job,
     browser = browser_of(people.member)
     page = browser.get(f"/jobs/{search.pk}")
     assert "export KERASTUNER_ORACLE_PORT=4242" in page.content.decode()
-    assert "Change…" not in page.content.decode(), "no experiment tells what it is"
+    assert "Change…" not in page.content.decode(), "an external search has no experiment to change"
     for tab in ("trials", "charts", "logs", "attempts"):
         assert browser.get(f"/jobs/{search.pk}", {"tab": tab}).status_code == 200
     assert browser.get("/").status_code == 200

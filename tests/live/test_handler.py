@@ -23,7 +23,7 @@ from webapp.asgi import application
 from webapp.live import hub
 
 IMMEDIATELY = 5.0
-"""Seconds: far below what a long poll or a heartbeat would take, far above what a busy machine does."""
+"""Seconds: far less than a long poll or a heartbeat takes, far more than a busy machine needs."""
 
 
 class Visit(ApplicationCommunicator):
@@ -44,12 +44,13 @@ class Visit(ApplicationCommunicator):
     async def begin(self) -> None:
         await self.send_input({"type": "http.request"})
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         await self.send_input({"type": "http.disconnect"})
         await self.end()
 
     async def end(self) -> None:
-        async with asyncio.timeout(IMMEDIATELY):  # `wait` takes the end of its time for one of the request
+        # `wait` would treat its own timeout as the end of the request.
+        async with asyncio.timeout(IMMEDIATELY):
             await self.future
 
     async def body(self) -> bytes:
@@ -68,47 +69,47 @@ async def bearer(yard: Yard) -> str:
 
 
 @pytest.fixture
-async def nothing_left() -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Wait until no task and no thread is there that was not before."""
+async def all_ended() -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Wait until all tasks and threads that were started during the test have ended."""
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
 
-    def more() -> list[object]:
+    def remaining() -> list[object]:
         new_tasks = asyncio.all_tasks() - tasks - {asyncio.current_task()}
         return [*new_tasks, *(set(threading.enumerate()) - threads)]
 
-    async def left() -> None:
+    async def ended() -> None:
         ends = time.monotonic() + IMMEDIATELY
-        while more() and time.monotonic() < ends:
+        while remaining() and time.monotonic() < ends:
             await asyncio.sleep(0.01)
-        assert not more()
+        assert not remaining()
 
-    yield left
+    yield ended
 
 
-@pytest.mark.parametrize("when", ["it looks", "it waits"])
-async def test_a_client_that_leaves_a_long_poll_frees_it_at_once_without_a_log_line(
+@pytest.mark.parametrize("when", ["during the query", "between queries"])
+async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disconnects(
     when: str,
     bearer: str,
-    nothing_left: Callable[[], Awaitable[None]],
+    all_ended: Callable[[], Awaitable[None]],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    loop, looked, found = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
+    loop, queried, found = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
 
     def newest(after: int | None) -> tuple[int, list[ReleaseRecord]]:
-        if when == "it looks":
-            loop.call_soon_threadsafe(looked.set)
+        if when == "during the query":
+            loop.call_soon_threadsafe(queried.set)
         answer = found(after)
-        loop.call_soon_threadsafe(looked.set)
+        loop.call_soon_threadsafe(queried.set)
         return answer
 
     monkeypatch.setattr(releases, "newest_releases", newest)
     poll = Visit("/api/v1/serving/releases", "after=0&wait=60", authorization=bearer)
     await poll.begin()
     async with asyncio.timeout(30):
-        await looked.wait()
-    await poll.leave()
-    await nothing_left()
+        await queried.wait()
+    await poll.disconnect()
+    await all_ended()
     assert poll.output_queue.empty()
     assert not caplog.records
 
@@ -116,7 +117,7 @@ async def test_a_client_that_leaves_a_long_poll_frees_it_at_once_without_a_log_l
 async def test_an_event_stream_ends_when_its_reader_disconnects(
     yard: Yard,
     bearer: str,
-    nothing_left: Callable[[], Awaitable[None]],
+    all_ended: Callable[[], Awaitable[None]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     job = await database_sync_to_async(yard.submit)()
@@ -124,12 +125,12 @@ async def test_an_event_stream_ends_when_its_reader_disconnects(
     await stream.begin()
     assert await stream.body() == b": hello\n\n"
     assert (await stream.body()).startswith(b"id: 1\nevent: state\n")
-    await stream.leave()
-    await nothing_left()
+    await stream.disconnect()
+    await all_ended()
     assert not caplog.records
 
 
-async def test_the_thread_of_a_disconnected_reader_ends_though_others_continue(
+async def test_the_thread_of_a_disconnected_reader_ends_while_others_continue(
     yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "POLL_SECONDS", 0.05)
@@ -143,18 +144,18 @@ async def test_the_thread_of_a_disconnected_reader_ends_though_others_continue(
         assert (await stream.body()).startswith(b"id: 1\n")
         streams.append(stream)
     first, second = streams
-    await first.leave()
+    await first.disconnect()
     await database_sync_to_async(events.append)(job.pk, [events.event("state", job, state="running")])
-    assert (await second.body()).startswith(b"id: 2\n"), "events were read since"
-    assert len(set(threading.enumerate()) - threads) == 1, "that of the other request"
-    await second.leave()
+    assert (await second.body()).startswith(b"id: 2\n"), "events were read after the other reader had left"
+    assert len(set(threading.enumerate()) - threads) == 1, "the thread of the other request"
+    await second.disconnect()
 
 
 both = threading.Barrier(2)
 
 
 def binds(request: HttpRequest) -> JsonResponse:
-    """Say what the log knows of this request at first, and once those beside it have bound something."""
+    """Return the log context at the start, and again after concurrent requests have bound values."""
     before = structlog.contextvars.get_contextvars()
     structlog.contextvars.bind_contextvars(name=request.GET["name"])
     if "together" in request.GET:
@@ -170,8 +171,8 @@ async def test_log_context_of_a_request_does_not_reach_a_concurrent_one() -> Non
     visits = [Visit("/binds", f"name={name}&together") for name in "ab"]
     for visit in visits:
         await visit.begin()
-    said = [json.loads(await visit.body()) for visit in visits]
-    assert said == [{"before": {}, "after": {"name": name}} for name in "ab"]
+    contexts = [json.loads(await visit.body()) for visit in visits]
+    assert contexts == [{"before": {}, "after": {"name": name}} for name in "ab"]
 
 
 @pytest.mark.urls(__name__)
@@ -179,7 +180,7 @@ async def test_log_context_of_a_request_does_not_reach_the_next_one_on_its_conne
     for name in "ab":
         visit = Visit("/binds", f"name={name}")
         await visit.input_queue.put({"type": "http.request"})
-        await application(visit.scope, visit.input_queue.get, visit.output_queue.put)  # in this very task
+        await application(visit.scope, visit.input_queue.get, visit.output_queue.put)  # in the same task
         assert json.loads(await visit.body()) == {"before": {}, "after": {"name": name}}
 
 
@@ -196,4 +197,6 @@ async def test_a_request_switches_to_its_thread_once(monkeypatch: pytest.MonkeyP
     await visit.begin()
     assert await visit.body() == b'{"status": "ok"}'
     await visit.end()
-    assert len(changes) == 3, "one to begin it, one for all middleware and the view, one to close the answer"
+    assert len(changes) == 3, (
+        "one for the start, one for all middleware and the view, one to close the response"
+    )

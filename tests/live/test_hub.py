@@ -1,4 +1,4 @@
-"""The ring buffer of a watched job."""
+"""The buffer of recent events of a watched job."""
 
 from jobs.queries.codec import Event
 from webapp.live.hub import RING_EVENTS, RING_POINTS, WatchedJob
@@ -12,14 +12,14 @@ def test_the_ring_holds_the_newest_events_within_its_bounds() -> None:
     watch = WatchedJob(start=0)
     watch.add([{"type": "log", "cursor": cursor} for cursor in range(1, RING_EVENTS + 11)])
     assert (len(watch.ring), watch.start) == (RING_EVENTS, 10)
-    assert watch.after(9, 5) is None, "the ring does not reach back that far"
+    assert watch.after(9, 5) is None, "older events are not in the ring"
 
 
-def test_large_metric_events_leave_the_ring_sooner() -> None:
+def test_the_ring_is_limited_by_metric_points_too() -> None:
     watch = WatchedJob(start=0)
     watch.add([metric(cursor, RING_POINTS // 4) for cursor in range(1, 11)])
     assert [event["cursor"] for event in watch.ring] == [7, 8, 9, 10]
     assert (watch.start, watch.points, watch.head) == (6, RING_POINTS, 10)
     found = watch.after(6, 1000)
     assert found is not None
-    assert [event["cursor"] for event in found] == [7, 8], "a frame is bounded by points too"
+    assert [event["cursor"] for event in found] == [7, 8], "a frame is limited by points too"

@@ -1,3 +1,5 @@
+"""The WebSocket: subscriptions, reconnects, permissions and malformed messages."""
+
 import asyncio
 import json
 from typing import Any
@@ -16,7 +18,7 @@ from webapp.live.consumer import LiveConsumer
 
 
 class Page(ApplicationCommunicator):
-    """A tab of a person, at the ASGI end of a socket."""
+    """A browser page of a user, as an ASGI WebSocket connection."""
 
     def __init__(self, user: User | AnonymousUser) -> None:
         scope = {"type": "websocket", "path": "/ws/v1", "headers": [], "user": user}
@@ -98,7 +100,7 @@ def join(yard: Yard, name: str) -> User:
 
 
 async def wait_for_subscription(broker: "redis.Redis") -> None:
-    """Wait until this process listens: a hint before that is lost, and a minute's check repairs it."""
+    """Wait until this process has subscribed. A hint before that is lost, until the check each minute."""
     channel = hints.channel("access")
     async with asyncio.timeout(5):
         while not broker.pubsub_numsub(channel)[0][1]:
@@ -123,7 +125,7 @@ async def test_a_removed_member_gets_no_more_events_at_once(
         await page.disconnect()
 
 
-async def test_an_anonymous_user_is_closed_with_a_code(yard: Yard) -> None:
+async def test_the_connection_of_an_anonymous_user_is_closed_with_a_code(yard: Yard) -> None:
     page = Page(AnonymousUser())
     await page.connect()
     assert (await page.receive_output(timeout=30))["code"] == 4401
