@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 ENFORCED = (
+    *("jobs/queries", "webapp/api", "tests/api", "tests/live"),
     *("tests/engine", "benchmarks", "jobs/models", "tests/contracts", "tests/experiments"),
     *("webapp/pages", "webapp/forms", "webapp/templatetags", "webapp/settings"),
     *("tests/web", "tests/accounts", "tests/browser", "tests/datasets", "tests/registry"),
