@@ -81,7 +81,9 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 
 
-def end(job_id: int, name: TrialName, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]) -> None:
+def end(
+    job_id: int, name: TrialName, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]
+) -> None:
     """End a trial, and add the hyperparameters that it found to the search space.
 
     Args:
@@ -190,7 +192,10 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
         return
     change_payload(root, search=larger, exhausted=False)
     _log(
-        root, f"search space, revision {len(larger.told)}: added {', '.join(larger.told[-1])}", "info", trial
+        root,
+        f"search space, revision {len(larger.reported)}: added {', '.join(larger.reported[-1])}",
+        "info",
+        trial,
     )
 
 

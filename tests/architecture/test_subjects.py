@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "webapp/forms/experiment": "the sections of the form of experiments, in a folder",
     "webapp/forms/reading": "helpers of all forms",
 }
-"""Modules that stand for no subject of the domain, and why."""
+"""Modules without a subject of the domain, with the reason."""
 
 
 def modules(folder: str) -> set[str]:
@@ -48,7 +48,7 @@ SUBJECTS = set().union(*map(modules, DOMAIN))
 @pytest.mark.parametrize("folder", INTERFACES)
 def test_every_module_of_an_interface_is_named_after_a_subject_of_the_domain(folder: str) -> None:
     strange = {f"{folder}/{name}" for name in modules(folder) - SUBJECTS} - EXCEPTIONS.keys()
-    assert not strange, "name it like its actions, queries or answers, or tell in EXCEPTIONS why not"
+    assert not strange, "name it like its actions, queries or answers, or add the reason to EXCEPTIONS"
 
 
 def test_every_exception_is_still_one() -> None:

@@ -14,7 +14,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def chaos_yard(flow_yard: RunningYard) -> RunningYard:
-    """The yard with a model in production that answers while others die where they are told to."""
+    """The yard with a model in production that answers while other processes are killed."""
     (flow_yard.home / DOOM).mkdir(exist_ok=True)
     job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
     flow_yard.until_completed(job)

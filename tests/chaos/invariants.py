@@ -26,7 +26,7 @@ Event = dict[str, Any]
 
 
 def problems_of(root: Job) -> Iterator[str]:
-    """Yield what is wrong with a root job and its family."""
+    """Yield the violated invariants of a root job and its children."""
     family = [root, *root.family.all()]
     events = list(_events(root))
     yield from _cursors(root, events)
@@ -74,12 +74,12 @@ def _attempts(job: Job) -> Iterator[str]:
 
 
 def _resumptions(job: Job) -> Iterator[str]:
-    """A training goes on from its newest checkpoint. (A trial may be at an execution that has none yet.)"""
+    """A training resumes from its newest checkpoint. (An execution may have none yet.)"""
     checkpoints = list(job.checkpoints.filter(trial=None).values_list("attempt", "step"))
     for attempt in job.attempts.filter(trials=None).exclude(record={}):
         newest = max((step for number, step in checkpoints if number < attempt.number), default=None)
         if attempt.resumed_from != newest:
-            yield f"{attempt} went on from {attempt.resumed_from}, the newest checkpoint was {newest}"
+            yield f"{attempt} resumed from {attempt.resumed_from}, the newest checkpoint was {newest}"
 
 
 def _trials(root: Job, events: list[Event]) -> Iterator[str]:
@@ -135,10 +135,10 @@ def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
         trial, execution, name = series["trial"], series["execution"], series["name"]
         where = f"job {job.pk}, trial {trial}, execution {execution}, {name}"
         if xs != list(range(1, _epochs(job, series) + 1)):
-            yield f"{where}: {_epochs(job, series)} epochs were run, points stand at {xs}"
+            yield f"{where}: {_epochs(job, series)} epochs were run, points are at {xs}"
         told = [newest.get((trial, execution, name, x)) for x in xs]
         if told != [point[1] for point in series["points"]]:
-            yield f"{where}: the curve is not what the events say"
+            yield f"{where}: the curve differs from the events"
 
 
 def _points(job: Job, events: list[Event]) -> Iterator[tuple[Any, ...]]:
@@ -158,7 +158,7 @@ def _epochs(job: Job, series: SeriesOut) -> int:
 
 
 def problems_of_the_database() -> Iterator[str]:
-    """Yield what is wrong with the database as a whole."""
+    """Yield the violated invariants of the database."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             for check in ("integrity_check", "foreign_key_check"):
@@ -172,12 +172,12 @@ def problems_of_the_database() -> Iterator[str]:
 
 
 def facts_of(root: Job) -> dict[str, Any]:
-    """Return what an unbroken run of the same spec has equal bit for bit."""
+    """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
     models = shown.artifacts([root]).filter(
         role="model"
-    )  # a lost attempt may have left one, which nobody sees
+    )  # a lost attempt may have left one, which no reader sees
     return {
         "state": root.state,
         "values": [trial.values for trial in root.trials.order_by("number")],
@@ -203,8 +203,8 @@ def report(*ids: int) -> dict[str, Any]:
     """Look at these root jobs and at the database as a whole.
 
     Returns:
-        `problems`: sentences, and none is the only good answer. `facts` of each job: what a run that was
-        broken has in common with one that was not.
+        `problems`: sentences; none are expected. `facts` of each job: all that an interrupted run must share
+        with an unbroken one.
     """
     roots = [Job.objects.get(pk=pk) for pk in ids]
     problems = [problem for root in roots for problem in problems_of(root)]

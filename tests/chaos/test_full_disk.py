@@ -28,7 +28,7 @@ def test_nothing_is_lost_on_a_full_disk_and_work_resumes_once_there_is_space(
 
     chaos_yard.until(job_id, lambda job: job["progress"]["done"] >= 1, "its first epoch")
     with leave_nothing(chaos_yard.home):
-        # Either a write fails and says so, or there was just room for the heartbeat that reports it.
+        # Either a write fails with a report, or there was just room for the heartbeat that reports it.
         wait_for(
             lambda: _is_noticed(chaos_yard, told_before) or _is_reported(chaos_yard),
             "a full disk to be noticed",

@@ -30,7 +30,7 @@ def body() -> Spec:
 
 @pytest.fixture(scope="module")
 def unbroken(chaos_yard: RunningYard) -> dict[str, Any]:
-    """What the search ends with when nothing happens to it."""
+    """The result of the search without any kill."""
     calm = Round(chaos_yard, seed=0)
     calm.submit_one("calm", body())
     calm.finish([])

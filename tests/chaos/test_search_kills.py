@@ -2,8 +2,8 @@
 
 `TRAINYARD_CHAOS_SEARCH_KILLS` is how many kills there are in all, shared by the algorithms, a few for each
 search; `TRAINYARD_CHAOS_SEED` is the first search's seed. Random and grid search must end with the trials,
-values and results of an unbroken one. What the others choose depends on what had ended when they were asked,
-which a kill changes: of them no trial may be lost or end twice, and budgets hold.
+values and results of an unbroken one. The choices of the others depend on the trials that had ended at each
+request, which a kill changes: no trial of theirs may be lost or end twice, and budgets hold.
 """
 
 import os
@@ -51,7 +51,7 @@ def body(algorithm: str) -> Spec:
 
 @pytest.fixture(scope="module")
 def unbroken(chaos_yard: RunningYard) -> dict[str, dict[str, Any]]:
-    """What searches that a kill must not change end with when nobody is killed."""
+    """The results without a kill, for the searches that a kill must not change."""
     calm = Round(chaos_yard, seed=0)
     for algorithm in UNMOVED:
         calm.submit_one(algorithm, body(algorithm))
@@ -80,7 +80,7 @@ def test_a_search_ends_correctly_despite_kills(
 
 
 def play(round_: Round, algorithm: str) -> dict[str, Any]:
-    """Run one search under kills; return what it ended with."""
+    """Run one search under kills; return its result."""
     rng = random.Random(f"{algorithm}/{round_.seed}")
     plan = sorted((rng.uniform(0, SECONDS), rng.choice(MORTAL)) for _ in range(KILLS_A_SEARCH))
     round_.submit_one(algorithm, body(algorithm))

@@ -206,7 +206,7 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, UNREADABLE, BOOLEAN_Y, y=True)
     search.refresh_from_db()
-    assert external(search).search.told == (("x",), ("y",))
+    assert external(search).search.reported == (("x",), ("y",))
     assert state_of(held) == "completed"
     assert held.trial.values["y"] is True
     warnings = event_log.logs(search, level="warning").items

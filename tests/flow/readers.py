@@ -49,7 +49,7 @@ class Reader(threading.Thread):
 
     @property
     def over(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._over.is_set()
 
     def wait_until(self, last: int, seconds: float = 240) -> None:

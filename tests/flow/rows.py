@@ -14,7 +14,7 @@ MAX_INTERVAL = 3.0
 
 
 def read(home: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Return what a query finds in the database of a yard, whether it runs or not."""
+    """Return the rows of a query on the database of a yard, running or not."""
     with closing(_open(home)) as database:
         return database.execute(query, values).fetchall()
 

@@ -16,7 +16,7 @@ SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-2, "s
 
 
 def submit_rung_search(yard: RunningYard, algorithm: str) -> int:
-    """Submit a search of eight trials, two at a time, of which one in six goes on from the first rung."""
+    """Submit a search of eight trials, two at a time, of which one in six is promoted from the first rung."""
     options = {"factor": 6, "min_epochs": FIRST}
     asked = search(algorithm, space=SPACE, max_trials=8, executions_per_trial=1, options=options)
     fit = {"epochs": LAST, "batch_size": 16, "seed": 1}
@@ -47,7 +47,7 @@ def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, 
 
 
 def reported_epochs(yard: RunningYard, job: int) -> dict[int, list[float]]:
-    """Return at which epochs each trial's loss was told, in order."""
+    """Return the epochs at which each trial's loss was reported, in order."""
     found: dict[int, list[float]] = {}
     for event in yard.events_of(job):
         if event["type"] == "metric":

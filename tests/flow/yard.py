@@ -42,7 +42,7 @@ class RunningYard(Yard):
         super().__init__(home, **environment)
         self.no_disk = "this yard's home is a folder of a larger disk"
         self._inside: subprocess.Popen[str] | None = None
-        self._http = httpx.Client(timeout=60)  # each new one would read all certificates anew
+        self._http = httpx.Client(timeout=60)  # each new client would read all certificates again
 
     def open(self, *, slots: int = 2) -> None:
         """Start everything, meet both people, wait until the bundled data can be trained on."""

@@ -103,20 +103,20 @@ class Yard:
 
         def published() -> dict[str, Any] | None:
             assert self.process is not None
-            assert self.process.poll() is None, self.said()
+            assert self.process.poll() is None, self.printed()
             path = self.home / "run" / "urls.json"
             urls = json.loads(path.read_text()) if path.exists() else {}
             return urls if urls.get("pid") == self.process.pid else None  # else written by a killed run
 
-        return wait_for(published, f"urls.json; it said:\n{self.said()}")
+        return wait_for(published, f"urls.json; its output:\n{self.printed()}")
 
-    def said(self) -> str:
+    def printed(self) -> str:
         """Return its output since the start."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
-    def until_said(self, words: str) -> None:
+    def until_printed(self, words: str) -> None:
         """Wait until the output contains `words`."""
-        wait_for(lambda: words in self.said(), f"{words!r}")
+        wait_for(lambda: words in self.printed(), f"{words!r}")
 
     def parts(self) -> dict[str, psutil.Process]:
         """Return the parts that run, by name."""

@@ -101,7 +101,7 @@ def test_the_commands_of_all_services_run_and_end_on_sigterm(place: dict[str, An
     running: dict[str, subprocess.Popen[bytes]] = {}
     web = f"http://127.0.0.1:{place['web']}"
     try:
-        for name in OURS:  # web first, as `depends_on` says: it migrates
+        for name in OURS:  # web first, as in `depends_on`: it migrates
             with (tmp_path / f"{name}.log").open("wb") as log:
                 running[name] = subprocess.Popen(
                     command_of(name, place), cwd=ROOT, env=place["environment"], stdout=log, stderr=log

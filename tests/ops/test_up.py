@@ -44,8 +44,8 @@ def test_secrets_are_readable_only_by_their_owner(running: Yard) -> None:
 
 def test_a_new_home_prints_a_link_for_the_first_administrator_and_does_not_log_it(running: Yard) -> None:
     urls = running.ready()
-    running.until_said("become the administrator: ")
-    link = running.said().split("become the administrator: ")[1].split()[0]
+    running.until_printed("become the administrator: ")
+    link = running.printed().split("become the administrator: ")[1].split()[0]
     assert link.startswith(urls["web"])
     assert not any(link in path.read_text() for path in (running.home / "log").iterdir())
 
@@ -87,7 +87,7 @@ def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
 def test_it_waits_for_an_unavailable_database(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
-    yard.until_said("Waiting for the database: connection failed")  # and why
+    yard.until_printed("Waiting for the database: connection failed")  # and why
     assert yard.stop(signal.SIGHUP) == 0  # as when its terminal is closed
     wait_for(lambda: not yard.everything(), "the end", seconds=10)
 
@@ -146,7 +146,7 @@ def test_a_second_ctrl_c_kills_everything_and_disturbs_no_other_home(running: Ya
     running.parts()["worker-1"].suspend()  # it cannot end in order now
     assert running.process
     running.process.send_signal(signal.SIGINT)
-    running.until_said("Stopping")
+    running.until_printed("Stopping")
     running.process.send_signal(signal.SIGINT)
     running.process.wait(20)
     assert not running.everything()
@@ -158,4 +158,4 @@ def test_ctrl_c_ends_everything_in_order(copy: Yard) -> None:
     assert copy.stop(signal.SIGINT) == 0
     assert not copy.everything()
     assert not (copy.home / "run" / "urls.json").exists()
-    assert copy.said().rstrip().endswith("Stopped.")
+    assert copy.printed().rstrip().endswith("Stopped.")

@@ -274,12 +274,12 @@ def test_a_running_training_is_pruned_by_trials_that_end_elsewhere(warm, base, i
         "pruner": {"kind": "median", "startup_trials": 2},
     }
     unbeaten = [Curve(trial=trial, execution=1, epochs=1, over=True, best=((1, -1.0),)) for trial in (8, 9)]
-    warm.send(Compare(curves=unbeaten))  # to nobody: no task has begun
+    warm.send(Compare(curves=unbeaten))  # no task has begun
     before = len(warm.events)
     warm.start(trial_task(base / "judged", iris, search=rule, fit={**FAST, "epochs": 50_000}))
     warm.wait_for(lambda events: len(of(events[before:], "points")) > 2)
     warm.send(Compare(curves=unbeaten[:1]))
-    warm.send(Compare(curves=unbeaten[:1]))  # told again, it counts no more
+    warm.send(Compare(curves=unbeaten[:1]))  # a repetition does not count
     heard = len(of(warm.events, "points"))
     warm.wait_for(lambda events: len(of(events, "points")) > heard + 2)
     assert not of(warm.events[before:], "trial_done")

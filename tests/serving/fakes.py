@@ -98,11 +98,11 @@ class FakeDashboard:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
     def serves(self, model: str, generation: int, seconds: float = 120.0) -> None:
-        """Wait until a report says that the generation answers."""
+        """Wait until a report lists the generation as serving."""
         until(lambda: self.last_report(model).get("generation") == generation, seconds)
 
     def is_warm(self, model: str, *numbers: int) -> None:
-        """Wait until reports say that these versions, and no others, are there and available."""
+        """Wait until reports list exactly these versions as available."""
         wanted = {str(number): "AVAILABLE" for number in numbers}
         until(lambda: self.last_report(model).get("versions") == wanted)
 

@@ -12,7 +12,7 @@ import httpx
 
 @dataclass
 class Answer:
-    """One answer, with what was asked."""
+    """One answer, with its request."""
 
     asked: float
     status: int
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass
 class Load:
-    """Clients that ask one after the other until told to stop; each request has an input of its own."""
+    """Clients that send requests until they are stopped; each request has an input of its own."""
 
     url: str
     model: str

@@ -1,6 +1,6 @@
 """Run as a script: writes the tiny Keras models of these tests below the folder given.
 
-Version v answers [v · sum(x), v]: every answer tells which version made it and from which input.
+Version v answers [v · sum(x), v]: every answer identifies its version and its input.
 """
 
 import os

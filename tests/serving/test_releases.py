@@ -38,7 +38,7 @@ def release(generation: int, production: int | None, *standby: int, **labels: in
 
 
 class FakeVersion:
-    """A version that is warm when the test says so."""
+    """A version that the test declares warm."""
 
     def __init__(self, approved: ReleasedVersion) -> None:
         self.approved = approved

@@ -100,18 +100,18 @@ def test_metadata_gives_the_signature(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "error"),
     [
-        ("POST", "/v1/models/nobody:predict", "{}", 404, "Servable not found for request: Latest(nobody)"),
+        ("POST", "/v1/models/unknown:predict", "{}", 404, "Servable not found for request: Latest(unknown)"),
         ("POST", "/v1/models/telling/versions/7:predict", "{}", 404,
          "Servable not found for request: Specific(telling, 7)"),
         ("POST", "/v1/models/telling/labels/l:predict", "{}", 400, "Unrecognized servable version label: l"),
-        ("GET", "/v1/models/nobody", "", 404, "Could not find any versions of model nobody"),
+        ("GET", "/v1/models/unknown", "", 404, "Could not find any versions of model unknown"),
         ("GET", "/v1/models/telling/versions/7", "", 404, "Could not find version 7 of model telling"),
         ("GET", "/v1/models", "", 400, "Missing model name in request."),
         ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
         ("POST", PREDICT, '{"instances": []}', 400, "No values in 'instances' array."),
         ("GET", "/", "", 404, "Not found"),
         ("POST", "/v2/repository/models/telling/unload", "", 403, "The dashboard decides what to load"),
-        ("GET", "/v2/models/nobody", "", 404, "Servable not found for request: Latest(nobody)"),
+        ("GET", "/v2/models/unknown", "", 404, "Servable not found for request: Latest(unknown)"),
     ],
 )  # fmt: skip
 def test_errors_are_objects_with_one_message(
@@ -246,7 +246,7 @@ def test_beyond_loopback_a_token_is_required(
 
         def status(token: str | None, content: bytes = b"{}") -> int:
             headers = {"authorization": f"Bearer {token}"} if token else {}
-            return client.post("/v1/models/nobody:predict", content=content, headers=headers).status_code
+            return client.post("/v1/models/unknown:predict", content=content, headers=headers).status_code
 
         assert [status(None), status("ty_unknown"), status("ty_read"), status("ty_own")] == [
             401,

@@ -188,7 +188,7 @@ def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
     assert points(job) == {(trial, 1): list(range(1, 51)) for trial in (1, 2, 3, 4)}
     again = job.series.filter(trial__number=2, name="loss").order_by("attempt").last()
     assert again is not None
-    assert again.count < 50, "it went on from its checkpoint"
+    assert again.count < 50, "it resumed from its checkpoint"
 
 
 def is_end(event: dict[str, object]) -> bool:

@@ -6,7 +6,7 @@ from workers.supervise.rate_limiter import RateLimiter
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """Does not move by itself."""
 
     now = 100.0
 

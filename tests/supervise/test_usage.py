@@ -17,7 +17,7 @@ SPAWN = "import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}]
 IN_A_THREAD = "import threading; thread = threading.Thread(target=lambda: exec({code!r})); thread.start()"
 
 
-@pytest.fixture(params=[True, False], ids=["as Linux tells it", "as psutil finds it"])
+@pytest.fixture(params=[True, False], ids=["from Linux", "from psutil"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
         monkeypatch.setattr(usage.Path, "exists", lambda path: False)

@@ -13,7 +13,7 @@ RETRY_TIMEOUT = 60.0
 
 
 class DemoError(Exception):
-    """A step of the demo failed; the message says which one and why."""
+    """A step of the demo failed; the message names the step and the reason."""
 
 
 class Client:

@@ -2,4 +2,4 @@
 
 
 class OpsError(Exception):
-    """The command failed. The message tells the operator what is wrong and what to do."""
+    """The command failed. The message names the problem and a remedy."""

@@ -65,7 +65,7 @@ class PartProcess:
         return time.monotonic() - self.started
 
     async def wait(self) -> int:
-        """Wait for its end, kill what it left in its process group, and return the exit status."""
+        """Wait for its end, kill the rest of its process group, and return the exit status."""
         status = await self._process.wait()
         self.kill()
         # Another process may have inherited the pipe and keep it open: do not wait for its end.

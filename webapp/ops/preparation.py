@@ -95,4 +95,4 @@ def _login_lines(web_url: str) -> list[str]:
     person = first or add_person(FIRST_ADMINISTRATOR, by=None, admin=True)
     link = create_login_link(person, by=None)
     where = settings.TRAINYARD_PUBLIC_URL or web_url
-    return [f"Nobody has logged in yet. Open this link once to become the administrator: {where}{link}"]
+    return [f"No user has logged in yet. Open this link once to become the administrator: {where}{link}"]

@@ -59,7 +59,7 @@ def _check_home_is_empty(home: Home, database: Mapping[str, Any], *, force: bool
     if found and not force:
         raise OpsError(
             f"{home.root} is not empty ({', '.join(sorted(found)[:5])}). Restore into an empty "
-            "TRAINYARD_HOME, or replace what is there with --force."
+            "TRAINYARD_HOME, or replace its content with --force."
         )
     if not database["ENGINE"].endswith("sqlite3") and not force:
         raise OpsError("A PostgreSQL database is replaced only with --force.")

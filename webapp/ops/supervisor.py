@@ -29,7 +29,7 @@ from webapp.ops.service import Part, Service
 
 BROKER_WAIT = 30.0
 DATABASE_WAIT = 60.0
-MISSING_INTERVAL = 15  # seconds between two messages about what is not ready yet
+MISSING_INTERVAL = 15  # seconds between two messages about parts that are not ready
 MAX_WEB_START_FAILURES = 6  # consecutive failed starts of the web server after which `up` gives up
 WORKER_GRACE = 45.0  # enough for a running step, its checkpoint and its end
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

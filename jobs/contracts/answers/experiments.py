@@ -63,7 +63,7 @@ class SpecProblemOut(Answer):
 
 
 class ValidationOut(Answer):
-    """Whether a spec is valid, and what it would run."""
+    """Whether a spec is valid, and its plan."""
 
     valid: bool
     errors: list[SpecProblemOut]

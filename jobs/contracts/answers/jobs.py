@@ -37,7 +37,7 @@ class ProgressOut(Answer):
 
     done: float | int
     total: float | int
-    unit: str = Field(description="What is counted, for example executions or epochs.")
+    unit: str = Field(description="The counted unit, for example executions or epochs.")
     fraction: float = Field(description="From 0 to 1; running work counts in part.")
     eta_seconds: float | None = Field(description="Null while it is unknown.")
 
@@ -50,7 +50,7 @@ class JobOut(Answer):
     title: str
     state: JobStateOut
     desired: Literal["running", "paused", "stopped", "killed"] = Field(
-        description="What was asked for; `state` follows."
+        description="The requested state; `state` follows."
     )
     project: str | None
     experiment: int | None
@@ -88,7 +88,7 @@ class DeviceRecordOut(TypedDict):
 
 
 class RecordOut(TypedDict, total=False):
-    """What a result depends on beside its spec; empty until the attempt has started."""
+    """The conditions of a result beside its spec; empty until the attempt has started."""
 
     python: str
     packages: dict[str, str]

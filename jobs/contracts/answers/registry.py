@@ -82,7 +82,7 @@ class AliasOut(Answer):
 
 
 class ReleaseOut(Answer):
-    """One change of what an endpoint serves."""
+    """One change of the versions that an endpoint serves."""
 
     generation: int
     kind: str = Field(description="promote, rollback or stage.")

@@ -58,7 +58,7 @@ class SizesOut(TypedDict):
 
 
 class QuantizedBytesOut(TypedDict):
-    """Sizes in bytes before and after quantization, by what is measured."""
+    """Sizes in bytes before and after quantization."""
 
     file: SizesOut
     weights: SizesOut
@@ -93,7 +93,7 @@ class GateResultOut(TypedDict):
 
 
 class ResultsOut(TypedDict):
-    """What a job has led to. A key beside the first three is present once its step has completed."""
+    """The results of a job. A key beside the first three is present once its step has completed."""
 
     artifacts: list[ArtifactOut]
     versions: list[MadeVersionOut]

@@ -15,7 +15,7 @@ class ImportedSpaceOut(Answer):
     format: Format
     search: Stored[JsonObject] = Field(description="Parts of an experiment's `search`.")
     summary: list[Line] = Field(description="The hyperparameters in words.")
-    notes: list[str] = Field(description="What was left out or written differently.")
+    notes: list[str] = Field(description="Keys that were left out or written differently.")
 
 
 class ExportedSpaceOut(Answer):

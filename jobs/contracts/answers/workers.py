@@ -39,7 +39,7 @@ class ConsumerOut(TypedDict):
 
 
 class WorkerInfoOut(TypedDict, total=False):
-    """What the worker's last heartbeat reported of its machine."""
+    """The worker's machine, as reported by its last heartbeat."""
 
     python: str
     packages: dict[str, str]

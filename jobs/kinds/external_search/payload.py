@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.base import Frozen
@@ -25,9 +25,11 @@ class ExternalSearch(Frozen):
         metric: the objective's name among the metrics that scripts report. Any name is allowed: Trainyard
             does not know on which data scripts measure it.
         space: the search space; empty until a script has reported it.
-        told: the names that each report added to the space, oldest first. Their count is its revision.
+        reported: the names that each report added to the space, oldest first. Their count is its revision.
         lease_seconds: how long a script may be silent before its trial is assigned to another.
     """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     algorithm: Algorithm = "random"
     metric: str = Field(default="default_objective", min_length=1, max_length=200)
@@ -36,7 +38,7 @@ class ExternalSearch(Frozen):
     max_consecutive_failures: int = Field(default=3, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     space: Space = Field(default=(), max_length=200)
-    told: tuple[tuple[str, ...], ...] = ()
+    reported: tuple[tuple[str, ...], ...] = Field(default=(), alias="told")  # the key in stored rows
     lease_seconds: float = Field(default=6 * 3600.0, ge=1, le=30 * 86_400)
 
     @field_validator("algorithm")
@@ -93,7 +95,7 @@ class ExternalSearch(Frozen):
         if not new:
             return self
         names = tuple(parameter.name for parameter in new)
-        body = {**dict(self), "space": (*self.space, *new), "told": (*self.told, names)}
+        body = {**dict(self), "space": (*self.space, *new), "reported": (*self.reported, names)}
         larger = type(self).model_validate(body)
         larger.algorithm_spec()
         return larger
