@@ -77,10 +77,10 @@ async def test_invalid_calls_are_refused_with_a_message_and_change_nothing(
 ) -> None:
     for name, fields, status, expected in (
         ("UpdateTrial", {"trial_id": "../x", "step": 1}, grpc.StatusCode.NOT_FOUND, "no trial"),
-        ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "not this script's"),
+        ("UpdateTrial", {"trial_id": "1-1"}, grpc.StatusCode.FAILED_PRECONDITION, "no longer assigned"),
         ("GetTrial", {"trial_id": "9-9"}, grpc.StatusCode.NOT_FOUND, "no trial 9"),
         ("CreateTrial", {"tuner_id": ""}, grpc.StatusCode.INVALID_ARGUMENT, "KERASTUNER_TUNER_ID"),
-        ("CreateTrial", {"tuner_id": "a\0b"}, grpc.StatusCode.INVALID_ARGUMENT, "no NUL"),
+        ("CreateTrial", {"tuner_id": "a\0b"}, grpc.StatusCode.INVALID_ARGUMENT, "must not contain NUL"),
         ("CreateTrial", {"tuner_id": "x" * 2**23}, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"),
     ):
         code, message = await refusal(channel, name, **fields)
