@@ -18,7 +18,7 @@ def test_nothing_is_lost_on_a_full_disk_and_work_resumes_once_there_is_space(
 ) -> None:
     if chaos_yard.no_disk:
         pytest.skip(chaos_yard.no_disk)
-    seen, told_before = Round(chaos_yard, seed=0), len(chaos_yard.said())
+    seen, told_before = Round(chaos_yard, seed=0), len(chaos_yard.printed())
 
     with leave(chaos_yard.home, 32 * MEBIBYTE):  # less than new work needs
         wait_for(lambda: _is_reported(chaos_yard), "the worker to notice")
@@ -39,7 +39,7 @@ def test_nothing_is_lost_on_a_full_disk_and_work_resumes_once_there_is_space(
 
 
 def _is_noticed(yard: RunningYard, told_before: int) -> bool:
-    said = yard.said()[told_before:].lower()
+    said = yard.printed()[told_before:].lower()
     return "disk is full" in said or "no space left" in said
 
 
