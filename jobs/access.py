@@ -12,7 +12,6 @@ from django.db.models import Q, QuerySet
 from jobs.errors import Forbidden, NotFound
 from jobs.models import (
     Artifact,
-    Checkpoint,
     Dataset,
     DatasetVersion,
     Endpoint,
@@ -132,11 +131,6 @@ def visible_jobs(user: User) -> JobQuerySet:
     return Job.objects.filter(_visible_or_shared(user))
 
 
-def visible_trials(user: User) -> QuerySet[Trial]:
-    """Return the trials of the jobs that `user` may see."""
-    return Trial.objects.filter(_visible_or_shared(user, "job__project"))
-
-
 def visible_experiments(user: User) -> QuerySet[Experiment]:
     """Return the experiments that `user` may see, archived ones included."""
     return Experiment.objects.filter(_visible(user))
@@ -170,11 +164,6 @@ def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:
     """Return the endpoints that `user` may see."""
     return Endpoint.objects.filter(_visible(user, "model__project"))
-
-
-def visible_checkpoints(user: User) -> QuerySet[Checkpoint]:
-    """Return the checkpoints of the jobs that `user` may see."""
-    return Checkpoint.objects.filter(_visible_or_shared(user, "job__project"))
 
 
 def visible_artifacts(user: User) -> QuerySet[Artifact]:

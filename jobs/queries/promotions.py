@@ -37,11 +37,6 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
         raise Forbidden("You created this version. Another person must decide.", code="not_independent")
 
 
-def may_decide(promotion: PromotionRequest, user: User) -> bool:
-    """Return whether `user` may approve or reject the request."""
-    return decision_refusal(promotion, user) is None
-
-
 def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
     """Return the reason why `user` may not decide, for pages; None if they may."""
     try:
