@@ -44,6 +44,8 @@ ROOT = Path(__file__).parents[1]
 STEPS_PER_EXECUTION = (1, 8, 32)
 TURN_SECONDS = 0.5
 SELECTION_ROUNDS = 3
+MEASUREMENTS = 20
+"""More epochs than timing both step modes has measurements."""
 LONG_SECONDS = 1e5
 """Seconds of training after which every program has timed both step modes."""
 FIT: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.001}
@@ -169,9 +171,11 @@ def looping(made: Prepared) -> tuple[Train, str]:
     train(2)
     program = made.program
     assert program is not None
-    program.trained_steps *= round(LONG_SECONDS / program.trained_seconds)
-    program.trained_seconds = LONG_SECONDS
-    train(1)  # times both step modes
+    spent = program.training_time
+    spent.steps *= round(LONG_SECONDS / spent.seconds)
+    spent.seconds = LONG_SECONDS
+    for _ in range(MEASUREMENTS):
+        train(1)  # times both step modes, a measurement before each call
     return train, loop.step_mode
 
 

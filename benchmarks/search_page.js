@@ -3,10 +3,14 @@
 // later frame, so its count of drawings is observed too.
 globalThis.bench = (() => {
   const LEAST = 16;
+  const LONGEST = 10_000;
   const INPUTS = new Set(["click", "pointerup", "keydown"]);
   const frame = () => new Promise(requestAnimationFrame);
   const pause = (time) => new Promise((done) => setTimeout(done, time));
-  const drawing = () => document.querySelector(".ty-echart")?.parentElement.dataset.drawn ?? document.querySelector("ty-charts ty-curves")?.chart;
+  const drawing = () =>
+    document.querySelector(".ty-enlarged .ty-echart")?.parentElement.dataset.drawn ??
+    document.querySelector(".ty-enlarged ty-curves")?.chart;
+  const waiting = () => document.querySelector(".ty-tile[aria-busy=true]");
   let [input, shown, drawn, before] = [0, LEAST, 0, null];
 
   for (const name of INPUTS) addEventListener(name, (event) => event.isTrusted && (input = event.timeStamp), true);
@@ -27,9 +31,19 @@ globalThis.bench = (() => {
       events.takeRecords();
       [shown, drawn, before] = [LEAST, 0, drawing()];
     },
+    /** Milliseconds from the input since `begin` until every chart on the screen is drawn again. */
+    async followed() {
+      while (waiting()) await frame();
+      await frame();
+      return performance.now() - input;
+    },
     /** Milliseconds from the input since `begin` to the frame that shows its effect, including a redrawn chart if one is expected. */
     async took(redrawn) {
-      while (redrawn && !drawn) await frame();
+      const late = performance.now() + LONGEST;
+      while (redrawn && !drawn) {
+        if (performance.now() > late) throw new Error("the chart was not drawn again");
+        await frame();
+      }
       await frame();
       await frame();
       await pause(50); // entries are reported a moment later

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,27 +79,31 @@ def build_model(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def ours(folder: Path, model: Path) -> Iterator[Server]:
-    """Start our server from a state file, without a dashboard."""
+def ours(folder: Path, model: Path, names: Sequence[str] = ("m",)) -> Iterator[Server]:
+    """Start our server from a state file, without a dashboard. It serves the same file by several names."""
     key = Ed25519PrivateKey.generate()
     file = model.read_bytes()
     digest = hashlib.sha256(file).hexdigest()
     stored = folder / "store" / digest[:2] / digest
-    stored.parent.mkdir(parents=True)
+    stored.parent.mkdir(parents=True, exist_ok=True)
     stored.write_bytes(file)
     version = ReleasedVersion(number=1, digest=digest, bytes=len(file), signature={})
-    release = Release(model="m", generation=1, production=1, versions=(version,), issued_at="")
-    signature = base64.b64encode(key.sign(release.signed_bytes())).decode()
-    signed = SignedRelease(release=release, signature=signature, key="")
+    endpoints = {}
+    for name in names:
+        release = Release(model=name, generation=1, production=1, versions=(version,), issued_at="")
+        signature = base64.b64encode(key.sign(release.signed_bytes())).decode()
+        signed = SignedRelease(release=release, signature=signature, key="")
+        endpoints[name] = EndpointState(serving=signed, newest=signed)
     home = folder / "home"
-    home.mkdir()
-    state = State(endpoints={"m": EndpointState(serving=signed, newest=signed)})
+    home.mkdir(exist_ok=True)
+    state = State(endpoints=endpoints)
     (home / "state.json").write_text(state.model_dump_json())
     (folder / "key").write_bytes(
         base64.b64encode(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
     )
     (folder / "token").write_text("none")
     address = folder / "address.json"
+    address.unlink(missing_ok=True)  # of an earlier server in this folder
     command = [
         *(sys.executable, "-m", "workers.serving", "--port", "0", "--dashboard", "http://127.0.0.1:9"),
         *("--token-file", str(folder / "token"), "--public-key-file", str(folder / "key")),

@@ -163,10 +163,10 @@ def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Ho
 def report(plainly: list[float], colds: list[Hops], warms: list[Hops]) -> None:
     """Print medians, ratios and stages."""
     cold, warm = [hops.stepped for hops in colds], [hops.stepped for hops in warms]
-    print(f"{'to the first step':24}{'median, s':>10}{'worst, s':>10}{'plain / this':>12}")
+    print(f"{'to the first step':24}{'median, s':>10}{'worst, s':>10}{'plain / this':>14}")
     for name, ours in (("python script.py", plainly), ("ours, cold", cold), ("ours, standby + cache", warm)):
         ratio = statistics.median(a / b for a, b in zip(plainly, ours, strict=True))
-        print(f"{name:24}{statistics.median(ours):10.2f}{max(ours):10.2f}{ratio:12.2f}")
+        print(f"{name:24}{statistics.median(ours):10.2f}{max(ours):10.2f}{ratio:14.2f}")
     print("\nmedian milliseconds since the request: " + ", ".join(HOPS))
     for name, all_hops in (("cold", colds), ("standby", warms)):
         milliseconds = [statistics.median(column) * 1000 for column in zip(*all_hops, strict=True)]

@@ -3,6 +3,9 @@
 If a user may not see an object, `NotFound` is raised, which does not reveal whether it exists. If the role
 does not allow the action, `Forbidden` is raised. `visible_…` return querysets; `get_…` return one object for
 an `Action`, by default `VIEW`.
+
+Deleted rows do not exist for anyone: the manager `objects` of their models leaves them out, and the filters
+here leave out what belongs to them. Only the functions about deletions find them.
 """
 
 from enum import StrEnum
@@ -14,6 +17,7 @@ from jobs.models import (
     Artifact,
     Dataset,
     DatasetVersion,
+    Deletion,
     Endpoint,
     Experiment,
     Job,
@@ -98,8 +102,9 @@ def require(user: User, project: Project | None, action: Action) -> None:
     if Action.VIEW not in allowed:
         raise NotFound("There is no such project, or you are not a member of it.")
     if action not in allowed:
+        # Without a project no role helps: bundled data are read-only for everyone.
         needed = ", ".join(role.label for role in Role if project and action in ALLOWED[role])
-        where = f"in {project.slug}" if project else "with what belongs to the installation"
+        where = f"in {project.slug}" if project else "with bundled data sets"
         hint = f" It takes one of these roles: {needed}." if needed else ""
         raise Forbidden(f"You may not do this {where}.{hint}")
 
@@ -108,6 +113,43 @@ def require_admin(user: User) -> None:
     """Raise `Forbidden` unless `user` is an administrator of the installation."""
     if not (user.is_active and user.is_superuser):
         raise Forbidden("Only an administrator of the installation may do this.")
+
+
+def may_delete(user: User, project: Project | None, *, owner: User | None = None) -> bool:
+    """Return whether `require_deletion` would allow it."""
+    allowed = _allowed(user, project)
+    is_owner = owner is not None and owner.pk == user.pk
+    return project is not None and (Action.MANAGE in allowed or (is_owner and Action.WRITE in allowed))
+
+
+def require_deletion(user: User, project: Project | None, *, owner: User | None = None) -> None:
+    """Check that `user` may delete an object of `project`: as an admin, or as its `owner` who may write.
+
+    Raises:
+        NotFound: `user` may not see the project.
+        Forbidden: `user` is neither.
+    """
+    if not may_delete(user, project, owner=owner):
+        require(user, project, Action.MANAGE)
+
+
+def restorable_deletions(user: User) -> QuerySet[Deletion]:
+    """Return the deletions that `user` may undo: their own, and all in the projects that they manage."""
+    if not user.is_active:
+        return Deletion.objects.none()
+    if user.is_superuser:
+        return Deletion.objects.all()
+    roles = [role for role in Role if Action.MANAGE in ALLOWED[role]]
+    member = Q(project__memberships__user=user)
+    return Deletion.objects.filter(member & (Q(project__memberships__role__in=roles) | Q(by=user))).distinct()
+
+
+def get_deletion(user: User, kind: Deletion.Kind, target: int | None) -> Deletion:
+    """Return the deletion of a row by its primary key; None for a row that does not exist."""
+    found = restorable_deletions(user).filter(kind=kind, target=target or 0)
+    if (deletion := found.select_related("project", "by").first()) is None:
+        raise NotFound("There is no such deletion that you may undo.")
+    return deletion
 
 
 def _visible(user: User, path: str = "project") -> Q:
@@ -122,7 +164,8 @@ def _visible_or_shared(user: User, path: str = "project") -> Q:
     if not user.is_active:
         return Q(pk__in=[])
     if user.is_superuser:
-        return Q()  # an empty Q in an "or" is dropped, and only shared objects would remain
+        # Not `_visible() | …`: Django drops an empty Q from an "or", and only shared objects would remain.
+        return Q()
     return _visible(user, path) | Q(**{f"{path}__isnull": True})
 
 
@@ -143,7 +186,8 @@ def visible_datasets(user: User) -> QuerySet[Dataset]:
 
 def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
     """Return the versions of the data sets that `user` may see."""
-    return DatasetVersion.objects.filter(_visible_or_shared(user, "dataset__project"))
+    rows = DatasetVersion.objects.filter(dataset__deletion=None)
+    return rows.filter(_visible_or_shared(user, "dataset__project"))
 
 
 def visible_models(user: User) -> QuerySet[RegisteredModel]:
@@ -158,12 +202,12 @@ def visible_versions(user: User) -> QuerySet[ModelVersion]:
 
 def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
     """Return the promotion requests that `user` may see."""
-    return PromotionRequest.objects.filter(_visible(user, "model__project"))
+    return PromotionRequest.objects.filter(_visible(user, "model__project"), version__deletion=None)
 
 
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:
     """Return the endpoints that `user` may see."""
-    return Endpoint.objects.filter(_visible(user, "model__project"))
+    return Endpoint.objects.filter(_visible(user, "model__project"), model__deletion=None)
 
 
 def visible_artifacts(user: User) -> QuerySet[Artifact]:
@@ -172,8 +216,9 @@ def visible_artifacts(user: User) -> QuerySet[Artifact]:
     An artifact has no project, because equal files of several projects are stored once.
     """
     data = visible_dataset_versions(user)
+    made = JobArtifact.objects.filter(_visible_or_shared(user, "job__project"), job__deletion=None)
     return Artifact.objects.filter(
-        Q(pk__in=JobArtifact.objects.filter(_visible_or_shared(user, "job__project")).values("artifact"))
+        Q(pk__in=made.values("artifact"))
         | Q(pk__in=visible_versions(user).values("artifact"))
         | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
         | Q(pk__in=data.filter(table__isnull=False).values("table"))
@@ -183,6 +228,7 @@ def visible_artifacts(user: User) -> QuerySet[Artifact]:
 def get_project(user: User, slug: str, action: Action = Action.VIEW) -> Project:
     """Return a project by slug."""
     project = Project.objects.filter(slug=slug).first()
+    # One message for both cases, so that a stranger cannot find out which projects exist.
     if project is None or not can(user, project, Action.VIEW):
         raise NotFound(f"There is no project {slug!r}, or you are not a member of it.")
     require(user, project, action)
@@ -192,6 +238,7 @@ def get_project(user: User, slug: str, action: Action = Action.VIEW) -> Project:
 def get_job(user: User, job_id: int, action: Action = Action.VIEW) -> Job:
     """Return a job by id, with its project."""
     related = ("project", "experiment", "revision", "created_by")
+    # An invisible job is never loaded, so the answer is the same as for a missing one.
     job = visible_jobs(user).select_related(*related).filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
@@ -273,7 +320,13 @@ def get_version(user: User, name: str, number: int, action: Action = Action.VIEW
 
 def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -> PromotionRequest:
     """Return a promotion request by id, with its model, version and requester."""
-    related = ("model__project", "version__model", "requested_by", "baseline_version")
+    related = (
+        "model__project",
+        "version__model",
+        "requested_by",
+        "baseline_version",
+        "gate_revision__created_by",
+    )
     found = visible_promotions(user).select_related(*related).filter(pk=promotion_id).first()
     if found is None:
         raise NotFound(f"There is no promotion request {promotion_id}.")

@@ -2,6 +2,8 @@ from importlib import import_module
 
 from django.apps import AppConfig
 
+from jobs.kinds import KINDS
+
 
 class JobsConfig(AppConfig):
     """The domain application: models, queries and actions. It knows neither HTML nor HTTP."""
@@ -11,7 +13,6 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         """Import the actions of every kind of job, which register themselves."""
-        from jobs.kinds import KINDS
-
+        # Not at the top of the module: actions import models, which Django loads before it calls `ready`.
         for kind in KINDS:
             import_module(f"jobs.kinds.{kind}.actions")

@@ -16,8 +16,10 @@ _offset: tuple[float, dt.timedelta] | None = None
 def now() -> dt.datetime:
     """Return the current time of PostgreSQL; with SQLite, of this machine."""
     if connection.vendor != "postgresql":
-        return timezone.now()  # SQLite has no server with its own clock
+        # SQLite has no server with its own clock.
+        return timezone.now()
     with connection.cursor() as cursor:
+        # Not now(), which is the time at which the transaction began: a lease may have expired since.
         cursor.execute("SELECT clock_timestamp()")
         value: dt.datetime = cursor.fetchone()[0]
     return value
@@ -39,5 +41,7 @@ def estimate() -> dt.datetime:
     if _offset is None or time.monotonic() - _offset[0] > MEASURED_SECONDS:
         before = timezone.now()
         read = now()
-        _offset = time.monotonic(), read - (before + (timezone.now() - before) / 2)
+        # Assume that the server read its clock in the middle of the round trip.
+        middle = before + (timezone.now() - before) / 2
+        _offset = time.monotonic(), read - middle
     return timezone.now() + _offset[1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from jobs.contracts.answers.deletions import ReferrerOut
 from jobs.contracts.problems import Problem
 
 
@@ -34,6 +35,18 @@ class Conflict(TrainyardError):
     """The action conflicts with existing data: a name is taken, or the object is still referenced."""
 
     code, status = "conflict", 409
+
+
+class InUse(Conflict):
+    """The object cannot be deleted; `referrers` name what refers to it."""
+
+    code = "in_use"
+
+    def __init__(self, label: str, referrers: Sequence[ReferrerOut]) -> None:
+        named = "; ".join(f"{each.label} {each.why}" for each in referrers[:3])
+        more = f"; and {len(referrers) - 3} more" if len(referrers) > 3 else ""
+        super().__init__(f"{label} cannot be deleted: {named}{more}.")
+        self.referrers = tuple(referrers)
 
 
 class StaleState(Conflict):

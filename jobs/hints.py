@@ -22,8 +22,10 @@ def channel(topic: Topic) -> str:
     return f"trainyard:{topic}"
 
 
+# Kept for the life of the process: a new client for each hint would open a new connection each time.
 @cache
 def _client(url: str) -> "redis.Redis":
+    # Senders are requests and the scheduler's loop: neither may wait long for a hint that polling replaces.
     return redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1)
 
 
@@ -37,4 +39,5 @@ def send_now(topic: Topic, **fields: int | str) -> None:
 
 def send(topic: Topic, **fields: int | str) -> None:
     """Publish a hint after the current transaction commits, or immediately if there is none."""
+    # Inside the transaction, a receiver could read the database before the change is visible.
     transaction.on_commit(lambda: send_now(topic, **fields))

@@ -46,7 +46,10 @@ def make_app() -> Celery:
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",
+        # The database has every state. A second record of it could only disagree.
         task_ignore_result=True,
+        # With late acknowledgement, Redis would deliver a message again while its first receiver works on it.
+        # One that is acknowledged early and then lost is harmless, because workers also poll.
         task_acks_late=False,
         worker_disable_prefetch=True,
         worker_hijack_root_logger=False,
@@ -56,11 +59,13 @@ def make_app() -> Celery:
             "socket_timeout": 5,
             "socket_connect_timeout": 2,
             "retry_on_timeout": True,
+            # Without a broker, workers poll, so a sender gives up soon.
             "max_retries": 1,
-            "interval_start": 0,  # without a broker, workers poll; the sender need not wait
+            "interval_start": 0,
             "interval_max": 0.1,
         },
         task_publish_retry=False,
+        # Each worker has its own queue, whose name is unknown before the worker registers.
         task_create_missing_queues=True,
     )
     return app
@@ -71,6 +76,7 @@ app = make_app()
 
 def _send(task: str, queue: str, *args: int | str) -> None:
     try:
+        # By name: importing the tasks would import the workers, which this package must not do.
         app.send_task(task, args=args, queue=queue)
     except (OperationalError, OSError) as error:
         log.debug("%s %s not sent, workers will find it by polling: %s", task, args, error)

@@ -1,6 +1,5 @@
 """Runs the scheduler's loop. Several schedulers may run; only the holder of the lease acts."""
 
-import json
 import logging
 import os
 import socket
@@ -13,11 +12,9 @@ from threading import Event
 import redis
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections
-from django.db.models import Q
 
-from jobs import clock, hints
-from jobs.actions import attempt_end, datasets, pipeline, promotions, retention, schedule
-from jobs.models import Lease
+from jobs import hints
+from jobs.actions import attempt_end, collection, datasets, leases, pipeline, promotions, retention, schedule
 
 log = logging.getLogger(__name__)
 
@@ -27,21 +24,14 @@ IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
 CATALOGUE_SECONDS = 3600.0
+COLLECTION_SECONDS = 3600.0
+COLLECTION_FIRST = 120.0
+"""Seconds after the start, in which other parts have more urgent work."""
 
 
 def hold_lease(holder: str) -> bool:
     """Acquire or renew the scheduler's lease; return whether `holder` has it."""
-    now, until = clock.now(), clock.seconds_from_now(LEASE_SECONDS)
-    mine_or_free = Lease.objects.filter(name=NAME).filter(Q(holder=holder) | Q(until__lt=now))
-    if mine_or_free.update(holder=holder, until=until):
-        return True
-    _, created = Lease.objects.get_or_create(name=NAME, defaults={"holder": holder, "until": until})
-    return created
-
-
-def release_lease(holder: str) -> None:
-    """Release the lease, so that another scheduler need not wait until it expires."""
-    Lease.objects.filter(name=NAME, holder=holder).delete()
+    return leases.hold(NAME, holder, seconds=LEASE_SECONDS)
 
 
 def tick() -> None:
@@ -58,8 +48,8 @@ def sweep() -> None:
     promotions.expire_due()
 
 
-class Hints:
-    """Waits for a hint or a timeout."""
+class HintListener:
+    """Waits for a hint of the topic `schedule`, or for a timeout."""
 
     def __init__(self) -> None:
         self._pubsub: redis.client.PubSub | None = None
@@ -78,19 +68,21 @@ class Hints:
                     return
         except (redis.RedisError, OSError) as error:
             log.debug("no hints: %s", error)
+            # Subscribe again at the next call. Sleep meanwhile: without a broker the loop must still idle.
             self._pubsub = None
             time.sleep(seconds)
 
     def _drain(self) -> None:
+        # One pass serves all hints that have already arrived.
         while self._pubsub is not None and self._pubsub.get_message(timeout=0) is not None:
             pass
 
 
 class Every:
-    """Calls a function at most once every `seconds`."""
+    """Calls a function at most once every `seconds`, and not in the `first` seconds."""
 
-    def __init__(self, seconds: float, function: Callable[[], object]) -> None:
-        self.seconds, self.function, self.due = seconds, function, 0.0
+    def __init__(self, seconds: float, function: Callable[[], object], *, first: float = 0.0) -> None:
+        self.seconds, self.function, self.due = seconds, function, time.monotonic() + first
 
     def __call__(self) -> None:
         """Call the function if it is due."""
@@ -102,11 +94,13 @@ class Every:
 def run(stop: Event) -> None:
     """Schedule until `stop` is set. If the database is unavailable, wait and retry."""
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    waiter = Hints()
+    listener = HintListener()
+    collecting = collection.Background(stop)
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
         Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
+        Every(COLLECTION_SECONDS, collecting, first=COLLECTION_FIRST),
     ]
     log.info("scheduler %s started", holder)
     while not stop.is_set():
@@ -114,12 +108,16 @@ def run(stop: Event) -> None:
             if hold_lease(holder):
                 for task in periodic:
                     task()
-                if hold_lease(holder):  # a task may have taken longer than the lease
+                # A task may have taken longer than the lease.
+                if hold_lease(holder):
                     tick()
+        # Django's InterfaceError, for example for a closed connection, is not a DatabaseError.
         except (DatabaseError, InterfaceError) as error:
             log.warning("database unavailable: %s", error)
+            # Outside of requests, Django does not replace a broken connection by itself.
             close_old_connections()
-        waiter.wait(IDLE_SECONDS)
+        listener.wait(IDLE_SECONDS)
+    collecting.join(5)
     with suppress(DatabaseError, InterfaceError):
-        release_lease(holder)
-    log.info(json.dumps({"scheduler": "ended"}))
+        leases.release(NAME, holder)
+    log.info("scheduler %s ended", holder)

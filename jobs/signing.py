@@ -49,18 +49,17 @@ def _key() -> Ed25519PrivateKey:
     try:
         pem = path.read_bytes()
     except FileNotFoundError:
-        create_once(path, _new_pem())
+        new = Ed25519PrivateKey.generate()
+        create_once(path, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        # Read again: if another process created the file first, its key is the installation's key.
         pem = path.read_bytes()
     key = load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError(f"{path} contains a {type(key).__name__}, not an Ed25519 key")
     public = path.with_suffix(".pub")
+    # Checked each time: a process may have ended after it created the first file.
     if not public.exists():
         create_once(
             public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644
         )
     return key
-
-
-def _new_pem() -> bytes:
-    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -41,13 +41,13 @@ def _matches(source: Source, head: bytes, tail: bytes) -> bool:
     if source == "npz":
         return head.startswith(_ZIP)
     if source == "parquet":
+        # The format ends with the same bytes, so an incomplete upload is found here.
         return head.startswith(_PARQUET) and tail == _PARQUET
-    return not head.startswith((_ZIP, _PARQUET)) and b"\0" not in head and _is_text(head)
-
-
-def _is_text(head: bytes) -> bool:
+    if head.startswith((_ZIP, _PARQUET)) or b"\0" in head:
+        return False
     try:
-        codecs.getincrementaldecoder("utf-8-sig")().decode(head)  # the last character may be incomplete
+        # Incremental, because the last character of the head may be incomplete.
+        codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
         return False
     return True

@@ -77,6 +77,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.LOST: frozenset({J.RETRYING, J.FAILED}),
     J.RETRYING: frozenset({J.STARTING, J.STOPPED}),
     J.STOPPING: frozenset({J.STOPPED}),
+    # Final jobs are queued again by a retry. A completed root is, too, if one of its steps is retried.
     J.STOPPED: frozenset({J.QUEUED}),
     J.COMPLETED: frozenset({J.QUEUED}),
     J.FAILED: frozenset({J.QUEUED}),
@@ -92,7 +93,9 @@ TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
     T.RUNNING: frozenset({T.QUEUED, T.PAUSED, T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED}),
     # A trial paused at a rung is pruned when it can no longer be promoted.
     T.PAUSED: frozenset({T.QUEUED, T.STOPPED, T.PRUNED}),
-    T.PRUNED: frozenset({T.QUEUED}),
+    # Pruning is final: a user can neither retry nor continue a pruned trial.
+    T.PRUNED: frozenset(),
+    # Users may continue the training of a completed trial, and retry a failed or stopped one.
     T.COMPLETED: frozenset({T.QUEUED}),
     T.FAILED: frozenset({T.QUEUED}),
     T.STOPPED: frozenset({T.QUEUED}),

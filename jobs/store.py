@@ -4,9 +4,12 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import fsspec
 from django.conf import settings
@@ -14,6 +17,9 @@ from django.conf import settings
 from jobs.errors import NotFound
 
 _BLOCK = 1 << 20
+TRASH = ".trash"
+REFRESH = 12 * 3600.0
+"""An object that is older is uploaded again by `put`, which renews its time: it is in use."""
 
 
 class StoredFile(NamedTuple):
@@ -23,11 +29,20 @@ class StoredFile(NamedTuple):
     bytes: int
 
 
+class StoreEntry(NamedTuple):
+    """A stored file, and when it was last stored (or moved to the trash), in seconds since 1970."""
+
+    digest: str
+    bytes: int
+    time: float
+
+
 class ArtifactStore(Protocol):
     """Content-addressed, write-once storage. Digests are lower-case hexadecimal sha256.
 
-    In every implementation, `put` is atomic and idempotent, and stored files can be read until they are
-    deleted.
+    In every implementation, `put` is atomic and idempotent, and renews the time of a file that exists. A file
+    is deleted in two steps: `discard` moves it to the trash, where `path` still finds it, and `erase` removes
+    it from there. So a file that is stored again at the moment of its deletion is never lost.
 
     Attributes:
         checkpoint_root: the local folder in which checkpoints are stored.
@@ -45,14 +60,32 @@ class ArtifactStore(Protocol):
             NotFound: the store has no such file.
         """
 
-    def delete(self, digest: str) -> None:
-        """Delete a file if it exists."""
+    def files(self) -> Iterator[StoreEntry]:
+        """Yield all files, without those in the trash."""
+
+    def discard(self, digest: str, *, stored_before: float) -> bool:
+        """Move a file to the trash unless it was stored after this time; return whether it was moved."""
+
+    def trash(self) -> Iterator[StoreEntry]:
+        """Yield the files in the trash."""
+
+    def erase(self, digest: str) -> None:
+        """Remove a file from the trash."""
+
+    def erase_incomplete(self, *, before: float) -> None:
+        """Remove copies that were begun before this time and never completed."""
+
+
+def is_digest(text: str) -> bool:
+    """Return whether a text is a sha256 digest in lower-case hexadecimal."""
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def sha256_of(path: Path) -> StoredFile:
     """Compute the digest and the size of a file."""
     digest = hashlib.sha256()
     size = 0
+    # In blocks: a file may be larger than the memory.
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             digest.update(block)
@@ -60,8 +93,9 @@ def sha256_of(path: Path) -> StoredFile:
     return StoredFile(digest.hexdigest(), size)
 
 
-def _check(digest: str) -> str:
-    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+def _require_digest(digest: str) -> str:
+    # The digest becomes part of a path. Any other text, such as "../..", could leave the store.
+    if not is_digest(digest):
         raise NotFound(f"{digest[:80]!r} is not a sha256 digest")
     return digest
 
@@ -75,15 +109,21 @@ class LocalStore:
         self.checkpoint_root.mkdir(parents=True, exist_ok=True)
 
     def _place(self, digest: str) -> Path:
-        return self.root / _check(digest)[:2] / digest
+        return self.root / _require_digest(digest)[:2] / digest
 
     def put(self, path: Path) -> StoredFile:
         """Copy, sync, then rename, so that a crash leaves at most a temporary file."""
         stored = sha256_of(path)
         place = self._place(stored.digest)
-        if place.exists():
-            return stored
+        try:
+            os.utime(place)
+        except FileNotFoundError:
+            self._copy(path, place)
+        return stored
+
+    def _copy(self, path: Path, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
+        # In the folder of the final file, because a rename is atomic only within a file system.
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".put-", delete=False) as target:
             try:
                 with path.open("rb") as source:
@@ -92,20 +132,67 @@ class LocalStore:
                 os.fsync(target.fileno())
                 Path(target.name).replace(place)
             except OSError:
+                # The disk may be full: the incomplete copy must not keep its space.
                 Path(target.name).unlink(missing_ok=True)
                 raise
-        return stored
 
     def path(self, digest: str) -> Path:
-        """Return the stored file."""
+        """Return the stored file. A file in the trash is moved back."""
         place = self._place(digest)
         if not place.is_file():
-            raise NotFound(f"artifact {digest} is not in the store")
+            try:
+                (self.root / TRASH / digest).replace(place)
+            except FileNotFoundError:
+                if not place.is_file():  # another process may have moved it back
+                    raise NotFound(f"artifact {digest} is not in the store") from None
         return place
 
-    def delete(self, digest: str) -> None:
-        """Remove the file."""
-        self._place(digest).unlink(missing_ok=True)
+    def files(self) -> Iterator[StoreEntry]:
+        """Yield all files."""
+        for folder in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
+            yield from _entries(folder)
+
+    def discard(self, digest: str, *, stored_before: float) -> bool:
+        """Move the file to the trash. Its time there is that of the move."""
+        place = self._place(digest)
+        trash = self.root / TRASH
+        trash.mkdir(exist_ok=True)
+        try:
+            if place.stat().st_mtime >= stored_before:
+                return False
+            place.replace(trash / digest)
+            os.utime(trash / digest)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def trash(self) -> Iterator[StoreEntry]:
+        """Yield the files in the trash."""
+        yield from _entries(self.root / TRASH)
+
+    def erase(self, digest: str) -> None:
+        """Remove the file from the trash."""
+        (self.root / TRASH / _require_digest(digest)).unlink(missing_ok=True)
+
+    def erase_incomplete(self, *, before: float) -> None:
+        """Remove old temporary files of `put`."""
+        for path in self.root.glob("[0-9a-f][0-9a-f]/.put-*"):
+            if path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+
+
+def _entries(folder: Path) -> Iterator[StoreEntry]:
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if is_digest(entry.name)]
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            facts = entry.stat()
+        except FileNotFoundError:
+            continue  # removed since it was listed
+        yield StoreEntry(entry.name, facts.st_size, facts.st_mtime)
 
 
 class ObjectStore:
@@ -117,13 +204,15 @@ class ObjectStore:
         self.checkpoint_root = self.local.checkpoint_root
 
     def _place(self, digest: str) -> str:
-        return f"{self.root}/{_check(digest)[:2]}/{digest}"
+        return f"{self.root}/{_require_digest(digest)[:2]}/{digest}"
 
     def put(self, path: Path) -> StoredFile:
-        """Upload a file unless it exists."""
+        """Upload a file unless it exists and is recent."""
         stored = self.local.put(path)
-        if not self.fs.exists(self._place(stored.digest)):
-            self.fs.put_file(str(path), self._place(stored.digest))
+        place = self._place(stored.digest)
+        self.fs.invalidate_cache()
+        if not self.fs.exists(place) or _time_of(self.fs.info(place)) < time.time() - REFRESH:
+            self.fs.put_file(str(path), place)
         return stored
 
     def path(self, digest: str) -> Path:
@@ -131,21 +220,76 @@ class ObjectStore:
         try:
             return self.local.path(digest)
         except NotFound:
+            self.fs.invalidate_cache()
             if not self.fs.exists(self._place(digest)):
-                raise
+                if not self.fs.exists(self._trashed(digest)):
+                    raise
+                self.fs.mv(self._trashed(digest), self._place(digest))
         with tempfile.TemporaryDirectory(dir=self.local.root) as folder:
             target = Path(folder) / digest
             self.fs.get_file(self._place(digest), str(target))
+            # `put` computes the digest again, so a damaged download is never served under this digest.
             self.local.put(target)
         return self.local.path(digest)
 
-    def delete(self, digest: str) -> None:
-        """Delete the object and its cached copy."""
-        self.local.delete(digest)
-        if self.fs.exists(self._place(digest)):
-            self.fs.rm_file(self._place(digest))
+    def _trashed(self, digest: str) -> str:
+        return f"{self.root}/{TRASH}/{_require_digest(digest)}"
+
+    def _list(self, folder: str) -> Iterator[StoreEntry]:
+        self.fs.invalidate_cache()
+        try:
+            found = self.fs.find(folder, detail=True)
+        except FileNotFoundError:
+            return
+        for name, info in found.items():
+            digest = name.rsplit("/", 1)[-1]
+            if is_digest(digest):
+                yield StoreEntry(digest, int(info.get("size") or 0), _time_of(info))
+
+    def files(self) -> Iterator[StoreEntry]:
+        """Yield all objects."""
+        for folder in (f"{number:02x}" for number in range(256)):
+            yield from self._list(f"{self.root}/{folder}")
+
+    def discard(self, digest: str, *, stored_before: float) -> bool:
+        """Move the object to the trash, and delete its copy in this machine's cache."""
+        place = self._place(digest)
+        self.fs.invalidate_cache()
+        if not self.fs.exists(place) or _time_of(self.fs.info(place)) >= stored_before:
+            return False
+        self.fs.mv(place, self._trashed(digest))
+        self.local.discard(digest, stored_before=time.time() + 1)
+        self.local.erase(digest)
+        return True
+
+    def trash(self) -> Iterator[StoreEntry]:
+        """Yield the objects in the trash."""
+        yield from self._list(f"{self.root}/{TRASH}")
+
+    def erase(self, digest: str) -> None:
+        """Remove the object from the trash."""
+        if self.fs.exists(self._trashed(digest)):
+            self.fs.rm_file(self._trashed(digest))
+
+    def erase_incomplete(self, *, before: float) -> None:
+        """Remove incomplete copies in the cache; object storage keeps no incomplete objects."""
+        self.local.erase_incomplete(before=before)
 
 
+def _time_of(info: dict[str, Any]) -> float:
+    """Return when an object was written; the present if it is unknown, so that the object is kept."""
+    for key in ("LastModified", "last_modified", "updated", "mtime", "created"):
+        match info.get(key):
+            case datetime() as moment:
+                return moment.timestamp()
+            case int() | float() as seconds:
+                return float(seconds)
+            case str() as text:
+                return datetime.fromisoformat(text).timestamp()
+    return time.time()
+
+
+# The settings are arguments, because tests change them.
 @cache
 def _store(url: str, home: str) -> ArtifactStore:
     if "://" in url:

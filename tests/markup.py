@@ -12,4 +12,9 @@ def text_of(response: Any) -> str:
 
 def one_line(response: Any) -> str:
     """Return the markup of a page; each run of white space is one space."""
-    return " ".join(response.content.decode().split())
+    return squeezed(response.content.decode())
+
+
+def squeezed(markup: str) -> str:
+    """Return markup with one space for each run of white space."""
+    return " ".join(markup.split())

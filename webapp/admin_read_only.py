@@ -14,9 +14,10 @@ SECRET_MODELS = (models.ApiToken, models.LoginLink)
 WIDE_FIELDS = (JSONField, TextField)
 
 
+# Generic for the type checker alone: Django's class cannot be subscripted at run time.
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Model]
-else:  # generic for the type checker alone
+else:
     ModelAdmin = admin.ModelAdmin
 
 
@@ -24,7 +25,8 @@ class ReadOnlyAdmin(ModelAdmin):
     """Lists and shows rows, but does not add, change or delete them."""
 
     list_per_page = 50
-    show_full_result_count = False  # a count of all rows on each page is slow on large tables
+    # A count of all rows on each page is slow on large tables.
+    show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False

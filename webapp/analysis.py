@@ -16,9 +16,12 @@ from jobs.models import Analysis, Job
 from jobs.queries import importance
 
 PROGRAM = (sys.executable, "-m", "workers.engine.analysis")
+# Shorter than the lease of `analyses.claim`, so that no second process computes the same analysis.
 TIMEOUT_SECONDS = 100.0
+# All others are left out: the environment of the web process may hold the database's password.
 INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
+# The lease limits each search to one computation; this limits the web process to one for all searches.
 _slot = threading.BoundedSemaphore(1)
 
 
@@ -42,25 +45,31 @@ def _start(search: Job) -> bool:
     try:
         claimed = analyses.claim(search, Analysis.Kind.IMPORTANCE)
         if claimed is not None:
-            threading.Thread(target=_in_background, args=(claimed,), daemon=True, name="analysis").start()
+            thread = threading.Thread(
+                target=_compute_in_thread, args=(claimed,), daemon=True, name="analysis"
+            )
+            thread.start()
     finally:
+        # Otherwise the thread releases the slot.
         if claimed is None:
             _slot.release()
     return claimed is not None
 
 
-def _in_background(claimed: Analysis) -> None:
+def _compute_in_thread(claimed: Analysis) -> None:
     try:
         compute(claimed)
     finally:
         _slot.release()
-        connection.close()  # the connection belongs to this thread, which ends
+        # Django closes connections at the end of a request, and this thread has none.
+        connection.close()
 
 
 def compute(claimed: Analysis) -> None:
     """Run the analysis in its process and save the result."""
     close_old_connections()
     search = claimed.job
+    # Counted before the request is read: trials that complete meanwhile make the result stale, not current.
     trials = importance.completed(search)
     try:
         answer = run_process(importance.request(search).model_dump_json())

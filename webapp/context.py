@@ -20,6 +20,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "theme": theme if theme in THEMES else "auto",
         "nav_collapsed": request.COOKIES.get("nav") == "collapsed",
+        # Lazy: parts of pages, which htmx loads often, do not show the frame and skip its queries.
         "frame": SimpleLazyObject(lambda: _frame(request)),
     }
 
@@ -31,16 +32,12 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     projects = list(access.projects_of(user).order_by("name"))
     project = current_project(request, projects)
     here = request.resolver_match.url_name or "" if request.resolver_match else ""
-    counts = {"approvals": lambda: home.approvals_waiting(user)}
-
-    def links(entries: tuple[nav.Entry, ...]) -> list[nav.Link]:
-        return nav.links(entries, user=user, project=project, here=here, count=lambda name: counts[name]())
-
+    counts = {"approvals": home.approvals_waiting(user)}
     return {
         "projects": projects,
         "project": project,
-        "links": links(nav.ENTRIES),
-        "administration": links(nav.ADMINISTRATION),
+        "links": nav.links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
+        "administration": nav.links(nav.ADMINISTRATION, user=user, project=project, here=here),
     }
 
 

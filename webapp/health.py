@@ -36,14 +36,15 @@ PARTS: dict[str, Callable[[], bool]] = {
 
 def missing_parts() -> list[str]:
     """Return the names of the unavailable parts."""
-    return [name for name, answers in PARTS.items() if not _try(answers)]
-
-
-def _try(answers: Callable[[], bool]) -> bool:
-    try:
-        return answers()
-    except (DatabaseError, redis.RedisError, OSError):
-        return False
+    missing = []
+    for name, is_available in PARTS.items():
+        try:
+            available = is_available()
+        except (DatabaseError, redis.RedisError, OSError):
+            available = False
+        if not available:
+            missing.append(name)
+    return missing
 
 
 @require_safe
@@ -60,7 +61,7 @@ def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
     missing = missing_parts()
     if missing:
         response = JsonResponse({"status": "not ready", "missing": missing}, status=503)
-        # Else Django logs each 503 of a probe as an error.
+        # Django's private mark of a logged response: it would log each 503 of a probe as an error.
         response._has_been_logged = True  # type: ignore[attr-defined]
         return response
     return JsonResponse({"status": "ready"})

@@ -16,8 +16,10 @@ POLICY = ", ".join(
 )
 SLOW_SECONDS = 1.0
 SERVER_ERROR = 500
-LONG_POLL = "/api/v1/serving/releases"  # slow by design
-PROBE = "/readyz"  # returns 503 while a part starts; the monitor reports it
+# Not logged as slow: it waits for the next release.
+LONG_POLL = "/api/v1/serving/releases"
+# Not logged as failed: it returns 503 while a part starts, and the monitor reports it.
+PROBE = "/readyz"
 
 
 def permissions_policy(handler: Handler) -> Handler:
@@ -35,6 +37,7 @@ def request_log(handler: Handler) -> Handler:
     """Log slow and failed requests only."""
 
     def respond(request: HttpRequest) -> HttpResponse:
+        # A thread handles many requests; the variables of its last one are still set.
         structlog.contextvars.clear_contextvars()
         begin = time.perf_counter()
         response = handler(request)

@@ -1,17 +1,27 @@
-"""Builds the navigation from one table; entries whose page does not exist are left out."""
+"""Builds the navigation from one table."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from jobs.models import Project, User
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the navigation. `needs_project` entries link to the current project."""
+    """An entry of the navigation.
+
+    Attributes:
+        label: its text.
+        icon: its icon in the sprite.
+        name: the URL name of its page.
+        needs_project: whether its page belongs to the current project; without a project it is not shown.
+        admin_only: whether it is shown to administrators alone.
+        counts: the key of the number beside it; empty for none.
+        under: URL names, or their prefixes before `_`, of the pages below it.
+    """
 
     label: str
     icon: str
@@ -19,28 +29,26 @@ class Entry:
     needs_project: bool = False
     admin_only: bool = False
     counts: str = ""
-    under: tuple[str, ...] = ()  # URL names, or their prefixes, of the pages below it
+    under: tuple[str, ...] = ()
 
 
 ENTRIES = (
     Entry("Home", "home", "home"),
     Entry("Experiments", "flask", "experiments", needs_project=True, under=("experiment",)),
-    Entry("Jobs", "activity", "jobs", under=("job", "trial", "compare")),
+    Entry("Jobs", "activity", "jobs", under=("job", "trial")),
     Entry("Queue", "list-numbers", "queue"),
     Entry("Models", "box", "models", under=("model", "version")),
     Entry("Approvals", "clipboard-check", "approvals", counts="approvals", under=("approval",)),
     Entry("Endpoints", "rocket", "endpoints", under=("endpoint",)),
     Entry("Datasets", "database", "datasets", under=("dataset",)),
-    Entry("Code", "code", "code"),
     Entry("Workers", "server-2", "workers", under=("worker",)),
+    Entry("Storage", "server", "storage", under=("storage", "deletion")),
     Entry("Projects", "folder", "projects", under=("project",)),
 )
 ADMINISTRATION = (
     Entry("People", "users", "people", admin_only=True, under=("person",)),
     Entry("Tokens", "key", "tokens", under=("token",)),
-    Entry("Webhooks", "webhook", "webhooks"),
     Entry("Audit", "shield-check", "audit"),
-    Entry("Settings", "settings", "settings", admin_only=True),
 )
 
 
@@ -56,26 +64,26 @@ class Link:
 
 
 def links(
-    entries: tuple[Entry, ...], *, user: User, project: Project | None, here: str, count: Callable[[str], int]
+    entries: tuple[Entry, ...],
+    *,
+    user: User,
+    project: Project | None,
+    here: str,
+    counts: Mapping[str, int] | None = None,
 ) -> list[Link]:
     """Return the entries that `user` sees on the page with the URL name `here`."""
     shown = []
     for entry in entries:
-        address = _address(entry.name, project.slug if project and entry.needs_project else "")
-        if address and (user.is_superuser or not entry.admin_only):
-            counted = count(entry.counts) if entry.counts else 0
-            shown.append(Link(entry.label, entry.icon, address, _is_current(entry, here), counted))
+        if (entry.needs_project and project is None) or (entry.admin_only and not user.is_superuser):
+            continue
+        url = _address(entry.name, project.slug if project and entry.needs_project else "")
+        pages = (entry.name, *entry.under)
+        current = any(here == name or here.startswith(f"{name}_") for name in pages)
+        shown.append(Link(entry.label, entry.icon, url, current, (counts or {}).get(entry.counts, 0)))
     return shown
 
 
-def _is_current(entry: Entry, here: str) -> bool:
-    below = entry.under if entry.name == "home" else (entry.name, *entry.under)
-    return here == entry.name or here in below or any(here.startswith(f"{name}_") for name in below)
-
-
+# Every page resolves all of these addresses, and they never change.
 @cache
 def _address(name: str, slug: str) -> str:
-    try:
-        return reverse(name, args=[slug] if slug else [])
-    except NoReverseMatch:
-        return ""
+    return reverse(name, args=[slug] if slug else [])

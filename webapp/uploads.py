@@ -65,6 +65,7 @@ def _on_disk(file: "UploadedFile[Any]") -> Iterator[Path]:
     if isinstance(file, TemporaryUploadedFile):
         yield Path(file.temporary_file_path())
         return
+    # Django keeps small uploads in memory.
     with tempfile.NamedTemporaryFile(prefix="upload-") as copy:
         for chunk in file.chunks():
             copy.write(chunk)

@@ -1,1 +1,1 @@
-"""Everything that computes: supervisors, runners, the engine and the prediction server."""
+"""Trains and serves models: worker nodes, their runners, the engine and the prediction server."""

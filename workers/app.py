@@ -7,6 +7,8 @@ from workers import tasks
 from workers.node.hints import NODE_PID_VARIABLE
 from workers.runner.parent_death import die_with_parent
 
+# Only a node sets the variable. A consumer that outlived its node would take messages
+# from the queue of the pool and could not deliver them.
 if node := os.environ.get(NODE_PID_VARIABLE):
     die_with_parent(int(node))
 

@@ -29,7 +29,7 @@ def draw(hp, entry):
     if entry["kind"] == "float":
         sampling = entry.get("sampling", "linear")
         return hp.Float(name, entry["min"], entry["max"], step=step, sampling=sampling)
-    return hp.TimingResults(name, entry["values"])
+    return hp.Choice(name, entry["values"])
 
 
 tuner = keras_tuner.BayesianOptimization(

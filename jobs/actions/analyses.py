@@ -7,14 +7,15 @@ from django.db.models import F, Q
 from jobs import clock
 from jobs.models import Analysis, Job
 
+# Longer than the time limit of the process that computes an analysis.
 LEASE_SECONDS = 180.0
 
 
 def claim(search: Job, kind: Analysis.Kind) -> Analysis | None:
     """Claim an analysis for computing it again; return None while another process holds the lease."""
     Analysis.objects.get_or_create(job=search, kind=kind)
-    rows = Analysis.objects.filter(Q(until=None) | Q(until__lt=clock.now()), job=search, kind=kind)
-    if not rows.update(until=clock.seconds_from_now(LEASE_SECONDS), fence=F("fence") + 1):
+    free = Analysis.objects.filter(Q(until=None) | Q(until__lt=clock.now()), job=search, kind=kind)
+    if not free.update(until=clock.seconds_from_now(LEASE_SECONDS), fence=F("fence") + 1):
         return None
     return Analysis.objects.get(job=search, kind=kind)
 

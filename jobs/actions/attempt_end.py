@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from jobs import clock, hints
 from jobs.actions import results
 from jobs.actions.isolation import for_each
+from jobs.actions.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
@@ -15,8 +16,6 @@ from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
 FREE_LOSSES = ("drained", "unclaimed", "no_space")
 """Error codes of losses that do not count as a restart."""
-
-JobError = dict[str, Any]
 
 WORKER_DIED: JobError = {
     "code": "worker_died",
@@ -58,7 +57,7 @@ def finish(
             raise StaleFence(f"attempt {attempt_id} has ended as {was}")
         attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between this read and the transition would leave the job in `stopping`.
-        attempt.job = Job.objects.select_for_update(of=("self",)).get(pk=attempt.job_id)
+        attempt.job = Job.objects.locked().get(pk=attempt.job_id)
         if attempt.job.facts.has_trials:
             _end_trials(attempt, outcome, error)
         else:
@@ -72,9 +71,11 @@ def _end_trials(attempt: Attempt, outcome: Outcome, error: JobError | None) -> N
     left = list(held.order_by("number"))
     begun = [trial for trial in left if trial.state == TrialState.RUNNING]
     if outcome is Outcome.COMPLETED and left:
+        # Neither may be repeated for ever: the loss costs a restart, and the failure ends a trial.
         outcome, error = (Outcome.LOST if begun else Outcome.FAILED), LEFT_OPEN
     if outcome is Outcome.FAILED and not begun:
-        begun = left[:1]  # a task that cannot begin must fail a trial, or it would be retried for ever
+        # A task that cannot begin must fail a trial, or it would be placed again for ever.
+        begun = left[:1]
     for trial in begun:
         trial.job = attempt.job
         _end_trial(attempt, trial, outcome, error)
@@ -83,34 +84,31 @@ def _end_trials(attempt: Attempt, outcome: Outcome, error: JobError | None) -> N
 def _end_trial(attempt: Attempt, trial: Trial, outcome: Outcome, error: JobError | None) -> None:
     match outcome:
         case Outcome.FAILED:
-            _set_running_executions(trial, TrialState.FAILED)
+            trial.executions.interrupt(TrialState.FAILED)
             move_trial(trial, TrialState.FAILED, fence=attempt.number, error=error)
         case Outcome.PAUSED:
-            _set_running_executions(trial, TrialState.PAUSED)
+            trial.executions.interrupt(TrialState.PAUSED)
             move_trial(trial, TrialState.PAUSED, fence=attempt.number)
         case Outcome.STOPPED | Outcome.KILLED:
-            _set_running_executions(trial, TrialState.STOPPED)
+            trial.executions.interrupt(TrialState.STOPPED)
             move_trial(trial, TrialState.STOPPED, fence=attempt.number)
         case Outcome.LOST:
             _requeue_trial(trial, attempt, error)
 
 
-def _set_running_executions(trial: Trial, to: TrialState) -> None:
-    trial.executions.running().update(state=to)
-
-
 def _requeue_trial(trial: Trial, attempt: Attempt, error: JobError | None) -> None:
+    """Queue a lost trial again, unless a user wants it to end or it was restarted too often."""
     if attempt.job.desired != Desired.RUNNING:
         to = TrialState.PAUSED if attempt.job.desired == Desired.PAUSED else TrialState.STOPPED
-        _set_running_executions(trial, to)
+        trial.executions.interrupt(to)
         move_trial(trial, to, fence=attempt.number)
         return
     restarts = trial.restarts + _restart_cost(error)
     if restarts > attempt.job.max_restarts:
-        _set_running_executions(trial, TrialState.FAILED)
+        trial.executions.interrupt(TrialState.FAILED)
         move_trial(trial, TrialState.FAILED, fence=attempt.number, error=_restart_error(attempt, error))
         return
-    _set_running_executions(trial, TrialState.QUEUED)
+    trial.executions.interrupt(TrialState.QUEUED)
     move_trial(trial, TrialState.QUEUED, fence=attempt.number, restarts=restarts)
 
 
@@ -130,6 +128,7 @@ def _restart_error(attempt: Attempt, error: JobError | None) -> JobError:
 def _end_job(
     attempt: Attempt, job: Job, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
+    # A newer attempt decides about the job; the end of this one only frees its slots.
     if job.fence != attempt.number:
         return
     if job.state == JobState.STOPPING and outcome in (Outcome.COMPLETED, Outcome.FAILED):
@@ -162,13 +161,14 @@ def _ended_while_stopping(
 
 
 def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:
-    if job.state == JobState.RUNNING or job.state == JobState.STARTING:
+    if job.state in (JobState.STARTING, JobState.RUNNING):
         move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
     move(job, JobState.STOPPED, fence=attempt.number, reason=reason)
     results.report_stop(job)
 
 
 def _requeue_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
+    """Let a lost job be placed again, unless a user wants it to end or it was restarted too often."""
     if job.desired == Desired.PAUSED:
         move(job, JobState.PAUSED, fence=attempt.number, reason="lost")
         return
@@ -209,10 +209,10 @@ def _reap(expired: Attempt) -> bool:
         attempt = locked.filter(pk=expired.pk).first()
         if attempt is None:
             return False
-        claimed = attempt.state == AttemptState.RUNNING
-        code, omitted = (
-            ("lease_expired", "renew its lease") if claimed else ("unclaimed", "claim the attempt in time")
-        )
+        if attempt.state == AttemptState.RUNNING:
+            code, omitted = "lease_expired", "renew its lease"
+        else:
+            code, omitted = "unclaimed", "claim the attempt in time"
         message = f"worker {attempt.worker.name} did not {omitted}"
         finish(attempt.pk, Outcome.LOST, error={"code": code, "message": message})
     return True
@@ -221,8 +221,6 @@ def _reap(expired: Attempt) -> bool:
 def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
     """Declare a dead worker lost and end its attempts at once.
 
-    In this order, so that the work is not placed on the same worker again.
-
     Args:
         worker_id: the key of its row.
         name: the worker's name. The row must have the same name and `pid`, else nothing is done: the file
@@ -230,10 +228,12 @@ def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
         pid: the worker's process id.
     """
     row = Worker.objects.filter(pk=worker_id, name=name, pid=pid).exclude(state=Worker.State.GONE)
+    # The worker comes first: otherwise the work of its attempts could be placed on it again.
     if not row.update(state=Worker.State.LOST):
         return
     held = Attempt.objects.filter(worker_id=worker_id).open()
-    for_each(held, _end_with_worker)  # the reaper handles an attempt that cannot be ended here
+    # An attempt that cannot be ended here is left to the reaper.
+    for_each(held, _end_with_worker)
 
 
 def _end_with_worker(attempt: Attempt) -> None:
@@ -248,9 +248,12 @@ def _abandon(attempt: Attempt, cause: Exception) -> None:
         "message": f"an internal error occurred when the attempt ended: {type(cause).__name__}: {cause}",
     }
     with transaction.atomic():
-        _expired().filter(pk=attempt.pk).update(
+        still_expired = _expired().filter(pk=attempt.pk)
+        # Its worker may have renewed the lease, or ended the attempt, since `finish` failed.
+        if not still_expired.update(
             state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()
-        )
+        ):
+            return
         job = attempt.job
         if job.facts.has_trials:
             _end_trials(attempt, Outcome.FAILED, error)

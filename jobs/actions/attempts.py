@@ -8,10 +8,10 @@ from jobs import clock, store
 from jobs.actions import events, fence, runner_events
 from jobs.contracts.events import RunnerEvent
 from jobs.kinds import payload_of
-from jobs.kinds.base import Payload
 from jobs.models import Attempt
 from jobs.states import AttemptState, Desired
 
+# A worker renews every five seconds, so two renewals may fail. Its supervisor counts with the same duration.
 LEASE_SECONDS = 15.0
 
 
@@ -35,17 +35,18 @@ def renew(worker_id: int, attempt_ids: Sequence[int]) -> dict[int, Desired]:
 
     Returns:
         The desired state of each attempt that the worker still holds: that of its job, or `stopped` once its
-        search has failed. The worker must kill the runner of an attempt that is missing here.
+        search has failed or is being finished. The worker must kill the runner of an attempt that is missing
+        here.
     """
     held = Attempt.objects.filter(pk__in=attempt_ids, worker_id=worker_id, state=AttemptState.RUNNING)
     held.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
-    rows = held.values_list("pk", "job__desired", "job__kind", "job__payload_json")
-    return {pk: _desired(Desired(desired), payload_of(kind, payload)) for pk, desired, kind, payload in rows}
-
-
-def _desired(of_job: Desired, payload: Payload) -> Desired:
-    is_failing = of_job is Desired.RUNNING and payload.failing is not None
-    return Desired.STOPPED if is_failing else of_job
+    answer = {}
+    # Read after the update: an attempt that ended in between is missing from the answer.
+    for pk, desired, kind, body in held.values_list("pk", "job__desired", "job__kind", "job__payload_json"):
+        payload = payload_of(kind, body)
+        ends = desired == Desired.RUNNING and (payload.failing is not None or payload.finishing)
+        answer[pk] = Desired.STOPPED if ends else Desired(desired)
+    return answer
 
 
 def record(
@@ -69,5 +70,6 @@ def record(
     """
     with transaction.atomic():
         attempt = fence.acknowledge(attempt_id, spool_position)
-        if attempt is not None:  # else an earlier call, whose answer was lost, wrote the batch
+        # None: an earlier call, whose answer was lost, has written the batch.
+        if attempt is not None:
             events.append(attempt.job.root_id_or_self, runner_events.record(attempt, batch, stored))

@@ -36,13 +36,16 @@ def record(
         )
     if project is not None:
         detail["project"] = project.slug
-    head = _locked_head()
+    AuditHead.objects.get_or_create(pk=HEAD_ID, defaults={"hash": GENESIS})
+    # Locked until the transaction ends, so that rows are appended one at a time.
+    head = AuditHead.objects.select_for_update().get(pk=HEAD_ID)
     event = AuditEvent(
         time=clock.now(),
         actor=by,
         action=action,
         target=target if isinstance(target, str) else name_of(target),
         project=project,
+        # The hash must cover the values that the database will return, such as lists instead of tuples.
         detail=json.loads(json.dumps(detail, default=str)),
         previous_hash=head.hash,
     )
@@ -62,8 +65,9 @@ def hash_of(event: AuditEvent) -> str:
     """Return the HMAC of a row and of the hash before it.
 
     The project's id is not covered, since it becomes NULL when the project is deleted; its slug is in the
-    detail. Integers are read as floats, because PostgreSQL gives 1e20 back as an integer.
+    detail.
     """
+    # Integers are read as floats, because PostgreSQL returns 1e20 as an integer.
     detail = json.loads(json.dumps(event.detail), parse_int=float)
     body = [
         event.previous_hash,
@@ -83,16 +87,15 @@ def verify() -> int | None:
     If the last rows were deleted, the id after the newest row is returned.
     """
     previous, count, last_id = GENESIS, 0, 0
-    for event in AuditEvent.objects.order_by("pk").iterator(chunk_size=2000):
-        if event.previous_hash != previous or event.hash != hash_of(event):
-            return event.pk
-        previous, count, last_id = event.hash, count + 1, event.pk
-    head = AuditHead.objects.filter(pk=HEAD_ID).first()
-    expected = (head.hash, head.count) if head else (GENESIS, 0)
-    return None if expected == (previous, count) else last_id + 1
-
-
-def _locked_head() -> AuditHead:
-    """Return the head, locked until the transaction ends, so that rows are appended one at a time."""
-    AuditHead.objects.get_or_create(pk=HEAD_ID, defaults={"hash": GENESIS})
-    return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
+    while True:
+        newer = AuditEvent.objects.filter(pk__gt=last_id)
+        for event in newer.order_by("pk").iterator(chunk_size=2000):
+            if event.previous_hash != previous or event.hash != hash_of(event):
+                return event.pk
+            previous, count, last_id = event.hash, count + 1, event.pk
+        head = AuditHead.objects.filter(pk=HEAD_ID).first()
+        if (previous, count) == ((head.hash, head.count) if head else (GENESIS, 0)):
+            return None
+        # The head may already count rows that were appended after the last row was read.
+        if not AuditEvent.objects.filter(pk__gt=last_id).exists():
+            return last_id + 1

@@ -1,35 +1,21 @@
-"""Pauses, resumes, stops, kills and retries jobs, and changes their priority or pool."""
+"""Pauses, resumes, finishes, stops, kills and retries jobs, and changes their priority or pool."""
 
 from typing import Any
 
 from django.db import transaction
 
 from jobs import access, hints, queue
-from jobs.actions import audit, pipeline
+from jobs.actions import audit, deletions, events, pipeline
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
+from jobs.actions.trials import RESET
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
+from jobs.queries import outcomes
 from jobs.queries.outcomes import WITHDRAWN
 from jobs.states import FINAL, Desired, JobState, TrialState
 
-
-def pause(job: Job, *, by: User) -> Job:
-    """Request a pause: runners write checkpoints and free their slots, then the state changes."""
-    return _set_desired(job, Desired.PAUSED, frm=(JobState.STARTING, JobState.RUNNING), by=by)
-
-
-def stop(job: Job, *, by: User) -> Job:
-    """Request a stop: runners write checkpoints and end. Results reached so far are kept."""
-    return _set_desired(job, Desired.STOPPED, frm=_NOT_FINAL, by=by)
-
-
-def kill(job: Job, *, by: User) -> Job:
-    """Request that runners are killed at once, without further checkpoints."""
-    return _set_desired(job, Desired.KILLED, frm=(*_NOT_FINAL, JobState.STOPPING), by=by)
-
-
-_NOT_FINAL = (
+STOPPABLE = (
     JobState.QUEUED,
     JobState.STARTING,
     JobState.RUNNING,
@@ -37,39 +23,55 @@ _NOT_FINAL = (
     JobState.RETRYING,
     JobState.LOST,
 )
+VERBS = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill"}
+"""The verb of each request, for audit rows and messages."""
+
+
+def pause(job: Job, *, by: User) -> Job:
+    """Request a pause: runners write checkpoints and free their slots, then the state changes."""
+    return _set_desired(job, Desired.PAUSED, allowed=(JobState.STARTING, JobState.RUNNING), by=by)
+
+
+def stop(job: Job, *, by: User) -> Job:
+    """Request a stop: runners write checkpoints and end. Results reached so far are kept."""
+    return _set_desired(job, Desired.STOPPED, allowed=STOPPABLE, by=by)
+
+
+def kill(job: Job, *, by: User) -> Job:
+    """Request that runners are killed at once, without further checkpoints."""
+    return _set_desired(job, Desired.KILLED, allowed=(*STOPPABLE, JobState.STOPPING), by=by)
 
 
 def _family(job: Job) -> list[Job]:
+    """Return a job and its steps."""
     return [job, *Job.objects.filter(parent=job)]
 
 
-def _set_desired(job: Job, desired: Desired, *, frm: tuple[JobState, ...], by: User) -> Job:
+def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], by: User) -> Job:
     access.require(by, job.project, access.Action.WRITE)
+    verb = VERBS[desired]
     with transaction.atomic():
-        if not Job.objects.filter(pk=job.pk, state__in=frm).exclude(desired=desired).update(desired=desired):
-            raise _refusal(job, desired)
+        changeable = Job.objects.filter(pk=job.pk, state__in=allowed).exclude(desired=desired)
+        if not changeable.update(desired=desired):
+            job.refresh_from_db()
+            if job.desired == desired and job.state not in FINAL:
+                raise StaleState(f"a request to {verb} job {job.pk} is already in progress")
+            raise StaleState(f"job {job.pk} is {job.state}; it cannot {verb} now")
+        # The steps too, since a worker reads the desired state of the job that its attempt belongs to.
         Job.objects.filter(parent=job).unfinished().update(desired=desired)
         job.refresh_from_db()
         if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
             move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
-        audit.record(f"job.{_VERB[desired]}", f"job:{job.pk}", by=by, project=job.project)
+        audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
         _wake_family(job)
+        # What no worker holds is paused or stopped at once, so that a user need not wait for the scheduler.
         pipeline.advance(job)
     job.refresh_from_db()
     return job
 
 
-_VERB = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill", Desired.RUNNING: "resume"}
-
-
-def _refusal(job: Job, desired: Desired) -> StaleState:
-    job.refresh_from_db()
-    if job.desired == desired and job.state not in FINAL:
-        return StaleState(f"a request to {_VERB[desired]} job {job.pk} is already in progress")
-    return StaleState(f"job {job.pk} is {job.state}; it cannot {_VERB[desired]} now")
-
-
 def _wake_family(job: Job) -> None:
+    """Notify the workers that hold attempts of a job or its steps, and the scheduler."""
     held = Attempt.objects.open().filter(job__in=_family(job))
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
         queue.wake(worker_id, attempt_id)
@@ -87,7 +89,8 @@ def resume(job: Job, *, by: User) -> Job:
     access.require(by, job.project, access.Action.WRITE)
     with transaction.atomic():
         if job.parent_id is not None:
-            parent = Job.objects.select_for_update(of=("self",)).get(pk=job.parent_id)
+            # Locked, so that the parent cannot be paused or stopped before this step is queued.
+            parent = Job.objects.locked().get(pk=job.parent_id)
             if parent.desired != Desired.RUNNING:
                 raise StaleState(
                     f"job {job.pk} is a step of job {parent.pk}, which is not to run; resume that one"
@@ -97,25 +100,86 @@ def resume(job: Job, *, by: User) -> Job:
             job.refresh_from_db()
             raise StaleState(f"job {job.pk} is {job.state}; only a paused one can resume")
         Job.objects.filter(parent=job, desired=Desired.PAUSED).update(desired=Desired.RUNNING)
-        _requeue(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,))
+        _requeue(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,), as_new=False)
         audit.record("job.resume", f"job:{job.pk}", by=by, project=job.project)
         _wake_family(job)
     return job
 
 
-def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], **fields: Any) -> int:
+def finish(job: Job, *, by: User) -> Job:
+    """End a search with the trials it has, and continue with the steps after it.
+
+    Running trials write a checkpoint and stop; waiting ones stop at once; no new ones are created. A paused
+    search continues with its steps. Scripts of an external search complete the trials that they hold.
+
+    Raises:
+        Conflict: the job is not a search.
+        StaleState: the search has ended, stops, or is being finished, or none of its trials has a score.
+    """
+    access.require(by, job.project, access.Action.WRITE)
+    if not job.facts.has_trials:
+        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search; only a search can be finished")
+    with transaction.atomic():
+        root = Job.objects.locked().get(pk=job.pk)
+        _require_finishable(root)
+        change_payload(root, finishing=True)
+        if root.desired == Desired.PAUSED:
+            Job.objects.filter(pk=root.pk).update(desired=Desired.RUNNING)
+            root.refresh_from_db()
+            if root.state == JobState.PAUSED:
+                move(root, JobState.QUEUED)
+        events.append(root.pk, [events.event("state", root, state=root.state, reason="finishing")])
+        audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
+        _wake_family(root)
+        pipeline.advance(root)
+    job.refresh_from_db()
+    return job
+
+
+def _require_finishable(root: Job) -> None:
+    if root.state in FINAL:
+        raise StaleState(f"search {root.pk} is {root.state}; only one that has not ended can be finished")
+    if root.desired in (Desired.STOPPED, Desired.KILLED):
+        raise StaleState(f"search {root.pk} is being {root.desired}; it cannot be finished now")
+    if root.payload.finishing:
+        raise StaleState(f"a request to finish search {root.pk} is already in progress")
+    if root.payload.failing is not None:
+        raise StaleState(f"search {root.pk} is failing; it cannot be finished now")
+    if root.children.exists():
+        raise StaleState(f"search {root.pk} has ended; the steps after it already run")
+    if not outcomes.best_trials(root, limit=1):
+        raise StaleState(
+            f"no trial of search {root.pk} has a score yet, so there is nothing to continue with: wait for "
+            "the first one to complete, or stop the search"
+        )
+
+
+def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], as_new: bool) -> int:
+    """Queue the trials of a job, the job and its steps again, as far as they are in the given states.
+
+    Args:
+        job: the job.
+        trials: states of trials to queue.
+        jobs: states of the job and its steps to queue.
+        as_new: whether errors, restarts and times of the earlier run are cleared.
+
+    Returns:
+        How many trials and jobs were queued.
+    """
     count = 0
+    trial_fields = RESET if as_new else {"attempt": 0, "finished": None}
+    job_fields: dict[str, Any] = {"restarts": 0, "error": None} if as_new else {}
     for trial in job.trials.filter(state__in=trials).exclude(source=WITHDRAWN):
+        # It was not paused by a user; only a promotion resumes it.
         if trial.waits_at_rung:
-            continue  # it was not paused by a user; only a promotion resumes it
+            continue
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
-        again = {"restarts": 0} if fields else {}
-        move_trial(trial, TrialState.QUEUED, attempt=0, finished=None, **again)
+        move_trial(trial, TrialState.QUEUED, **trial_fields)
         count += 1
     for member in _family(job):
         member.refresh_from_db()
         if member.state in jobs:
-            move(member, JobState.QUEUED, **fields)
+            move(member, JobState.QUEUED, **job_fields)
             count += 1
     job.refresh_from_db()
     return count
@@ -135,11 +199,14 @@ def retry(job: Job, *, by: User) -> Job:
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
         Job.objects.filter(pk__in=[member.pk for member in _family(root)]).update(desired=Desired.RUNNING)
+        deletions.require_present(root)
         change_payload(root, failing=None)
-        again = (TrialState.FAILED, TrialState.STOPPED)
-        count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), restarts=0, error=None)
+        # The user ended the search of a finished job: only its steps run again.
+        again = () if root.payload.finishing else (TrialState.FAILED, TrialState.STOPPED)
+        count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), as_new=True)
         if not count:
             raise StaleState(f"nothing in job {root.pk} failed; clone the job to run all of it again")
+        # A search is completed although some trials failed. It must run again for them.
         if root.state == JobState.COMPLETED:
             move(root, JobState.QUEUED)
         audit.record("job.retry", f"job:{root.pk}", by=by, project=root.project)

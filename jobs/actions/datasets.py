@@ -13,7 +13,8 @@ from django.db.models import Max
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import access, sniff
-from jobs.actions import audit, submit
+from jobs.actions import artifacts, audit, submit
+from jobs.actions.deletions import taken
 from jobs.contracts.data import Slug, Task
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
@@ -101,14 +102,10 @@ def _ensure_one(slug: str, name: str, description: str) -> DatasetVersion:
         )
         request = {"source": "bundled", "bundled": slug}
         version, _ = dataset.versions.get_or_create(number=1, defaults={"request": request})
-        if version.state == DatasetVersion.State.PREPARING and not _is_being_profiled(version):
+        # A job in any state counts, so that a failed one is not repeated at every start.
+        if version.state == DatasetVersion.State.PREPARING and not Job.objects.profiling(version.pk).exists():
             submit.profile(version, by=None)
     return version
-
-
-def _is_being_profiled(version: DatasetVersion) -> bool:
-    """Return whether a profile job exists, in any state: a failed one is not repeated at every start."""
-    return Job.objects.profiling(version.pk).exists()
 
 
 def create(
@@ -142,6 +139,8 @@ def create(
             )
             return _new_version(dataset, stored, roles or Roles(), by=by)
     except IntegrityError as error:
+        if (existing := Dataset.everything.get(project=project, slug=slug)).deletion_id is not None:
+            raise Conflict(taken(f"A data set with the slug {slug!r}", existing)) from error
         raise Conflict(f"{project.slug} already has a data set {slug!r}: add a version to it") from error
 
 
@@ -178,20 +177,18 @@ class _Stored:
 
 
 def _store(upload: Upload) -> _Stored:
-    """Check an upload and copy it to the store. This is slow, so it runs outside any transaction."""
+    """Check an upload and copy it to the store. This is slow, so it must not run in a transaction."""
     source = sniff.source_of(upload.path, upload.name)
     if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
         message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])
-    file = store().put(upload.path)
-    artifact, _ = Artifact.objects.get_or_create(digest=file.digest, defaults={"bytes": file.bytes})
-    return _Stored(artifact, source, Path(upload.name).name[:200])
+    return _Stored(artifacts.adopt(store().put(upload.path)), source, Path(upload.name).name[:200])
 
 
 def _new_version(dataset: Dataset, stored: _Stored, roles: Roles, *, by: User) -> DatasetVersion:
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     with transaction.atomic():
-        # the lock prevents two concurrent uploads from using the same number
+        # The lock prevents two concurrent uploads from using the same number.
         Dataset.objects.select_for_update().get(pk=dataset.pk)
         newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
         version = dataset.versions.create(
@@ -222,6 +219,7 @@ def record_profile_failure(version_id: int, error: Mapping[str, Any]) -> None:
     A version that is already ready stays ready: only its first profile decides.
     """
     version = DatasetVersion.objects.select_related("upload").get(pk=version_id)
+    # The runner knows the upload only as a file in the store, which is named by its digest.
     shown = dict(error)
     if version.upload is not None:
         name = version.request.get("file") or "the file"
@@ -241,12 +239,11 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
         access.require_admin(by)
     else:
         access.require(by, version.dataset.project, access.Action.WRITE)
-    open_jobs = Job.objects.profiling(version.pk)
     with transaction.atomic():
-        states = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
-        if open_jobs.unfinished().exists() or not states.update(
-            state=DatasetVersion.State.PREPARING, error=None
-        ):
+        failed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
+        # A failed version may already be read again, if a user retried its job instead.
+        is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
+        if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
         audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
         return submit.profile(version, by=by)

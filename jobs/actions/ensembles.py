@@ -10,7 +10,7 @@ from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTria
 from jobs.models import Job, Trial, User
 from jobs.queries import ensembles as queries
 
-LEAST, MOST = 2, 100
+MIN_TRIALS, MAX_TRIALS = 2, 100
 """How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
 
 
@@ -30,8 +30,10 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     unique = sorted(set(numbers))
-    if not LEAST <= len(unique) <= MOST:
-        raise _refusal(f"an ensemble needs {LEAST} to {MOST} different trials; {len(unique)} given")
+    if not MIN_TRIALS <= len(unique) <= MAX_TRIALS:
+        raise _refusal(
+            f"an ensemble needs {MIN_TRIALS} to {MAX_TRIALS} different trials; {len(unique)} given"
+        )
     rows = list(search.trials.filter(number__in=unique).order_by("number"))
     if missing := set(unique) - {trial.number for trial in rows}:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")

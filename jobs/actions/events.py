@@ -10,7 +10,7 @@ from jobs import hints
 from jobs.models import Job
 from jobs.queries.codec import Event, pack_events
 
-# In SQL for the reason that jobs.actions.fence gives.
+# Written in SQL, since building these statements from models takes longer than running them.
 _NUMBER = "UPDATE jobs_job SET event_seq = event_seq + %s WHERE id = %s RETURNING event_seq"
 _STORE = "INSERT INTO jobs_eventchunk (root_id, first, last, has_logs, data) VALUES (%s, %s, %s, %s, %s)"
 
@@ -28,12 +28,11 @@ def event(
 def append(root_id: int, events: Sequence[Event]) -> int:
     """Number `events` and store them, inside the caller's transaction.
 
-    The update of the counter locks the root's row until commit, so cursors become visible in order.
-
     Returns:
         The cursor of the last event.
     """
     with connection.cursor() as cursor:
+        # This locks the root's row until commit, so cursors become visible in order.
         cursor.execute(_NUMBER, [len(events), root_id])
         last = int(cursor.fetchall()[0][0])
         if not events:

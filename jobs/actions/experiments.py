@@ -1,4 +1,4 @@
-"""Creates, changes, submits and deletes experiments, their drafts and their frozen revisions."""
+"""Creates, changes and submits experiments, their drafts and their frozen revisions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from jobs.actions import submit as submitting
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.models import Experiment, Job, ModelVersion, Project, Revision, User
+from jobs.models import Experiment, Job, Project, Revision, User
 from jobs.queries import plan
 
-MAX_TAGS, MAX_TAG = 20, 50
+MAX_TAGS, MAX_TAG_LENGTH = 20, 50
 WRITE = access.Action.WRITE
 
 
@@ -85,6 +85,7 @@ def change(
     frozen = plan.require_valid(experiment.project, spec) if spec is not None else None
     fields = _checked_fields(name, tags, notes)
     if spec is not None or draft is not None:
+        # A draft that equals the newest revision is not kept: pages would mark the experiment as a draft.
         fields["draft"] = None if _is_newest(experiment, draft) else draft
     with transaction.atomic():
         _update(experiment, seen=seen, **fields)
@@ -101,7 +102,7 @@ def change(
 
 
 def _checked_fields(name: str | None, tags: Sequence[str] | None, notes: str | None) -> dict[str, Any]:
-    """Return the given fields, checked."""
+    """Return the fields that are not None, checked."""
     fields: dict[str, Any] = {}
     if name is not None:
         fields["name"] = _checked_name(name)
@@ -135,7 +136,8 @@ def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
 
 def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: str = "") -> Revision:
     """Return the revision of `spec`: the newest one if it is the same, else a new one."""
-    Experiment.objects.select_for_update().get(pk=experiment.pk)  # revisions are numbered one at a time
+    # Locked, so that revisions are numbered one at a time.
+    Experiment.objects.select_for_update().get(pk=experiment.pk)
     newest = experiment.revisions.order_by("-number").first()
     digest = spec.digest()
     if newest is not None and newest.digest == digest:
@@ -166,7 +168,7 @@ def submit(experiment: Experiment, *, by: User) -> Job:
         newest = experiment.revisions.order_by("-number").select_related("experiment__project").first()
         if newest is None:
             raise BadInput(f"{experiment.name} has no spec yet", [Problem("/spec", "nothing to submit")])
-        # a revision that older rules accepted may be invalid now, and its data may have changed
+        # A revision that older rules accepted may be invalid now, and its data may have changed.
         plan.require_valid(experiment.project, newest.spec_json)
         return submitting.submit(newest, by=by)
 
@@ -227,27 +229,6 @@ def archive(experiment: Experiment, *, by: User, archived: bool = True) -> Exper
     return experiment
 
 
-def delete(experiment: Experiment, *, by: User) -> None:
-    """Delete an experiment with its revisions, jobs, trials and metrics.
-
-    Raises:
-        Conflict: a job of the experiment is not final, or has made a registered version.
-    """
-    access.require(by, experiment.project, WRITE)
-    with transaction.atomic():
-        Experiment.objects.select_for_update().get(pk=experiment.pk)
-        jobs = Job.objects.filter(experiment=experiment)
-        if running := jobs.unfinished().first():
-            raise Conflict(f"job {running.pk} is {running.state}: stop it first")
-        if version := ModelVersion.objects.filter(source_job__in=jobs).first():
-            raise Conflict(
-                f"{version} comes from this experiment and needs its lineage: archive the experiment instead"
-            )
-        audit.record("experiment.delete", experiment, by=by, project=experiment.project, name=experiment.name)
-        jobs.roots().delete()  # before the revisions, which jobs protect
-        experiment.delete()
-
-
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not 0 < len(name) <= 200:
@@ -257,7 +238,7 @@ def _checked_name(name: str) -> str:
 
 def _checked_tags(tags: Sequence[str]) -> list[str]:
     clean = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-    if len(clean) > MAX_TAGS or any(len(tag) > MAX_TAG or "," in tag for tag in clean):
-        message = f"at most {MAX_TAGS} tags of up to {MAX_TAG} characters, without commas"
+    if len(clean) > MAX_TAGS or any(len(tag) > MAX_TAG_LENGTH or "," in tag for tag in clean):
+        message = f"at most {MAX_TAGS} tags of up to {MAX_TAG_LENGTH} characters, without commas"
         raise BadInput(message, [Problem("/tags", message)])
     return clean

@@ -17,6 +17,7 @@ from django.db.models import F
 
 from jobs import access, clock
 from jobs.actions import attempt_end, audit, events, runner_events, submit, suggest
+from jobs.actions.kind_actions import JobError
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
 from jobs.contracts import events as contract
@@ -31,8 +32,9 @@ from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
 log = logging.getLogger(__name__)
 
-CHIEF_SECONDS = 15.0
-LONGEST_ID = 200
+CHIEF_LEASE_SECONDS = 15.0
+MAX_NAME_LENGTH = 200
+MAX_ID_LENGTH = 200
 
 
 class HeldTrial(NamedTuple):
@@ -42,7 +44,7 @@ class HeldTrial(NamedTuple):
     trial: Trial
 
 
-class Answer(Enum):
+class NoTrial(Enum):
     """The answer to a script that gets no trial: wait, the search is over, or a suggestion is needed."""
 
     WAIT = auto()
@@ -61,12 +63,11 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         BadInput: the name is empty or longer than 200 characters.
     """
     access.require(by, project, access.Action.WRITE)
-    if not 0 < len(name) <= 200:
-        raise BadInput("the name of a search must have 1 to 200 characters")
+    if not 0 < len(name) <= MAX_NAME_LENGTH:
+        raise BadInput(f"the name of a search must have 1 to {MAX_NAME_LENGTH} characters")
     with transaction.atomic():
-        Project.objects.select_for_update().get(
-            pk=project.pk
-        )  # two chiefs with the same name must open one search
+        # Locked, so that two chiefs with the same name open one search.
+        Project.objects.select_for_update().get(pk=project.pk)
         named = Job.objects.external_searches().filter(project=project, title=name)
         job = named.unfinished().order_by("-pk").first()
         is_new = job is None
@@ -95,14 +96,15 @@ def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
     """
     with transaction.atomic():
         connected_attempts = _locked(Attempt.objects.filter(job_id=job_id, number__in=connected))
-        root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
+        root = Job.objects.locked().get(pk=job_id)
         if root.state in FINAL:
             return root
-        until = clock.seconds_from_now(CHIEF_SECONDS)
+        until = clock.seconds_from_now(CHIEF_LEASE_SECONDS)
         Lease.objects.update_or_create(name=_lease_name(root), defaults={"holder": "chief", "until": until})
         if root.desired == Desired.RUNNING:
-            _run(root)
+            _mark_running(root)
         _renew(root, [attempt.pk for attempt in connected_attempts])
+    # After the commit: `finish` locks an attempt before the search, which was locked here.
     if root.desired == Desired.KILLED or root.payload.failing is not None:
         for attempt in open_attempts(root):
             _end(attempt, Outcome.KILLED)
@@ -110,7 +112,8 @@ def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
     return root
 
 
-def _run(root: Job) -> None:
+def _mark_running(root: Job) -> None:
+    """Move a waiting search to `running`: its scripts run without a placement by the scheduler."""
     if root.state in WAITING:
         move(root, JobState.STARTING)
     if root.state == JobState.STARTING:
@@ -137,15 +140,15 @@ def wait_for_chief(root: Job) -> None:
         Job.objects.filter(pk=root.pk, state__in=WAITING).update(why_waiting=why)
 
 
-def open_attempts(root: Job) -> Any:
+def open_attempts(root: Job) -> AttemptQuerySet:
     """Return the attempts of a search that hold trials."""
-    return root.attempts.open()
+    return Attempt.objects.open().filter(job=root)
 
 
 def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
     """Return the open attempts among these, locked until the transaction ends."""
-    rows = attempts.open().select_for_update(of=("self",))
-    return list(rows.order_by("pk"))
+    # In one order, against deadlocks between calls that lock several.
+    return list(attempts.open().select_for_update(of=("self",)).order_by("pk"))
 
 
 def _renew(root: Job, attempts: Collection[int]) -> None:
@@ -157,7 +160,7 @@ def lease_end(root: Job) -> datetime:
     return clock.now() + timedelta(seconds=external(root).search.lease_seconds)
 
 
-def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | Answer:
+def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTrial:
     """Return the trial that a script holds, or claim the next waiting one for it.
 
     The call is idempotent: a script that was restarted continues with the trial it held.
@@ -173,33 +176,36 @@ def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | Answ
     Raises:
         BadInput: the id is empty, too long or contains a NUL character.
     """
-    if not 0 < len(script) <= LONGEST_ID:
-        raise BadInput(f"KERASTUNER_TUNER_ID must have 1 to {LONGEST_ID} characters; it has {len(script)}")
+    if not 0 < len(script) <= MAX_ID_LENGTH:
+        raise BadInput(f"KERASTUNER_TUNER_ID must have 1 to {MAX_ID_LENGTH} characters; it has {len(script)}")
     if "\0" in script:
         raise BadInput("KERASTUNER_TUNER_ID must not contain NUL characters")
     with transaction.atomic():
+        # Locked before the search, since its lease may be renewed below.
         _locked(Attempt.objects.filter(job_id=job_id, worker__name=script, worker__pool=_pool(job_id)))
-        root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
+        root = Job.objects.locked().get(pk=job_id)
         if (
             root.state in FINAL
             or root.desired in (Desired.STOPPED, Desired.KILLED)
             or root.payload.failing is not None
+            or root.payload.finishing
         ):
-            return Answer.OVER
+            return NoTrial.OVER
         worker = _worker(root, script, host)
         held = open_attempts(root).filter(worker=worker).order_by("-number").first()
         if held is not None:
             _renew(root, [held.pk])
             return HeldTrial(held, held.trials.get())
         if root.desired == Desired.PAUSED:
-            return Answer.WAIT
-        _run(root)
+            return NoTrial.WAIT
+        _mark_running(root)
         trial = root.trials.waiting().order_by("number").first() or _discovery_trial(root)
         return _hold(root, worker, trial) if trial is not None else _answer_without_trial(root)
 
 
 def _pool(job_id: int) -> str:
-    return f"search {job_id}"  # not a valid name for a job's pool
+    # A job cannot name this pool: the names of pools contain no space.
+    return f"search {job_id}"
 
 
 def _worker(root: Job, script: str, host: str) -> Worker:
@@ -223,9 +229,9 @@ def _discovery_trial(root: Job) -> Trial | None:
 
     A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
-    outside = external(root).search
+    settings = external(root).search
     made = root.trials.filter(source="algorithm")
-    if outside.space or made.count() >= outside.max_trials or external(root).exhausted:
+    if settings.space or made.count() >= settings.max_trials or external(root).exhausted:
         return None
     if made.unfinished().exists():
         return None
@@ -249,6 +255,7 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     Trial.objects.filter(pk=trial.pk).update(attempt=attempt.number)
     attempt.trials.add(trial)
     trial.refresh_from_db()
+    # The events of a runner, so that rows and pages need not distinguish scripts from runners.
     moment = time.time()
     begun = contract.TrialBegun(time=moment, trial=trial.number)
     running = contract.ExecutionDone(time=moment, trial=trial.number, execution=1, state="running")
@@ -256,13 +263,14 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     return HeldTrial(attempt, trial)
 
 
-def _answer_without_trial(root: Job) -> Answer:
+def _answer_without_trial(root: Job) -> NoTrial:
     """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
-    outside = external(root).search
+    settings = external(root).search
     made = root.trials.filter(source="algorithm").count()
-    if outside.space and made < outside.planned() and not external(root).exhausted:
-        return Answer.SUGGEST
-    return Answer.WAIT  # `pipeline` ends the search once all its trials are final
+    if settings.space and made < settings.planned() and not external(root).exhausted:
+        return NoTrial.SUGGEST
+    # `pipeline` ends the search once all its trials are final.
+    return NoTrial.WAIT
 
 
 class SuggestionRequest(NamedTuple):
@@ -275,12 +283,12 @@ class SuggestionRequest(NamedTuple):
 def suggestion_request(job_id: int) -> SuggestionRequest | None:
     """Return the request for the algorithm, a SuggestRequest as JSON; None if no trial is needed."""
     root = Job.objects.get(pk=job_id)
-    if _answer_without_trial(root) is not Answer.SUGGEST or root.trials.waiting().exists():
+    if _answer_without_trial(root) is not NoTrial.SUGGEST or root.trials.waiting().exists():
         return None
-    outside = external(root).search
+    settings = external(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
-    trials = [row | {"values": completed(outside.space, row["values"])} for row in rows]
-    search = outside.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
+    trials = [row | {"values": completed(settings.space, row["values"])} for row in rows]
+    search = settings.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
     return SuggestionRequest({"search": search, "count": 1, "trials": trials}, len(rows))
 
 
@@ -292,8 +300,9 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
         ValueError: the values do not fit the space.
     """
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).get(pk=job_id)
-        if root.state in FINAL or root.trials.count() != request.made:
+        root = Job.objects.locked().get(pk=job_id)
+        # Another chief may have added the suggestion to the same request.
+        if root.state in FINAL or root.payload.finishing or root.trials.count() != request.made:
             raise StaleState(f"search {job_id} has changed while its next trial was being chosen")
         if values is None:
             change_payload(root, exhausted=True)
@@ -302,14 +311,20 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
 
 
 def release_trial(job_id: int, attempt: int, why: str) -> None:
-    """End the attempt of a disconnected script; its trial is queued again with its number and values."""
+    """End the attempt of a disconnected script; its trial is queued again with its number and values.
+
+    Args:
+        job_id: the search.
+        attempt: the attempt's number.
+        why: the reason, for display.
+    """
     error = {"code": "script_gone", "message": why}
     held = Attempt.objects.filter(job_id=job_id, number=attempt).open().first()
     if held is not None:
         _end(held, Outcome.LOST, error)
 
 
-def _end(attempt: Attempt, outcome: Outcome, error: attempt_end.JobError | None = None) -> None:
+def _end(attempt: Attempt, outcome: Outcome, error: JobError | None = None) -> None:
     """End an attempt, unless its script or the scheduler has just ended it."""
     try:
         attempt_end.finish(attempt.pk, outcome, error=error)

@@ -36,9 +36,11 @@ def acknowledge(attempt_id: int, spool_position: int) -> Attempt | None:
         cursor.execute(_ACKNOWLEDGE, [spool_position, attempt_id, running, spool_position])
         rows = cursor.fetchall()
     if not rows:
+        # The attempt has ended, or its spool position was already stored.
         if Attempt.objects.filter(pk=attempt_id, state=running).exists():
             return None
         raise StaleFence(f"attempt {attempt_id} is no longer running")
+    # Built from the statement's own answer: reading both rows would take two further queries for each batch.
     pk, job_id, number, root_id, kind = rows[0]
     attempt = _deferred(Attempt, id=pk, job_id=job_id, number=number)
     attempt.job = _deferred(Job, id=job_id, root_id=root_id, kind=kind)

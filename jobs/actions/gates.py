@@ -1,14 +1,18 @@
 """Reads the result of a gate job, and checks that an approver accepts gates without a result."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from pydantic import ValidationError
 
 from jobs.contracts.problems import first
 from jobs.errors import GatesOpen
 from jobs.kinds.gate.payload import GateResult
+from jobs.models import GateRevision, PromotionRequest
+from jobs.queries import gate_rules
 from jobs.queries.gates import Gate, not_evaluated
+
+AUTHORSHIP = "rules_written_by_others"
+MAX_DETAIL = 2000
 
 
 def from_result(result: GateResult) -> list[Gate]:
@@ -16,14 +20,13 @@ def from_result(result: GateResult) -> list[Gate]:
     items = result.gates
     if not isinstance(items, list) or not items:
         return [failed_gate("the gate job returned no gates")]
-    return [_gate(item) for item in items]
-
-
-def _gate(item: Any) -> Gate:
-    try:
-        return Gate.model_validate(item)
-    except ValidationError as error:
-        return failed_gate(f"unreadable: {first(error).message}")
+    gates = []
+    for item in items:
+        try:
+            gates.append(Gate.model_validate(item))
+        except ValidationError as error:
+            gates.append(failed_gate(f"unreadable: {first(error).message}"))
+    return gates
 
 
 def failed_gate(why: str) -> Gate:
@@ -34,6 +37,33 @@ def failed_gate(why: str) -> Gate:
 def failed_names(gates: Iterable[Gate]) -> list[str]:
     """Return the names of the gates that failed."""
     return [gate.name for gate in gates if gate.state == "failed"]
+
+
+def authorship(promotion: PromotionRequest) -> list[Gate]:
+    """Return a gate that the approver must accept if the requester or author wrote the rules themselves.
+
+    Without it, a person who may both write and approve could loosen the gates for a version of their own,
+    and the approver would see only that all gates have passed.
+    """
+    own = gate_rules.by_their_own_hand(promotion)
+    if not own or promotion.model.project.single_person:
+        return []
+    names = sorted({revision.created_by.username for revision in own})
+    changes = [f"revision {one.number}: {'; '.join(_differences(promotion, one))}" for one in own]
+    return [
+        Gate(
+            name=AUTHORSHIP,
+            state="not_evaluated",
+            detail=f"changed by {' and '.join(names)}: {'. '.join(changes)}"[:MAX_DETAIL],
+            rule="the requester and the version's author did not write the rules of these gates; otherwise "
+            "the approver reads their changes and accepts them by name",
+        )
+    ]
+
+
+def _differences(promotion: PromotionRequest, revision: GateRevision) -> list[str]:
+    before = promotion.model.gate_revisions.filter(number=revision.number - 1).first()
+    return revision.rules.differences(gate_rules.rules_of(before))
 
 
 def require_accepted(gates: list[Gate], accept: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, User
 
 KEPT = timedelta(hours=24)
-STUCK = timedelta(seconds=60)
+STUCK_AFTER = timedelta(seconds=60)
 """After this time another request may claim the key of an unfinished one, which has committed nothing."""
 
 
@@ -35,9 +35,11 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
         raise in_flight() from error
     if is_new:
         return row, True
+    # Only for the same request: with another body, the caller refuses the key.
     stuck = IdempotencyKey.objects.filter(
-        pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK
+        pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK_AFTER
     )
+    # By compare-and-set on `created`: of several repetitions one does the work.
     return row, stuck.update(created=now) == 1
 
 

@@ -41,14 +41,17 @@ def for_each[M: Model](
             done += bool(action(row))
         except StaleState as error:
             log.info("%s %s waits: %s", row._meta.verbose_name, row.pk, error)
-        except Exception as error:  # any bug in one row must not keep the others from being processed
+        # Any bug in one row must not keep the others from being processed.
+        except Exception as error:
+            # The other rows would fail too; the caller waits until the database is available again.
             if isinstance(error, DatabaseError | InterfaceError) and not isinstance(error, ROW_ERRORS):
                 raise
             log.exception("%s %s could not be processed", row._meta.verbose_name, row.pk)
             if on_error is not None:
-                _handle(row, error, on_error)
+                _call_isolated(on_error, row, error)
     return done
 
 
-def _handle[M: Model](row: M, cause: Exception, on_error: Callable[[M, Exception], object]) -> None:
+def _call_isolated[M: Model](on_error: Callable[[M, Exception], object], row: M, cause: Exception) -> None:
+    """Call `on_error`; its errors are handled like those of `action`, but not reported to it again."""
     for_each([row], lambda failed: on_error(failed, cause))

@@ -7,7 +7,7 @@ until there are `LOOSE` small chunks, which are then compacted.
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +79,7 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         there = known[owner]
         begun = [name for name in series if name not in there]
         room = max(0, MAX_SERIES - len(there))
+        # Without room an earlier call has refused series: a second warning would repeat the first.
         refused += len(begun[room:]) if room else 0
         new |= {(owner, name): series[name] for name in begun[:room]}
         grown |= {there[name]: series[name].columns() for name in series if name in there}
@@ -99,6 +100,7 @@ def too_many_warning(refused: int) -> Warned:
 def _gather(
     trials: Mapping[int, Trial], events: Iterable[Metric | Points]
 ) -> Mapping[_Owner, dict[str, _Points]]:
+    """Return the points of the events by owner and name."""
     found: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
     for event in events:
         trial = None if event.trial is None else trials[event.trial].pk
@@ -158,9 +160,14 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> None:
 
 
 def _append(grown: Mapping[_Row, Columns]) -> None:
+    """Append a chunk to each of these series. A series with too many small chunks is compacted."""
+    growth = [
+        (columns.shape[1], float(columns[0, -1]), _last_value(columns), row.id)
+        for row, columns in grown.items()
+    ]
     with connection.cursor() as cursor:
         cursor.executemany(_ADD, [_chunk(row.id, columns) for row, columns in grown.items()])
-        cursor.executemany(_GROW, [_growth(row.id, columns) for row, columns in grown.items()])
+        cursor.executemany(_GROW, growth)
     for row in grown:
         if row.loose + 1 >= LOOSE:
             _compact(row.id, row.loose + 1)
@@ -169,10 +176,6 @@ def _append(grown: Mapping[_Row, Columns]) -> None:
 def _chunk(series: int, columns: Columns) -> tuple[int, float, float, int, bytes]:
     low, high = float(columns[0].min()), float(columns[0].max())
     return series, low, high, columns.shape[1], pack_columns(columns)
-
-
-def _growth(series: int, columns: Columns) -> tuple[int, float, float | None, int]:
-    return columns.shape[1], float(columns[0, -1]), _last_value(columns), series
 
 
 def _last_value(columns: Columns) -> float | None:
@@ -187,12 +190,11 @@ def _compact(series: int, loose: int) -> None:
         rows = cursor.fetchall()[::-1]
         cursor.executemany("DELETE FROM jobs_metricchunk WHERE id = %s", [(pk,) for pk, _ in rows])
         joined = np.concatenate([unpack_columns(data) for _, data in rows], axis=1)
-        pieces = list(_pieces(joined))
+        pieces = [
+            joined[:, start : start + POINTS_PER_CHUNK]
+            for start in range(0, joined.shape[1], POINTS_PER_CHUNK)
+        ]
         cursor.executemany(_ADD, [_chunk(series, piece) for piece in pieces])
+        # A last piece that is not full remains small: the next compaction merges it again.
         rest = int(pieces[-1].shape[1] < POINTS_PER_CHUNK)
         cursor.execute("UPDATE jobs_metricseries SET loose = %s WHERE id = %s", [rest, series])
-
-
-def _pieces(columns: Columns) -> Iterator[Columns]:
-    for start in range(0, columns.shape[1], POINTS_PER_CHUNK):
-        yield columns[:, start : start + POINTS_PER_CHUNK]

@@ -5,16 +5,17 @@ import re
 import secrets
 from datetime import timedelta
 
+from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 
 from jobs import access, clock, hints
 from jobs.access import Action
 from jobs.actions import audit
+from jobs.actions.deletions import taken
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, User
-from jobs.states import OPEN
 
 LINK_LIFE = timedelta(hours=24)
 LINK_PATH = "/login/"
@@ -38,6 +39,7 @@ def add_person(username: str, *, by: User | None, admin: bool = False) -> User:
     user.set_unusable_password()
     with transaction.atomic():
         try:
+            # A savepoint: without it, PostgreSQL refuses further statements after the error.
             with transaction.atomic():
                 user.save(force_insert=True)
         except IntegrityError as error:
@@ -54,6 +56,7 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
     """
     if by is not None:
         access.require_admin(by)
+    # A link for the service account would let a person act as the installation.
     if user.is_service or not user.is_active:
         raise Forbidden(f"{user.username} cannot log in.")
     secret = secrets.token_urlsafe(32)
@@ -89,11 +92,19 @@ def use_login_link(secret: str) -> User:
 
 
 def set_active(user: User, active: bool, *, by: User) -> User:
-    """Reactivate or deactivate an account. Deactivation ends its sessions and disables tokens and links."""
+    """Reactivate or deactivate an account. Deactivation ends its sessions and disables tokens and links.
+
+    Raises:
+        Forbidden: `by` is not an administrator.
+        Conflict: the account is that of `by`, or of the only active administrator.
+    """
     access.require_admin(by)
     if user == by:
         raise Conflict("You cannot deactivate or reactivate your own account.")
     with transaction.atomic():
+        if not active:
+            # Two administrators may deactivate each other at the same time.
+            _require_another_admin(user)
         User.objects.filter(pk=user.pk).update(is_active=active)
         user.refresh_from_db()
         if not active:
@@ -108,9 +119,8 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     """Grant or revoke the installation's admin right; one administrator always remains."""
     access.require_admin(by)
     with transaction.atomic():
-        others = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
-        if not admin and not others.exclude(pk=user.pk).exists():
-            raise Conflict("The installation would have no administrator left.")
+        if not admin:
+            _require_another_admin(user)
         User.objects.filter(pk=user.pk).update(is_superuser=admin, is_staff=admin)
         user.refresh_from_db()
         audit.record("person.set_admin", user, by=by, name=user.username, admin=admin)
@@ -118,11 +128,20 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     return user
 
 
+def _require_another_admin(user: User) -> None:
+    """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
+    admins = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
+    # All rows are locked, in one order, so that concurrent calls wait for each other without a deadlock.
+    if {admin.pk for admin in admins.order_by("pk")} <= {user.pk}:
+        raise Conflict("The installation would have no administrator left.")
+
+
 def end_sessions(user: User) -> int:
     """End all sessions of a user; return how many there were."""
     ended = 0
+    # Django stores the user only inside the encoded session, so every session must be read.
     for session in Session.objects.filter(expire_date__gt=clock.now()).iterator():
-        if session.get_decoded().get("_auth_user_id") == str(user.pk):
+        if session.get_decoded().get(SESSION_KEY) == str(user.pk):
             session.delete()
             ended += 1
     return ended
@@ -146,12 +165,14 @@ def create_project(slug: str, name: str, *, by: User, single_person: bool = Fals
         raise _bad("/name", "a project needs a name")
     with transaction.atomic():
         try:
+            # A savepoint, as in `add_person`.
             with transaction.atomic():
                 project = Project.objects.create(
                     slug=slug, name=name.strip(), created_by=by, single_person=single_person
                 )
         except IntegrityError as error:
-            raise Conflict(f"A project with the slug {slug!r} already exists.") from error
+            existing = Project.everything.get(slug=slug)
+            raise Conflict(taken(f"A project with the slug {slug!r}", existing)) from error
         Membership.objects.create(project=project, user=by, role=Role.ADMIN)
         audit.record("project.create", project, by=by, project=project, single_person=single_person)
     return project
@@ -172,12 +193,12 @@ def change_project(
         raise _bad("/name", "a project needs a name")
     if max_slots is not None and max_slots < 1:
         raise _bad("/max_slots", "use at least one slot, or leave the field empty for no quota")
-    wanted = {
+    given = {
         "name": name.strip() if name else None,
         "single_person": single_person,
         "max_slots": max_slots,
     }
-    changes: dict[str, str | int | None] = {k: v for k, v in wanted.items() if v is not None}
+    changes: dict[str, str | int | None] = {k: v for k, v in given.items() if v is not None}
     if lift_quota:
         changes["max_slots"] = None
     with transaction.atomic():
@@ -187,23 +208,6 @@ def change_project(
             audit.record("project.change", project, by=by, project=project, **changes)
     hints.send("schedule", project=project.pk)
     return project
-
-
-def delete_project(project: Project, *, by: User) -> None:
-    """Delete a project with its experiments, jobs and data sets.
-
-    Raises:
-        Conflict: the project has registered models, whose history must be kept, or open jobs.
-    """
-    access.require(by, project, Action.MANAGE)
-    if project.models.exists():
-        raise Conflict("A project with registered models cannot be deleted: their history must be kept.")
-    if project.jobs.filter(state__in=OPEN).exists():
-        raise Conflict("This project has open jobs: stop them first.")
-    with transaction.atomic():
-        audit.record("project.delete", project, by=by, slug=project.slug)
-        project.jobs.all().delete()  # first, since jobs protect the revisions that they ran
-        project.delete()
 
 
 def set_role(project: Project, user: User, role: Role, *, by: User) -> Membership:
@@ -243,7 +247,7 @@ def find_person(username: str) -> User:
 
 def _keep_an_admin(project: Project, user: User, *, becomes: Role | None) -> None:
     """Refuse to leave a project without an admin. The rows are locked, since two admins may leave at once."""
-    admins = Membership.objects.select_for_update().filter(project=project, role=Role.ADMIN)
+    admins = Membership.objects.select_for_update().filter(project=project, role=Role.ADMIN).order_by("pk")
     if becomes != Role.ADMIN and [row.user_id for row in admins] == [user.pk]:
         raise Conflict(f"{project.slug} would have no admin left: make another member admin first.")
 

@@ -40,11 +40,13 @@ NO_TRIAL_COMPLETED = {
 def advance(root: Job) -> None:
     """Do the next step of a root job, if there is one to do."""
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=root.pk)
+        # The scheduler, a chief and a user's request may advance the same root at the same time.
+        root = Job.objects.locked().get(pk=root.pk)
         if root.state in FINAL or root.state == JobState.DRAFT:
             return
         if root.desired != Desired.RUNNING:
-            if root.state != JobState.PAUSED or root.desired != Desired.PAUSED:
+            is_paused = root.state == JobState.PAUSED and root.desired == Desired.PAUSED
+            if not is_paused:
                 _halt_family(root)
         elif (error := root.payload.failing) is not None:
             fail(root, error)
@@ -73,15 +75,17 @@ def _halt_family(root: Job) -> None:
 
 
 def _halt(job: Job, *, pausing: bool) -> None:
+    """Pause or stop a job without an open attempt. A queued job stays queued during a pause."""
     if job.attempts.open().exists():
         return
-    reason = "killed" if job.desired == Desired.KILLED else ""
     if pausing:
         if job.state in (JobState.STARTING, JobState.RUNNING):
             move(job, JobState.PAUSED)
         return
+    reason = "killed" if job.desired == Desired.KILLED else ""
     if job.state in (JobState.STARTING, JobState.RUNNING):
         move(job, JobState.STOPPING, reason=reason)
+    # A lost job may only be stopped after it was queued again.
     if job.state == JobState.LOST:
         move(job, JobState.RETRYING)
     move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results(job).to_json())
@@ -94,7 +98,8 @@ def trials_keep_failing(root: Job, limit: int) -> bool:
     newest = list(ended.order_by("-finished").values_list("state", "finished")[:limit])
     if len(newest) < limit or any(state != TrialState.FAILED for state, _ in newest):
         return False
-    since = newest[-1][1]  # a trial that was promoted since then is open again, but had not failed
+    # A trial that was promoted since then has no end now, but it had not failed.
+    since = newest[-1][1]
     return not TrialDecision.objects.filter(trial__job=root, trial__finished=None, time__gt=since).exists()
 
 
@@ -107,15 +112,25 @@ def give_up(root: Job) -> None:
     fail(root, error)
 
 
-def fail(root: Job, error: JobError) -> None:
-    """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
+def stop_waiting_trials(root: Job) -> None:
+    """Stop the trials that no worker holds: those that wait for a slot, for a user, or at a rung."""
     waiting = root.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     move_trials(root, waiting.not_held(), TrialState.STOPPED)
+
+
+def fail(root: Job, error: JobError) -> None:
+    """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
+    stop_waiting_trials(root)
     for child in root.family.unfinished():
         _halt(child, pausing=False)
     if _has_open_attempts(root):
-        _mark_failing(root, error)
+        if root.payload.failing is None:
+            change_payload(root, failing=error)
+            # Their workers renew the leases at once, and the answer is that the runners must stop.
+            for worker_id, attempt_id in root.attempts.open().values_list("worker_id", "pk"):
+                queue.wake(worker_id, attempt_id)
         return
+    # Only a job that has started may fail.
     if root.state == JobState.PAUSED:
         move(root, JobState.QUEUED)
     if root.state in WAITING:
@@ -125,20 +140,14 @@ def fail(root: Job, error: JobError) -> None:
     results.report_failure(root, error)
 
 
-def _mark_failing(root: Job, error: JobError) -> None:
-    """Store why a root fails, and wake the workers of its attempts, which must now stop."""
-    if root.payload.failing is not None:
-        return
-    change_payload(root, failing=error)
-    for worker_id, attempt_id in root.attempts.open().values_list("worker_id", "pk"):
-        queue.wake(worker_id, attempt_id)
-
-
 def _partial_results(root: Job) -> dict[str, Any]:
+    """Return the results so far of a root that fails; none if they cannot be computed."""
     try:
-        with transaction.atomic():  # a failing query must not roll back the failure
+        # A savepoint: an error in a query must not undo the failure.
+        with transaction.atomic():
             return outcomes.results(root).to_json()
-    except Exception:  # this query may be the broken part; the root must fail nevertheless
+    # The computation may be the reason why the root fails.
+    except Exception:
         log.exception("the results of job %s could not be computed", root.pk)
         return {}
 
@@ -151,31 +160,30 @@ def follow(root: Job) -> None:
     for kind in PIPELINE:
         try:
             children = actions_for(kind).children(root, spec)
+        # A concurrent change is not the root's fault: the next call reads the rows again.
         except StaleState:
             raise
-        except (Conflict, NotFound) as refusal:  # the model's name is taken, or a file is missing
+        # The model's name is taken, or a file is missing.
+        except (Conflict, NotFound) as refusal:
             fail(root, {"code": refusal.code, "message": refusal.message})
             return
-        failed = [child for child in children if child.state in (JobState.FAILED, JobState.STOPPED)]
         if any(child.state not in FINAL for child in children):
             return
-        if failed:
-            _fail_step(root, failed[0])
+        failed = next((child for child in children if child.state != JobState.COMPLETED), None)
+        if failed is not None:
+            cause = (failed.error or {}).get("message", f"it was {failed.state}")
+            message = f"step {failed.public_kind} (job {failed.pk}) did not complete: {cause}"
+            fail(root, {"code": "step_failed", "message": message})
             return
     complete(root)
 
 
 def complete(root: Job) -> None:
     """Complete a root, with its results and those of its steps."""
+    # A search needs no slot, so it may complete before it has started.
     if root.state in WAITING:
         move(root, JobState.STARTING)
     move(root, JobState.COMPLETED, results_json=outcomes.results(root).to_json())
-
-
-def _fail_step(root: Job, child: Job) -> None:
-    cause = (child.error or {}).get("message", f"it was {child.state}")
-    message = f"step {child.public_kind} (job {child.pk}) did not complete: {cause}"
-    fail(root, {"code": "step_failed", "message": message})
 
 
 def advance_all() -> None:
@@ -196,6 +204,6 @@ def _fail_internally(root: Job, cause: Exception) -> None:
         "traceback": "".join(traceback.format_exception(cause)),
     }
     with transaction.atomic():
-        root = Job.objects.select_for_update(of=("self",)).get(pk=root.pk)
+        root = Job.objects.locked().get(pk=root.pk)
         if root.state not in FINAL:
             fail(root, error)

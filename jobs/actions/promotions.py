@@ -8,15 +8,16 @@ from django.db import transaction
 
 from jobs import access, clock
 from jobs.access import Action
-from jobs.actions import audit, gates, releases, submit
+from jobs.actions import audit, deletions, gates, releases, submit
 from jobs.actions.isolation import for_each
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
-from jobs.queries import promotions as may
+from jobs.queries import gate_rules
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
+from jobs.queries.promotions import require_independent
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State
@@ -39,7 +40,9 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
     _check_stage(stage)
     _check_comment(comment)
     with transaction.atomic():
+        # Locked, so that of two requests for the same version and stage the second sees the first.
         endpoint = releases.locked(Endpoint.objects.get(model=model))
+        deletions.require_present(version)
         _check_version(version, endpoint, stage)
         promotion = PromotionRequest.objects.create(
             model=model,
@@ -47,10 +50,19 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             comment=comment.strip(),
             requested_by=by,
+            gate_revision=gate_rules.current(model),
             expires=clock.now() + LIFETIME,
         )
         _start_gates(promotion, endpoint, by=by)
-        _audit("request", promotion, by=by, version=version.number, stage=stage, digest=version.artifact_id)
+        _audit(
+            "request",
+            promotion,
+            by=by,
+            version=version.number,
+            stage=stage,
+            digest=version.artifact_id,
+            gates_revision=gate_rules.number_of(promotion.gate_revision),
+        )
     return promotion
 
 
@@ -75,8 +87,10 @@ def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> Non
         if version.state == ModelVersion.State.INVALID:
             why = "failed its validation and cannot be served"
         raise Conflict(f"{version} {why}.", code="version_not_ready")
+    if stage == "staging":
+        releases.require_up(endpoint)
     current = endpoint.production_id if stage == "production" else endpoint.staging_id
-    if current == version.pk:
+    if current == version.pk and not endpoint.is_down:
         raise Conflict(f"{version} is already in {stage}.", code="already_there")
     twin = PromotionRequest.objects.filter(version=version, stage=stage, state__in=OPEN).first()
     if twin is not None:
@@ -86,7 +100,10 @@ def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> Non
 
 
 def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> None:
-    """Bind the request to the current champion, and queue its gates against that version."""
+    """Bind the request to the current champion, and queue its gates against that version.
+
+    The rules of the gates stay those of the time of the request.
+    """
     promotion.baseline_version = endpoint.production
     promotion.baseline_generation = endpoint.generation
     promotion.gates = []
@@ -105,12 +122,14 @@ def record_gate_failure(job: Job, error: dict[str, Any]) -> None:
     _apply_gates(job, [gates.failed_gate(str(error.get("message", "the gate job failed")))])
 
 
-def _apply_gates(job: Job, found: Sequence[Gate]) -> None:
-    failed = gates.failed_names(found)
+def _apply_gates(job: Job, results: Sequence[Gate]) -> None:
     with transaction.atomic():
+        waiting = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
+        request = waiting.first()
+        found = [*results, *(gates.authorship(request) if request is not None else [])]
+        failed = gates.failed_names(found)
         # Only the request's current gate job counts: an earlier one compared with another champion.
-        request_rows = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
-        changed = request_rows.update(
+        changed = waiting.update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
@@ -135,14 +154,20 @@ def approve(
         Conflict: the stored file was altered.
     """
     _check_comment(comment)
-    may.require_independent(promotion, by)
-    _check_bytes(promotion.version)  # before any lock, since it reads the whole file
+    require_independent(promotion, by)
+    # Before any lock, since it reads the whole file.
+    _require_unaltered_file(promotion.version)
     with transaction.atomic():
         promotion, endpoint = _locked(promotion)
         refusal = _staleness(promotion, endpoint, by=by)
         if refusal is None:
-            _release(promotion, endpoint, accept=accept, comment=comment, by=by)
-    if refusal is not None:  # after commit, so that the expiry or the new gate job is kept
+            accepted = gates.require_accepted(read_gates(promotion), accept)
+            _decide(promotion, State.APPROVED, "approve", comment, by=by, accept=accepted)
+            publish = releases.promote if promotion.stage == "production" else releases.stage
+            promotion.generation = publish(endpoint, promotion, by=by).generation
+            promotion.save(update_fields=["generation"])
+    # Raised after the commit, so that the expiry or the new gate job is kept.
+    if refusal is not None:
         raise refusal
     return promotion
 
@@ -166,17 +191,7 @@ def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
     return None
 
 
-def _release(
-    promotion: PromotionRequest, endpoint: Endpoint, *, accept: Iterable[str], comment: str, by: User
-) -> None:
-    accepted = gates.require_accepted(read_gates(promotion), accept)
-    _decide(promotion, State.APPROVED, "approve", comment, by=by, accept=accepted)
-    publish = releases.promote if promotion.stage == "production" else releases.stage
-    promotion.generation = publish(endpoint, promotion, by=by).generation
-    promotion.save(update_fields=["generation"])
-
-
-def _check_bytes(version: ModelVersion) -> None:
+def _require_unaltered_file(version: ModelVersion) -> None:
     found = sha256_of(store().path(version.artifact_id)).digest
     if found != version.artifact_id:
         raise Conflict(
@@ -194,7 +209,7 @@ def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> Promo
         StaleState: the request is not open.
     """
     _check_comment(comment)
-    may.require_independent(promotion, by)
+    require_independent(promotion, by)
     with transaction.atomic():
         promotion, _ = _locked(promotion)
         _decide(promotion, State.REJECTED, "reject", comment, by=by)
@@ -212,6 +227,7 @@ def withdraw(promotion: PromotionRequest, *, comment: str = "", by: User) -> Pro
     project = promotion.model.project
     if by.pk != promotion.requested_by_id:
         access.require(by, project, Action.MANAGE)
+    # A requester may have left the project.
     access.require(by, project, Action.VIEW)
     with transaction.atomic():
         promotion, _ = _locked(promotion)
@@ -251,8 +267,10 @@ def _expire(promotion: PromotionRequest) -> bool:
 
 
 def _locked(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
-    """Lock and return the request and its endpoint. The endpoint is locked first, against deadlocks."""
+    """Return the request and its endpoint, locked until the transaction ends."""
+    # The endpoint comes first, as in `request`, against deadlocks.
     endpoint = releases.locked(Endpoint.objects.get(model=promotion.model_id))
+    # Read again with its relations, as in `releases.locked`.
     PromotionRequest.objects.select_for_update().get(pk=promotion.pk)
     related = ("model__project", "version__artifact", "version__model", "requested_by", "baseline_version")
     return PromotionRequest.objects.select_related(*related).get(pk=promotion.pk), endpoint
@@ -268,6 +286,7 @@ def _decide(
     accept: Sequence[str] = (),
 ) -> None:
     """Close a request by compare-and-set, with the decision and its audit row."""
+    # A request can be rejected or withdrawn before its gates have ended, but not approved.
     expected = (State.PENDING,) if to == State.APPROVED else OPEN
     now = clock.now()
     rows = PromotionRequest.objects.filter(pk=promotion.pk, state__in=expected)

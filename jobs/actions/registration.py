@@ -5,22 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import audit, submit
+from jobs.actions import artifacts, audit, deletions, submit
 from jobs.actions.registry import create_model, model_for
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
-from jobs.models import Artifact, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
+from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
 from jobs.store import store
 
 KERAS_MEMBERS = frozenset({"config.json", "metadata.json", "model.weights.h5"})
+"""The only files that an uploaded `.keras` archive may contain."""
+
 NUMBER_TRIES = 20
 
 
@@ -35,7 +38,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     access.get_artifact(by, digest)
     source = _model_artifact(by, digest)
     with transaction.atomic():
-        version = _number(
+        version = _create_numbered(
             model,
             artifact=source.artifact,
             what=source.job.facts.registered_as or "best",
@@ -61,6 +64,7 @@ def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> M
 
 
 def _model_artifact(by: User, digest: str) -> JobArtifact:
+    """Return the newest job output with this digest that is a model and that `by` may see."""
     uses = JobArtifact.objects.filter(artifact_id=digest, job__in=access.visible_jobs(by))
     found = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
     if (source := found.first()) is None:
@@ -84,9 +88,9 @@ def add_uploaded(model: RegisteredModel, path: Path, *, by: User) -> ModelVersio
     _check_keras_archive(path)
     stored = store().put(path)
     with transaction.atomic():
-        artifact, _ = Artifact.objects.get_or_create(digest=stored.digest, defaults={"bytes": stored.bytes})
+        artifact = artifacts.adopt(stored)
         lineage = {"uploaded_by": by.username, "artifact": stored.digest}
-        version = _number(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
+        version = _create_numbered(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
         submit.register(version, by=by)
     return version
 
@@ -104,16 +108,20 @@ def _check_keras_archive(path: Path) -> None:
         raise BadInput("The file is not a .keras archive.", [Problem("/file", f"unexpected: {strange}")])
 
 
-def _number(model: RegisteredModel, **fields: Any) -> ModelVersion:
-    """Create the version row under the next free number; try the next one if it is taken concurrently."""
+def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
+    """Create a version under the next free number."""
     by = fields["created_by"]
     for _ in range(NUMBER_TRIES):
-        newest = model.versions.order_by("-number").values_list("number", flat=True).first() or 0
+        numbers = ModelVersion.everything.filter(model=model).aggregate(newest=Max("number"))
+        known = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
+        newest = max(numbers["newest"] or 0, known)  # a number is never used again, also after a deletion
         try:
             with transaction.atomic():
                 version = ModelVersion.objects.create(model=model, number=newest + 1, **fields)
+        # Another process has created a version with this number in the meantime.
         except IntegrityError:
             continue
+        deletions.require_present(model, version.source_job)
         name = f"version:{model.name}/{version.number}"
         audit.record("version.create", name, by=by, project=model.project, digest=version.artifact_id)
         return version
@@ -135,18 +143,19 @@ def register_outputs(root: Job) -> list[ModelVersion]:
         return []
     with transaction.atomic():
         model = model_for(root.project, wanted.model, by=root.created_by)
-        return [_output(model, root, what) for what in wanted.what]
+        return [_registered_output(model, root, what) for what in wanted.what]
 
 
-def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
-    job = _source(root, what)
+def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
+    """Return the version of an output of a root, which is created by the first call."""
+    job = _source_job(root, what)
     made = model.versions.filter(source_job=job, what=what).order_by("-number").first()
     if made is not None:
         return made
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
         raise NotFound(f"job {job.pk} ({job.public_kind}) produced no model", code="no_model")
-    return _number(
+    return _create_numbered(
         model,
         artifact=artifact.artifact,
         what=what,
@@ -157,7 +166,8 @@ def _output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion
     )
 
 
-def _source(root: Job, what: Registered) -> Job:
+def _source_job(root: Job, what: Registered) -> Job:
+    """Return the job under a root that produced this output."""
     if what == "best":
         return outcomes.best_single(root)
     kinds = kinds_that(lambda facts: facts.registered_as == what)

@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import audit
+from jobs.actions import audit, deletions
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
@@ -35,12 +35,14 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
 def _new_model(project: Project, name: str, *, by: User | None, description: str) -> RegisteredModel | None:
     """Create the rows inside the caller's transaction; return None if the name is taken."""
     try:
+        # A savepoint: without it, PostgreSQL refuses further statements after the error.
         with transaction.atomic():
             model = RegisteredModel.objects.create(
                 project=project, name=name, description=description, created_by=by
             )
     except IntegrityError:
         return None
+    # Also without a release, since promotions lock the endpoint's row.
     Endpoint.objects.create(model=model)
     audit.record("model.create", f"model:{name}", by=by, project=project)
     return model
@@ -52,10 +54,11 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
     Raises:
         Conflict: the name belongs to a model of another project.
     """
+    named = RegisteredModel.objects.select_related("project").filter(name=name)
     with transaction.atomic():
-        model = RegisteredModel.objects.select_related("project").filter(name=name).first()
-        model = model or _new_model(project, name, by=by, description="")
-        model = model or RegisteredModel.objects.select_related("project").get(name=name)
+        model = named.first() or _new_model(project, name, by=by, description="")
+        # The name was taken between the two statements, or belongs to a deleted model.
+        model = model or RegisteredModel.everything.select_related("project").get(name=name)
     if model.project_id != project.pk:
         raise Conflict(f"The model name {name!r} is taken by another project.", code="name_taken")
     return model
@@ -86,6 +89,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
         raise BadInput(message, [Problem("/alias", message)])
     with transaction.atomic():
         alias, _ = Alias.objects.update_or_create(model=model, name=name, defaults={"version": version})
+        deletions.require_present(version)
         audit.record(
             "alias.set",
             f"model:{model.name}",

@@ -1,4 +1,4 @@
-"""Changes the served versions of an endpoint: publishes a signed release record, a generation higher."""
+"""Changes the versions that an endpoint serves: publishes a signed release with the next generation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,11 +21,11 @@ from jobs.queries import releases as queries
 class Change:
     """A change of the versions that an endpoint serves, with its reason."""
 
-    kind: Literal["promote", "rollback", "stage"]
+    kind: Literal["promote", "rollback", "stage", "take_down", "bring_up"]
     production: ModelVersion | None
     staging: ModelVersion | None
-    version: ModelVersion
-    """The version that the change is about."""
+    version: ModelVersion | None
+    """The version that the change is about; None takes the endpoint down."""
 
     replaced: ModelVersion | None
     """The version that was there before."""
@@ -35,12 +35,13 @@ class Change:
 
 
 def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
-    """Put an approved version into production, in the caller's transaction.
+    """Put an approved version into production, in the caller's transaction. This brings the endpoint up.
 
     Raises:
         StaleState: the endpoint has changed in the meantime.
     """
     version = promotion.version
+    # A version that becomes production leaves staging.
     staging = None if endpoint.staging_id == version.pk else endpoint.staging
     change = Change(
         kind="promote",
@@ -59,7 +60,9 @@ def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Relea
 
     Raises:
         StaleState: the endpoint has changed in the meantime.
+        Conflict: the endpoint is down.
     """
+    require_up(endpoint)
     change = Change(
         kind="stage",
         production=endpoint.production,
@@ -75,7 +78,8 @@ def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Relea
 def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
     """Restore the latest earlier production version that was never rolled back from.
 
-    It needs no second person, since a rollback must be quick.
+    It needs no approval by a second person, since a rollback must be quick. An endpoint that is down comes
+    up.
 
     Raises:
         Forbidden: `by` may not change the served versions.
@@ -106,8 +110,73 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
         return _publish(endpoint, change, by=by)
 
 
+def take_down(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
+    """Serve no version of a model any more: prediction servers answer as if it did not exist.
+
+    The stages keep their versions, so that `bring_up` restores them. It needs no second person.
+
+    Raises:
+        Forbidden: `by` may not change the served versions.
+        BadInput: no reason is given.
+        Conflict: the endpoint is down already, or serves nothing.
+        StaleState: the endpoint has changed in the meantime.
+    """
+    access.require(by, endpoint.model.project, Action.SERVE)
+    if not reason.strip():
+        raise BadInput("Taking an endpoint down needs a reason.", [Problem("/reason", "enter a reason")])
+    with transaction.atomic():
+        endpoint = locked(endpoint)
+        require_up(endpoint)
+        if endpoint.production is None and endpoint.staging is None:
+            raise Conflict(f"{endpoint.model.name} serves no version.", code="nothing_served")
+        change = Change(
+            kind="take_down",
+            production=endpoint.production,
+            staging=endpoint.staging,
+            version=None,
+            replaced=endpoint.production or endpoint.staging,
+            promotion=None,
+            reason=reason.strip(),
+        )
+        return _publish(endpoint, change, by=by)
+
+
+def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord:
+    """Serve the versions again that an endpoint served when it was taken down.
+
+    They were approved, so it needs no second person.
+
+    Raises:
+        Forbidden: `by` may not change the served versions.
+        Conflict: the endpoint is not down.
+        StaleState: the endpoint has changed in the meantime.
+    """
+    access.require(by, endpoint.model.project, Action.SERVE)
+    with transaction.atomic():
+        endpoint = locked(endpoint)
+        if not endpoint.is_down:
+            raise Conflict(f"{endpoint.model.name} is not down.", code="not_down")
+        change = Change(
+            kind="bring_up",
+            production=endpoint.production,
+            staging=endpoint.staging,
+            version=endpoint.production or endpoint.staging,
+            replaced=None,
+            promotion=None,
+            reason=reason.strip(),
+        )
+        return _publish(endpoint, change, by=by)
+
+
+def require_up(endpoint: Endpoint) -> None:
+    """Raise Conflict if the endpoint is down."""
+    if endpoint.is_down:
+        raise Conflict(f"{endpoint.model.name} is down: bring it up first.", code="endpoint_down")
+
+
 def locked(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint, refreshed and locked until the transaction ends."""
+    # Two statements: one that waits for the lock would join the versions of the row before the change.
     Endpoint.objects.select_for_update().get(pk=endpoint.pk)
     related = ("model__project", "production__artifact", "previous__artifact", "staging__artifact")
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
@@ -124,7 +193,8 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     # and a prediction server that asks "after 7?" never misses a 7 that commits late.
     _audit(endpoint, change, generation, by=by)
     previous = _swap(endpoint, change, generation)
-    release = _release(name, generation, change.production, previous, change.staging)
+    stages = (change.production, previous, change.staging)
+    release = _release(name, generation, *((None, None, None) if change.kind == "take_down" else stages))
     record = ReleaseRecord.objects.create(
         endpoint=endpoint,
         generation=generation,
@@ -148,8 +218,8 @@ def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> 
         by=by,
         project=model.project,
         generation=generation,
-        version=change.version.number,
-        digest=change.version.artifact_id,
+        version=change.version.number if change.version else None,
+        digest=change.version.artifact_id if change.version else None,
         replaced=change.replaced.number if change.replaced else None,
         promotion=change.promotion.pk if change.promotion else None,
         reason=change.reason,
@@ -166,7 +236,11 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
     previous = queries.rollback_target(endpoint, next_production=change.production, by_rollback=by_rollback)
     unchanged = Endpoint.objects.filter(pk=endpoint.pk, generation=endpoint.generation)
     if not unchanged.update(
-        generation=generation, production=change.production, previous=previous, staging=change.staging
+        generation=generation,
+        production=change.production,
+        previous=previous,
+        staging=change.staging,
+        is_down=change.kind == "take_down",
     ):
         raise StaleState(
             f"The endpoint {endpoint.model.name} has changed in the meantime; reload it and try again."
@@ -181,7 +255,8 @@ def _release(
     previous: ModelVersion | None,
     staging: ModelVersion | None,
 ) -> Release:
-    named = {"production": production, "staging": staging}
+    labelled = {"production": production, "staging": staging}
+    # The version to which a rollback returns stays loaded, so that a rollback takes effect at once.
     warm = {version.number: version for version in (production, previous, staging) if version is not None}
     standby = [number for number in sorted(warm) if production is None or number != production.number]
     return Release(
@@ -189,7 +264,7 @@ def _release(
         generation=generation,
         production=production.number if production else None,
         standby=tuple(standby),
-        labels={label: version.number for label, version in named.items() if version is not None},
+        labels={label: version.number for label, version in labelled.items() if version is not None},
         versions=tuple(_released(warm[number]) for number in sorted(warm)),
         issued_at=clock.now().isoformat(),
     )
@@ -227,6 +302,7 @@ def record_report(report: ReplicaReport, *, by: User) -> Replica:
 
 
 def _reported_endpoint(name: str, by: User) -> Endpoint:
+    # The service account of the installation's own servers is not a member of any project.
     if not by.is_service:
         return access.get_endpoint(by, name, Action.SERVE)
     endpoint = Endpoint.objects.select_related("model__project").filter(model__name=name).first()
@@ -237,13 +313,14 @@ def _reported_endpoint(name: str, by: User) -> Endpoint:
 
 def _complete(endpoint: Endpoint) -> None:
     """Mark approved promotions as released once every live replica serves their generation."""
-    everywhere = registry.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
-    waiting = PromotionRequest.objects.filter(
-        model=endpoint.model_id, state=PromotionRequest.State.APPROVED, generation__lte=everywhere or 0
+    lowest = registry.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
+    served = PromotionRequest.objects.filter(
+        model=endpoint.model_id, state=PromotionRequest.State.APPROVED, generation__lte=lowest or 0
     )
-    for promotion in waiting.select_related("model__project"):
-        done = PromotionRequest.objects.filter(pk=promotion.pk, state=PromotionRequest.State.APPROVED)
-        if done.update(state=PromotionRequest.State.RELEASED):
+    for promotion in served.select_related("model__project"):
+        # By compare-and-set: several replicas may report at the same time, and one writes the audit row.
+        approved = PromotionRequest.objects.filter(pk=promotion.pk, state=PromotionRequest.State.APPROVED)
+        if approved.update(state=PromotionRequest.State.RELEASED):
             audit.record(
                 "promotion.released",
                 f"promotion:{promotion.pk}",

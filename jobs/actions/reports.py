@@ -42,20 +42,19 @@ def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int
         root, attempt = _locked_attempt(job_id, name)
         _check(root, metrics, step)
         now = time.time()
-        points = tuple(
-            (metric, step + 1.0, value if math.isfinite(value) else None, now)
-            for metric, value in metrics.items()
-        )
+        # Steps are counted from 0, epochs from 1.
+        points = tuple((metric, step + 1.0, _finite(value), now) for metric, value in metrics.items())
         event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
         events.append(job_id, runner_events.record(attempt, [event], {}))
 
 
 def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     """Return a script's search and attempt, locked, with the lease renewed."""
+    # The attempt's number is the fencing token: after the trial was given to another script, no row matches.
     rows = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
     # The attempt is locked before its search, as in `attempt_end`, against deadlocks.
     attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
-    root = Job.objects.select_for_update(of=("self",)).filter(pk=job_id).first()
+    root = Job.objects.locked().filter(pk=job_id).first()
     if root is None:
         raise NotFound(f"there is no search {job_id}")
     if attempt is None:
@@ -99,8 +98,12 @@ def end(
     """
     refused: FormatError | None = None
     with transaction.atomic():
-        if _has_ended(job_id, name):
-            return  # the answer to the first call was lost
+        ended = Attempt.objects.filter(
+            job_id=job_id, number=name.attempt, outcome=Outcome.COMPLETED, trials__state__in=TRIAL_FINAL
+        )
+        # The answer to the first call was lost, so the script repeats it.
+        if ended.exists():
+            return
         root, attempt = _locked_attempt(job_id, name)
         try:
             extend_space(root, space, trial=name.trial)
@@ -111,17 +114,13 @@ def end(
             _record_values(trial, external(root).search, values)
         last = _final_events(root, name, done=done, refused=refused)
         events.append(job_id, runner_events.record(attempt, last, {}))
+        # A script without hyperparameters has nothing to vary: one trial is enough.
         if done and not external(root).search.space and refused is None:
-            change_payload(root, exhausted=True)  # it has no hyperparameter to vary
+            change_payload(root, exhausted=True)
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
+    # Raised after the commit, so that the trial's failure is kept.
     if refused is not None:
         raise refused
-
-
-def _has_ended(job_id: int, name: TrialName) -> bool:
-    return Attempt.objects.filter(
-        job_id=job_id, number=name.attempt, outcome=Outcome.COMPLETED, trials__state__in=TRIAL_FINAL
-    ).exists()
 
 
 def _final_events(
@@ -171,7 +170,7 @@ def add_space(job_id: int, space: dict[str, Any]) -> None:
         FormatError: it is the first reported space and cannot be converted; nothing was written.
     """
     with transaction.atomic():
-        extend_space(Job.objects.select_for_update(of=("self",)).get(pk=job_id), space)
+        extend_space(Job.objects.locked().get(pk=job_id), space)
 
 
 def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) -> None:
@@ -202,6 +201,7 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
 def _extended_one_by_one(
     root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
+    """Return the search with those new hyperparameters that can be converted; log the others."""
     larger, fitting = known, list[dict[str, Any]]()
     for entry in new:
         try:
@@ -215,6 +215,7 @@ def _extended_one_by_one(
 
 
 def _extended(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
+    """Return the search with new hyperparameters in KerasTuner's format, converted together."""
     # Known entries come first, since conditions refer to entries before them.
     rows = [*keras_tuner.write(known.space)["space"], *new]
     found = keras_tuner.read(Item({"space": rows}, ""))
@@ -230,8 +231,9 @@ def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Va
     more = {name: value for name, value in values.items() if name not in trial.values}
     try:
         whole = check_values(search.space, completed(search.space, trial.values | more))
+    # A script may set any values; the assigned ones are kept.
     except ValueError:
-        return  # a script may set any values; the assigned ones are kept
+        return
     if whole != trial.values:
         trial.values, trial.values_digest = whole, suggest.values_digest(whole)
         trial.save(update_fields=["values", "values_digest"])

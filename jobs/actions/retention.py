@@ -13,8 +13,10 @@ from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
 
 KEEP_NEWEST = 2
+"""Checkpoints of open work: if the newest is damaged, the one before it is restored."""
 BEST_TRIALS_KEPT = 5
-SECONDS = 2.0
+SWEEP_SECONDS = 2.0
+"""The scheduler waits for a sweep, so the time of one is limited."""
 TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
 """Final states of a trial that a user may resume from its newest checkpoint."""
 
@@ -23,23 +25,22 @@ def sweep() -> int:
     """Remove superfluous checkpoints: all of finished work, and all but the newest two of open work.
 
     A stopped or failed job keeps its newest checkpoint, since a retry resumes from it, and so do the best
-    trials. A trial that waits at a rung is open work. The call ends after `SECONDS`, since the scheduler
-    waits for it; the next call continues.
+    trials. A trial that waits at a rung is open work. The call ends after `SWEEP_SECONDS`; the next call
+    continues.
 
     Returns:
         From how many jobs checkpoints were removed.
     """
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SWEEP_SECONDS
     return for_each(_holding(deadline), lambda job: _thin_out(job, deadline))
 
 
 def _holding(deadline: float) -> Iterator[Job]:
-    """Yield the jobs that hold checkpoints, open jobs first, since they write more.
-
-    Otherwise the order is random, so that each job is reached eventually: every finished search keeps some.
-    """
+    """Yield the jobs that hold checkpoints, open jobs first, since they write more."""
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
     found = list(rows.values_list("pk", "state"))
+    # Every finished search keeps some checkpoints, so one call may not reach all jobs. In a random order each
+    # of them is reached eventually.
     random.shuffle(found)
     for pk, _ in sorted(found, key=lambda row: row[1] in FINAL):
         if time.monotonic() > deadline:
@@ -49,6 +50,7 @@ def _holding(deadline: float) -> Iterator[Job]:
 
 
 def _thin_out(job: Job, deadline: float) -> int:
+    """Remove the superfluous checkpoints of a job until the deadline; return how many."""
     removed = 0
     for checkpoint in _superfluous(job):
         if time.monotonic() > deadline:
@@ -58,18 +60,26 @@ def _thin_out(job: Job, deadline: float) -> int:
 
 
 def _superfluous(job: Job) -> list[Checkpoint]:
+    """List the checkpoints beyond the number that each execution keeps."""
     kept: dict[tuple[int | None, int | None], int] = {}
     superfluous = []
     best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
     for checkpoint in job.checkpoints.kept().select_related("trial").order_by("-pk"):
         key = (checkpoint.trial_id, checkpoint.execution)
         kept[key] = kept.get(key, 0) + 1
-        if kept[key] > _allowance(job, checkpoint, best):
+        if kept[key] > _number_to_keep(job, checkpoint, best):
             superfluous.append(checkpoint)
     return superfluous
 
 
-def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
+def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
+    """Return how many of its newest checkpoints the execution of this one keeps.
+
+    Args:
+        job: the job.
+        checkpoint: any checkpoint of the execution.
+        best: the keys of the job's best trials.
+    """
     if checkpoint.trial is not None and checkpoint.trial.state in TRIAL_FINAL:
         return int(checkpoint.trial_id in best or checkpoint.trial.state in TRIAL_RETRIED)
     if job.state in FINAL:
@@ -79,10 +89,9 @@ def _allowance(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
 
 def _remove(checkpoint: Checkpoint) -> bool:
     rows = Checkpoint.objects.filter(pk=checkpoint.pk)
+    # Only if the trial has not changed: it may have been continued since it was read.
     if checkpoint.trial is not None:
-        rows = rows.filter(
-            trial__state=checkpoint.trial.state
-        )  # unless the trial was continued since it was read
+        rows = rows.filter(trial__state=checkpoint.trial.state)
     # The row comes first: a crash in between leaves a stray folder, never a row without its folder.
     if not rows.update(removed=clock.now()):
         return False

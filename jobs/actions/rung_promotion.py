@@ -16,7 +16,7 @@ def promote(root: Job, suggestion: Suggestion) -> None:
     trial = _waiting(root, suggestion.promotes)
     if trial is None:
         return
-    _decide(root, trial, {**suggestion.saw, "promoted": True})
+    _record_decision(root, trial, {**suggestion.saw, "promoted": True})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
     # The times of the trial are those of its current rung; the wait between rungs does not count.
     rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
@@ -29,7 +29,7 @@ def drop(root: Job, dropped: Dropped) -> None:
     trial = _waiting(root, dropped.trial)
     if trial is None:
         return
-    _decide(root, trial, {**dropped.saw, "promoted": False})
+    _record_decision(root, trial, {**dropped.saw, "promoted": False})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.PRUNED)
     move_trial(trial, TrialState.PRUNED, finished=trial.finished or clock.now())
 
@@ -50,11 +50,12 @@ def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
 
 def _waiting(root: Job, number: int | None) -> Trial | None:
     """Return the trial if it still waits: it may have been stopped while the suggestion was computed."""
+    # Locked, so that a user cannot stop it between this check and its change.
     trial = root.trials.select_for_update(of=("self",)).filter(number=number or 0).first()
     return trial if trial is not None and trial.waits_at_rung else None
 
 
-def _decide(root: Job, trial: Trial, saw: dict[str, Any]) -> None:
+def _record_decision(root: Job, trial: Trial, saw: dict[str, Any]) -> None:
     TrialDecision.objects.get_or_create(
         trial=trial,
         rule=outcomes.search_of(root).algorithm,

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs import clock, hints, store
-from jobs.actions import metrics, rung_promotion
+from jobs.actions import artifacts, job_warnings, metrics, rung_promotion
 from jobs.actions.transition import move, shift_trial
 from jobs.contracts import events as contract
 from jobs.errors import StaleState
-from jobs.models import Artifact, Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
+from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries import outcomes
 from jobs.queries.codec import Event, metric_event
 from jobs.states import JobState, TrialState
 
 Files = Mapping[str, store.StoredFile]
-MAX_WARNINGS = 20
-"""Per job; further warnings are only in the job's events."""
-MAX_WARNING_LENGTH = 2000
-"""Longer texts are cut in the job's row, which every list of jobs reads; its events keep the whole text."""
 RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 """Fields of the event of an execution's end that are stored in its row."""
 
@@ -36,6 +32,7 @@ def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: File
     recorder = _Recorder(attempt, _held_trials(attempt, batch), stored, clock.now())
     accepted = [event if recorder.accepts(event) else _refused(event) for event in batch]
     points = [event for event in accepted if isinstance(event, contract.Metric | contract.Points)]
+    # All points of a batch are written together, so that the statements do not grow with its events.
     if refused := metrics.store(attempt, recorder.trials, points):
         accepted.append(metrics.too_many_warning(refused))
     recorder.record_checkpoints(
@@ -48,8 +45,9 @@ def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: File
     }
     bodies = []
     for event in accepted:
+        # Of several states of an execution only the last is written to its row; readers get all of them.
         if isinstance(event, contract.ExecutionDone) and last[event.trial, event.execution] is not event:
-            bodies.append(recorder.public(event))  # only the last state of a batch is written to the row
+            bodies.append(recorder.public(event))
         else:
             bodies.append(recorder.record(event))
     return [body for body in bodies if body is not None]
@@ -60,6 +58,7 @@ def _held_trials(attempt: Attempt, batch: Sequence[contract.RunnerEvent]) -> dic
     named = {event.trial for event in batch if event.trial is not None}
     if not named or not attempt.job.facts.has_trials:
         return {}
+    # A trial that was promoted, retried or queued again since then no longer belongs to this attempt.
     own = attempt.trials.filter(attempt=attempt.number)
     held = {trial.number: trial for trial in own.filter(number__in=named)}
     for trial in held.values():
@@ -68,6 +67,7 @@ def _held_trials(attempt: Attempt, batch: Sequence[contract.RunnerEvent]) -> dic
 
 
 def _refused(event: contract.RunnerEvent) -> contract.Log:
+    """Return the warning that replaces an event of a trial that the attempt does not hold."""
     line = f"an event of type {event.type} names trial {event.trial}, which this attempt does not hold"
     return contract.Log(time=time.time(), level="warning", source="worker", line=line)
 
@@ -94,41 +94,44 @@ class _Recorder:
             case contract.Progress() if not self.attempt.job.facts.has_trials:
                 progress = {"done": event.done, "total": event.total, "unit": event.unit, "time": event.time}
                 Job.objects.filter(pk=self.attempt.job_id).update(progress=progress)
+            case contract.Phase() if not self.attempt.job.facts.has_trials:
+                self._phase(event)
             case contract.ExecutionDone():
                 self._execution(event)
             case contract.ArtifactWritten():
                 self._artifact(event, self.stored[event.path])
             case contract.Warned():
-                self._warn(event)
+                job_warnings.add(self.attempt.job_id, code=event.code, message=event.message)
         return self.public(event)
 
     def _move_trial(self, trial: Trial, event: contract.TrialBegun | contract.TrialDone) -> Event | None:
         """Begin or end a trial under the fencing token; do nothing if its state has changed."""
         try:
-            if isinstance(event, contract.TrialBegun):
-                return self._begin(trial, event)
-            return self._end(trial, event)
+            if isinstance(event, contract.TrialDone):
+                return self._end_trial(trial, event)
+            # A trial that resumes after a pause or a loss keeps its first start.
+            started = trial.started or self._moment(event)
+            fence = self.attempt.number
+            return shift_trial(trial, TrialState.RUNNING, fence=fence, started=started, error=None)
         except StaleState:
             return None
 
-    def _begin(self, trial: Trial, event: contract.TrialBegun) -> Event:
-        started = trial.started or self._moment(event)
-        fence = self.attempt.number
-        return shift_trial(trial, TrialState.RUNNING, fence=fence, started=started, error=None)
-
-    def _end(self, trial: Trial, event: contract.TrialDone) -> Event | None:
+    def _end_trial(self, trial: Trial, event: contract.TrialDone) -> Event | None:
+        # A user may have paused or stopped it; the table of transitions allows some of those changes too.
         if trial.state != TrialState.RUNNING:
-            return None  # only a running trial can end
+            return None
         to, fence, finished = TrialState(event.state), self.attempt.number, self._moment(event)
         if event.error is not None:
             error = event.error.model_dump()
             body = shift_trial(trial, to, fence=fence, finished=finished, error=error)
-            trial.executions.running().update(state=trial.state)
-            hints.send("schedule", job=self.attempt.job_id)  # too many failures end the search
+            trial.executions.interrupt(to)
+            # Too many failures end the search.
+            hints.send("schedule", job=self.attempt.job_id)
             return body
         score = self._score(trial)
+        # At the end of a rung the algorithm must decide; other ends wait for the scheduler's next pass.
         if to is TrialState.PAUSED:
-            hints.send("schedule", job=self.attempt.job_id)  # the algorithm must decide on the waiting trial
+            hints.send("schedule", job=self.attempt.job_id)
         body = shift_trial(trial, to, fence=fence, finished=finished, error=None, **score)
         if trial.state == TrialState.PRUNED:
             rung_promotion.record_pruning(trial, event.verdict)
@@ -137,7 +140,8 @@ class _Recorder:
     def _score(self, trial: Trial) -> dict[str, Any]:
         """Return the score of a trial, and with rungs also the scores at the ends of its rungs."""
         score, std = outcomes.score_of(trial)
-        if trial.epochs is None or trial.until is not None:  # a continued trial is not compared at a rung
+        # Without rungs, or continued by a user: then it is not compared at a rung.
+        if trial.epochs is None or trial.until is not None:
             return {"score": score, "std": std}
         # Not appended: a trial that is run again may reach the end of this rung a second time.
         return {"score": score, "std": std, "rungs": [*trial.rungs[: trial.rung], score]}
@@ -146,23 +150,27 @@ class _Recorder:
         attempt = self.attempt
         attempt.record, attempt.resumed_from = event.record, event.resumed_from
         attempt.save(update_fields=["record", "resumed_from"])
-        for job in {
-            attempt.job.pk: attempt.job,
-            attempt.job.root_id_or_self: attempt.job.root or attempt.job,
-        }.values():
+        for job in (attempt.job, attempt.job.root or attempt.job):
             if job.state == JobState.STARTING:
                 move(job, JobState.RUNNING, started=job.started or clock.now())
 
+    def _phase(self, event: contract.Phase) -> None:
+        # Read again: an event of the same batch may have written it.
+        job = Job.objects.only("progress").get(pk=self.attempt.job_id)
+        Job.objects.filter(pk=job.pk).update(progress={**job.progress, "phase": event.name})
+
     def _execution(self, event: contract.ExecutionDone) -> None:
+        # Only trials have executions in the database.
         if event.trial is None:
-            return  # only trials have executions
+            return
         trial = self.trials[event.trial]
         rows = Execution.objects.filter(trial=trial, number=event.execution or 0)
-        reached: dict[str, Any] = {}
-        fell_short = event.state == "failed" and trial.until is not None
-        if event.state != "running" and not fell_short:  # else the results of its earlier training are kept
-            reached = {name: getattr(event, name) for name in RESULT_FIELDS}
-        rows.incomplete().update(state=event.state, **reached)
+        results: dict[str, Any] = {}
+        # If the continuation of a completed trial fails, the results of its earlier training are kept.
+        continuation_failed = event.state == "failed" and trial.until is not None
+        if event.state != "running" and not continuation_failed:
+            results = {name: getattr(event, name) for name in RESULT_FIELDS}
+        rows.incomplete().update(state=event.state, **results)
 
     def record_checkpoints(self, events: Sequence[contract.CheckpointCommitted]) -> None:
         """Write the checkpoints of a batch; known ones are not changed."""
@@ -188,7 +196,7 @@ class _Recorder:
         return None if event.trial is None else self.trials[event.trial]
 
     def _artifact(self, event: contract.ArtifactWritten, file: store.StoredFile) -> None:
-        artifact, _ = Artifact.objects.get_or_create(digest=file.digest, defaults={"bytes": file.bytes})
+        artifact = artifacts.adopt(file)
         JobArtifact.objects.update_or_create(
             job_id=self.attempt.job_id,
             attempt=self.attempt.number,
@@ -216,20 +224,15 @@ class _Recorder:
             case contract.CheckpointCommitted():
                 del body["folder"]
             case contract.ExecutionDone():
+                # `exclude_none` leaves out a score of None, but readers expect the field.
                 body["score"] = event.score
-                body.pop("best", None)  # the curve has it
+                # The metric's curve contains these values.
+                body.pop("best", None)
             case contract.Metric():
                 body["points"] = [list(point) for point in event.points]
         return body | who
 
-    def _warn(self, event: contract.Warned) -> None:
-        """Add a warning to the job, once: several attempts and trials may send the same one."""
-        job = Job.objects.select_for_update().only("warnings").get(pk=self.attempt.job_id)
-        warning = {"code": event.code[:MAX_WARNING_LENGTH], "message": event.message[:MAX_WARNING_LENGTH]}
-        if warning not in job.warnings and len(job.warnings) < MAX_WARNINGS:
-            Job.objects.filter(pk=job.pk).update(warnings=[*job.warnings, warning])
-
     def _moment(self, event: contract.RunnerEvent) -> dt.datetime:
-        """Return the time of an event by the runner's clock, or the current time if that is in the future."""
+        """Return the time of an event by the runner's clock, but never a time in the future."""
         past = 0 < event.time < self.now.timestamp()
         return dt.datetime.fromtimestamp(event.time, dt.UTC) if past else self.now

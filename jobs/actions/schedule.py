@@ -25,36 +25,43 @@ from jobs.queries.waiting import at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
 
 UNCLAIMED_SECONDS = 15.0
+"""A worker has this time to claim an attempt; then its work is placed again."""
 
 
 @dataclass
-class Slots:
-    """The free slots of a live worker."""
+class LiveWorker:
+    """A live worker and the number of its free slots."""
 
-    worker: Worker
+    row: Worker
     free: int
 
 
 @dataclass
 class Pool:
-    """The live workers of a pool during one pass."""
+    """The live workers of a pool during one pass.
 
-    slots: list[Slots] = field(default_factory=list)
+    Attributes:
+        workers: those that accept work.
+        draining: how many workers finish their attempts and accept no more.
+        blocked_by: the first job that waits for slots; those behind it are not placed.
+    """
+
+    workers: list[LiveWorker] = field(default_factory=list)
     draining: int = 0
     blocked_by: Job | None = None
 
-    def fitting(self, needed: int) -> Slots | None:
+    def fitting(self, needed: int) -> LiveWorker | None:
         """Return the worker with the most free slots, if it has enough."""
-        most = max(self.slots, key=lambda s: s.free, default=None)
-        return most if most is not None and most.free >= needed else None
+        freest = max(self.workers, key=lambda worker: worker.free, default=None)
+        return freest if freest is not None and freest.free >= needed else None
 
     def lanes(self, needed: int) -> int:
         """Return how many attempts of this size an otherwise empty pool can run at once."""
-        return sum(s.worker.slots // needed for s in self.slots)
+        return sum(worker.row.slots // needed for worker in self.workers)
 
     def largest(self) -> int:
         """Return the number of slots of the largest worker, busy or not."""
-        return max((s.worker.slots for s in self.slots), default=0)
+        return max((worker.row.slots for worker in self.workers), default=0)
 
 
 @dataclass(frozen=True)
@@ -76,32 +83,36 @@ class Candidate:
 
 def place() -> int:
     """Place as many candidates as possible and record why the others wait; return how many were placed."""
+    # An idle installation runs only these two queries, twice a second.
     if not (_waiting_jobs().exists() or _waiting_trials().exists()):
-        return 0  # an idle installation runs these two queries twice a second
+        return 0
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
-    pools, used, running = _pools(), _slots_by_project(), _running_trials()
-    waiting = sorted([*_jobs(), *_next_batches(_trials_by_search(), pools)], key=Candidate.order)
+    pools, used, running = _pools(), _used_slots(), _running_attempts()
+    waiting = sorted([*_jobs(), *_next_batches(pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
         job = candidate.job
         pool = pools[job.pool]
-        slot = pool.fitting(job.slots)
+        worker = pool.fitting(job.slots)
         try:
-            reason = _why_waiting(candidate, pool, slot, used, running)
-        except ValueError as error:  # a revision that no longer parses must not stop the other jobs
+            reason = _why_waiting(candidate, pool, worker, used, running)
+        # A revision that no longer parses must not stop the other jobs.
+        except ValueError as error:
             reason = f"Its spec is invalid: {error}"[:500]
-        if reason is None and slot is not None and _assign(candidate, slot.worker):
-            slot.free -= job.slots
+        if reason is None and worker is not None and _assign(candidate, worker.row):
+            worker.free -= job.slots
             used[job.project_id] += job.slots
             running[job.pk] += 1
             placed += 1
-        elif reason is not None:
-            _set_why_waiting(job, reason)
+        elif reason is not None and reason != job.why_waiting and job.state in WAITING:
+            Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
+            job.why_waiting = reason
     return placed
 
 
 def _pools() -> dict[str, Pool]:
+    """Return the pools with their live workers, by name."""
     pools: dict[str, Pool] = defaultdict(Pool)
     taken = dict(Attempt.objects.open().values_list("worker").annotate(Sum("slots")))
     for worker in Worker.objects.filter(lease_until__gt=clock.now()).exclude(
@@ -110,21 +121,22 @@ def _pools() -> dict[str, Pool]:
         if worker.state == Worker.State.DRAINING:
             pools[worker.pool].draining += 1
         else:
+            # A worker whose disk is full keeps its attempts, but gets no more.
             free = 0 if worker.info.get("no_space") else worker.slots - taken.get(worker.pk, 0)
-            pools[worker.pool].slots.append(Slots(worker, free))
+            pools[worker.pool].workers.append(LiveWorker(worker, free))
     return pools
 
 
-def _slots_by_project() -> dict[int | None, int]:
+def _used_slots() -> dict[int | None, int]:
+    """Return the number of slots in use, by the project's key."""
     rows = Attempt.objects.open().values_list("job__project").annotate(Sum("slots"))
     return defaultdict(int, dict(rows))
 
 
-def _running_trials() -> dict[int, int]:
-    counts: dict[int, int] = defaultdict(int)
+def _running_attempts() -> dict[int, int]:
+    """Return the number of open attempts of each search; each trains one trial at a time."""
     held = Attempt.objects.open().filter(job__kind__in=kinds_that(lambda facts: facts.has_trials))
-    counts.update(held.values_list("job").annotate(Count("pk")))
-    return counts
+    return defaultdict(int, dict(held.values_list("job").annotate(Count("pk"))))
 
 
 def _waiting_jobs() -> QuerySet[Job]:
@@ -138,38 +150,50 @@ def _waiting_trials() -> QuerySet[Trial]:
 
 
 def _jobs() -> list[Candidate]:
+    # A root whose own task is done only waits for its later steps.
     return [
         Candidate(job)
         for job in _waiting_jobs().select_related("project", "root")
-        if not job.payload.task_done  # such a root only waits for its later steps
+        if not job.payload.task_done
     ]
 
 
-def _trials_by_search() -> dict[int, list[Trial]]:
-    """Return the waiting trials by search, in order."""
-    by_search: dict[int, list[Trial]] = defaultdict(list)
-    for trial in _waiting_trials().order_by("job", "number"):
-        by_search[trial.job_id].append(trial)
-    return by_search
-
-
-def _next_batches(trials: dict[int, list[Trial]], pools: dict[str, Pool]) -> Iterator[Candidate]:
+def _next_batches(pools: dict[str, Pool]) -> Iterator[Candidate]:
     """Split the waiting trials of each search into batches, one per attempt."""
+    trials: dict[int, list[Trial]] = defaultdict(list)
+    for trial in _waiting_trials().order_by("job", "number"):
+        trials[trial.job_id].append(trial)
     searches = Job.objects.select_related("project", "revision").in_bulk(trials)
     for pk, search in searches.items():
         lanes = pools[search.pool].lanes(search.slots)
-        with suppress(ValueError):  # `place` reports an invalid spec
+        # `place` reports an invalid spec.
+        with suppress(ValueError):
             lanes = min(lanes, _parallel(search) or lanes)
         for batch in batched(trials[pk], batches.size(search, len(trials[pk]), lanes)):
             yield Candidate(search, batch)
 
 
 def _why_waiting(
-    candidate: Candidate, pool: Pool, slot: Slots | None, used: dict[int | None, int], running: dict[int, int]
+    candidate: Candidate,
+    pool: Pool,
+    worker: LiveWorker | None,
+    used: dict[int | None, int],
+    running: dict[int, int],
 ) -> str | None:
-    """Return why a candidate waits, as a sentence; None if it can be placed."""
+    """Return why a candidate waits, as a sentence; None if it can be placed.
+
+    A job that waits for slots blocks the pool. One that waits for its project's quota or its search's limit
+    does not, since no free slot would help it.
+
+    Args:
+        candidate: the first candidate that is not placed yet.
+        pool: its pool.
+        worker: a worker with enough free slots; None if there is none.
+        used: the number of slots in use, by project.
+        running: the number of open attempts, by search.
+    """
     job = candidate.job
-    if not pool.slots:
+    if not pool.workers:
         return _no_worker(job.pool, pool)
     if pool.largest() < job.slots:
         largest = f"the largest worker of pool {job.pool} has {pool.largest()}"
@@ -182,9 +206,7 @@ def _why_waiting(
     if pool.blocked_by is not None:
         first = pool.blocked_by
         return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
-    if slot is None:
-        return _no_room(job, pool)
-    return None
+    return _no_room(job, pool) if worker is None else None
 
 
 def _no_worker(name: str, pool: Pool) -> str:
@@ -194,23 +216,21 @@ def _no_worker(name: str, pool: Pool) -> str:
 
 
 def _no_room(job: Job, pool: Pool) -> str:
-    full = [s.worker for s in pool.slots if s.worker.info.get("no_space")]
-    if len(full) == len(pool.slots):
+    """Return why no worker has enough free slots, and block the pool unless its disks are full."""
+    full = [worker.row for worker in pool.workers if worker.row.info.get("no_space")]
+    if len(full) == len(pool.workers):
+        # The pool is not blocked: all its jobs wait for this reason, and each shows it.
         return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
-    total, free = sum(s.worker.slots for s in pool.slots), max(s.free for s in pool.slots)
+    total = sum(worker.row.slots for worker in pool.workers)
+    free = max(worker.free for worker in pool.workers)
     pool.blocked_by = job
     return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 
 def _parallel(job: Job) -> int | None:
+    """Return the limit of trials at once that a search sets for itself."""
     search = job.revision.spec.search if job.revision is not None else None
     return search.parallel_trials if search is not None else None
-
-
-def _set_why_waiting(job: Job, reason: str) -> None:
-    if job.why_waiting != reason and job.state in WAITING:
-        Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
-        job.why_waiting = reason
 
 
 def _assign(candidate: Candidate, worker: Worker) -> bool:
@@ -223,10 +243,14 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
                 _hold(attempt, candidate.trials)
             elif job.state in WAITING:
                 move(job, JobState.STARTING)
-            _start_root(job)
+            # The root starts with the first of its steps.
+            root = Job.objects.get(pk=job.root_id_or_self)
+            if root.state in WAITING:
+                move(root, JobState.STARTING)
             queue.wake(worker.pk, attempt.pk)
+    # Its state changed, or its project was deleted, since it was read.
     except (StaleState, ObjectDoesNotExist, IntegrityError):
-        return False  # its state changed, or its project was deleted, since it was read
+        return False
     return True
 
 
@@ -243,7 +267,8 @@ def _hold(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
 
 
 def _new_attempt(job: Job, worker: Worker) -> Attempt:
-    Job.objects.filter(pk=job.pk).update(fence=F("fence") + 1)  # locks the row until commit
+    # The update locks the row until commit, so that nothing else changes the job meanwhile.
+    Job.objects.filter(pk=job.pk).update(fence=F("fence") + 1)
     job.fence = Job.objects.values_list("fence", flat=True).get(pk=job.pk)
     return Attempt.objects.create(
         job=job,
@@ -253,13 +278,6 @@ def _new_attempt(job: Job, worker: Worker) -> Attempt:
         assigned=clock.now(),
         lease_until=clock.seconds_from_now(UNCLAIMED_SECONDS),
     )
-
-
-def _start_root(job: Job) -> None:
-    """Move the root to `starting` with the first of its steps."""
-    root = Job.objects.get(pk=job.root_id_or_self)
-    if root.state in WAITING:
-        move(root, JobState.STARTING)
 
 
 def sweep_workers() -> None:

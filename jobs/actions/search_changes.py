@@ -18,8 +18,8 @@ from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
-from jobs.queries import jobs as queries
 from jobs.queries import outcomes
+from jobs.queries import trials as queries
 from jobs.queries.codec import Event
 from jobs.queries.outcomes import WITHDRAWN
 from jobs.states import Desired, TrialState
@@ -57,27 +57,25 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         raise StaleState(f"search {job.pk} accepts no more trials: it can no longer be changed")
     spec = _revision_of(job).spec
     before = outcomes.search_of(job)
-    _require_known(sent)
+    if unknown := sorted(set(sent) - {*BUDGET, "space"}):
+        message = "this cannot be changed while the search runs"
+        raise BadInput(message, [Problem(f"/search/{name}", message) for name in unknown])
     try:
         after = _changed(spec, before, sent)
     except BadInput as refusal:
+        # Without a valid space it is unknown which trials would be withdrawn; all that could be are counted.
         found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
         raise BadInput(refusal.message, found) from refusal
-    withdrawn = _withdrawn(job, after.search, before) if after.search is not None else []
-    descriptions = _descriptions(before, after.search or before)
+    search = after.search or before
+    withdrawn = []
+    if search.space != before.space:
+        withdrawn = [t for t in _withdrawable(job).order_by("number") if not _inside(search, t)]
+    descriptions = _descriptions(before, search)
     if not descriptions:
         raise BadInput("nothing would change", [Problem("/search", "all values are the same as before")])
     if few := _too_few(job, sent, withdrawn=len(withdrawn)):
         raise BadInput(few[0].message, few)
     return Change(after, descriptions, withdrawn)
-
-
-def _require_known(sent: Mapping[str, Any]) -> None:
-    if unknown := sorted(set(sent) - {*BUDGET, "space"}):
-        found = [
-            Problem(f"/search/{name}", "this cannot be changed while the search runs") for name in unknown
-        ]
-        raise BadInput(found[0].message, found)
 
 
 def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
@@ -120,10 +118,11 @@ def revise(
             raise StaleState(
                 f"job {root.pk} is at revision {old.number}, not {seen}: reload it and try again"
             )
+        # Computed under the lock, not taken from a preview that the user saw: trials may have begun since.
         change = preview(root, sent)
         new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
         bodies = [_withdraw(trial) for trial in change.withdrawn]
-        _move_to(root, new)
+        _set_revision(root, new)
         event = events.event(
             "revised", root, revision=new.number, by=by.username, changes=change.descriptions
         )
@@ -158,7 +157,11 @@ def _revision_of(job: Job) -> Revision:
 
 
 def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) -> ExperimentSpec:
-    """Return the spec with the changed search, validated as a whole."""
+    """Return the spec with the changed search, validated as a whole.
+
+    Raises:
+        BadInput: it is invalid; has a problem for each invalid field, below `/search`.
+    """
     body = search.model_dump(mode="json", by_alias=True, exclude_none=True)
     body |= {name: value for name, value in sent.items() if name in BUDGET}
     if sent.get("space") is not None:
@@ -174,6 +177,7 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
     try:
         return ExperimentSpec.model_validate(whole)
     except ValidationError as error:
+        # Problems elsewhere are shown at a field of the form: only the search was changed.
         found = [
             p if p.pointer.startswith("/search/") else Problem("/search/max_trials", p.message)
             for p in problems(error, whole)
@@ -183,22 +187,15 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
 
 def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
     numbers = [
-        f"{label}: {_number(getattr(after, name))}, previously {_number(getattr(before, name))}"
+        f"{label}: {_budget_text(getattr(after, name))}, previously {_budget_text(getattr(before, name))}"
         for name, label in BUDGET.items()
         if getattr(after, name) != getattr(before, name)
     ]
     return numbers + changes(before.space, after.space)
 
 
-def _number(value: int | None) -> str:
+def _budget_text(value: int | None) -> str:
     return "one per available slot" if value is None else str(value)
-
-
-def _withdrawn(job: Job, after: SearchSpec | None, before: SearchSpec) -> list[Trial]:
-    """List the algorithm's waiting trials that have not begun and are outside the new space."""
-    if after is None or after.space == before.space:
-        return []
-    return [trial for trial in _withdrawable(job).order_by("number") if not _inside(after, trial)]
 
 
 def _withdrawable(job: Job) -> QuerySet[Trial]:
@@ -216,6 +213,7 @@ def _inside(search: SearchSpec, trial: Trial) -> bool:
 
 
 def _withdraw(trial: Trial) -> Event:
+    """Stop a trial that is outside the narrowed space; return its event."""
     message = "the space was narrowed before this trial began, and the trial is outside the new space"
     trial.executions.update(state=TrialState.STOPPED)
     return shift_trial(
@@ -226,7 +224,7 @@ def _withdraw(trial: Trial) -> Event:
     )
 
 
-def _move_to(root: Job, new: Revision) -> None:
+def _set_revision(root: Job, new: Revision) -> None:
     """Set the job's revision by compare-and-set on the old one.
 
     Suggestions that are being computed for the old revision are dropped: their fencing token becomes stale.

@@ -5,11 +5,11 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, clock, hints
-from jobs.actions import audit, events
+from jobs.actions import audit, deletions, events
 from jobs.actions.kind_actions import actions_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
-from jobs.errors import BadSpec, Conflict
+from jobs.errors import BadSpec, Conflict, StaleState
 from jobs.kinds import KINDS, planned
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
@@ -50,6 +50,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     version = dataset_version(spec, revision)
     _check_model_name(spec, experiment.project)
     with transaction.atomic():
+        # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
         facts = KINDS[planned(spec)[0]]
         job = queue(
             facts,
@@ -75,7 +76,8 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
     wanted = spec.after.register_
     if wanted is None:
         return
-    if RegisteredModel.objects.filter(name=wanted.model).exclude(project=project).exists():
+    taken = RegisteredModel.everything.filter(name=wanted.model)
+    if taken.exclude(project=project, deletion=None).exists():
         message = f"the model name {wanted.model!r} is taken by another project"
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 
@@ -108,13 +110,27 @@ def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
         queued=clock.now(),
         **fields,
     )
+    _require_kept(job)
     events.append(job.pk, [events.event("state", job, state=str(JobState.QUEUED))])
     hints.send("schedule", job=job.pk)
     return job
 
 
+def _require_kept(job: Job) -> None:
+    """Check that nothing that a new job needs was deleted meanwhile; inserting it has locked the project.
+
+    Raises:
+        StaleState: something is deleted.
+    """
+    deletions.require_present(job.project, job.experiment)
+    pk = job.payload.dataset_version
+    if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
+        raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
+
+
 def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
     """Create the job of a step under a root, or return the existing one."""
+    # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
         parent=root,
         kind=facts.name,

@@ -21,9 +21,17 @@ from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, warm_start
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
+REQUEST_SECONDS = 3.0
+"""A request that no worker has claimed after this time is sent again: its message may be lost."""
 LEASE_SECONDS = 60.0
+"""A worker has this time to answer a request that it has claimed."""
+RETRY_SECONDS = 5.0
+"""The time until the next request after an error."""
 
 MAX_PER_REQUEST = 1000
+
+COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
+"""Columns of the trials in a request."""
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """Fields of an execution that are copied to the execution of a duplicate trial."""
@@ -52,6 +60,7 @@ def values_digest(values: Values) -> str:
 
 def execution_seed(base: int, trial: int, execution: int) -> int:
     """Return the training seed of an execution. It is deterministic, so a resumed search uses it again."""
+    # The seeds within a search differ, up to 1,009 executions per trial.
     return (base * 1_000_003 + trial * 1_009 + execution) % 2**32
 
 
@@ -75,6 +84,7 @@ def _lanes(root: Job, search: SearchSpec) -> int:
     capacity = sum(slots // root.slots for slots in live.values_list("slots", flat=True))
     taken = Attempt.objects.open().filter(worker__pool=root.pool).exclude(job=root)
     capacity -= sum(taken.values_list("slots", flat=True)) // root.slots
+    # At least one with a live worker: its trial waits in the queue while all slots are taken.
     return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
 
 
@@ -88,21 +98,22 @@ def _wanted(root: Job, search: SearchSpec) -> int:
 
 def is_over(root: Job, search: SearchSpec) -> bool:
     """Return whether the algorithm will make no further suggestion."""
+    if root.payload.finishing:
+        return True
     if root.payload_as(SearchPayload).exhausted:
         if not search.info.has_rungs:
             return True
-        # a trial that was run again may still wait for a decision at the end of its rung
+        # A trial that was run again may still wait for a decision at the end of its rung.
         return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
     made = root.trials.filter(source="algorithm").count()
+    # With rungs, promotions follow after the last new trial; then only the algorithm knows when it is over.
     return not search.info.has_rungs and made >= outcomes.trials_planned(root)
 
 
 def _fingerprint(root: Job) -> str:
-    """Return a text that changes when a trial begins, ends, or reaches the end of a rung.
-
-    No two changes cancel out: only suggestions remove trials from the waiting ones, and a trial that ends has
-    a newer time than those before it.
-    """
+    """Return a text that changes when a trial begins, ends, or reaches the end of a rung."""
+    # No two changes cancel out: only suggestions remove trials from the waiting ones, and a trial that ends
+    # has a newer time than those before it.
     by_state = root.trials.order_by("state").values_list("state").annotate(Count("pk"), Max("finished"))
     return " ".join(f"{state}:{count}:{newest}" for state, count, newest in by_state)
 
@@ -119,52 +130,53 @@ def request(root: Job, search: SearchSpec) -> None:
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
         return
-    # The lease is short, so that a lost message is sent again; the claim extends it.
-    Job.objects.filter(pk=root.pk).update(suggest_until=clock.seconds_from_now(3))
+    Job.objects.filter(pk=root.pk).update(suggest_until=clock.seconds_from_now(REQUEST_SECONDS))
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
 def claim(job_id: int) -> Ticket | None:
     """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
-        root = (
-            Job.objects.select_for_update(of=("self",)).select_related("revision").filter(pk=job_id).first()
-        )
+        root = Job.objects.locked().filter(pk=job_id).first()
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:
             return None
         if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
         wanted = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
-        claimed = wanted > 0 and Job.objects.filter(pk=job_id, suggest_fence=root.suggest_fence).filter(
-            Q(suggest_until=None) | Q(suggest_until__lt=clock.seconds_from_now(3.5))
-        ).update(suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS))
-        if not claimed:
+        if wanted <= 0:
+            return None
+        # `suggest_until` is soon if a request set it, and late if another worker holds the claim.
+        newest_request = clock.seconds_from_now(REQUEST_SECONDS + 0.5)
+        unclaimed = Job.objects.filter(pk=job_id, suggest_fence=root.suggest_fence).filter(
+            Q(suggest_until=None) | Q(suggest_until__lt=newest_request)
+        )
+        if not unclaimed.update(
+            suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS)
+        ):
             return None
         return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root))
 
 
-COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
-
-
 def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
-    trials = list(root.trials.order_by("number").values("pk", *COLUMNS))
-    if search.objectives is not None:
-        scores = outcomes.scores_of(root.trials.all(), search.objectives)
-        trials = [trial | {"scores": scores.get(trial["pk"])} for trial in trials]
-    if root.payload_as(SearchPayload).beyond_space is not None:
-        on_grid = search.info.enumerates_grid
-        trials = [t | {"inside": contains(search.space, t["values"], on_grid=on_grid)} for t in trials]
+    """Return a SuggestRequest as JSON, for `wanted` suggestions."""
+    trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
+    several = search.objectives
+    scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
+    is_narrowed = root.payload_as(SearchPayload).beyond_space is not None
+    for trial in trials:
+        pk = trial.pop("pk")
+        if several is not None:
+            trial["scores"] = scores.get(pk)
+        if is_narrowed:
+            on_grid = search.info.enumerates_grid
+            trial["inside"] = contains(search.space, trial["values"], on_grid=on_grid)
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
         "count": wanted,
-        "trials": [*warm_start.trials(root, search), *(_without_key(trial) for trial in trials)],
+        "trials": [*warm_start.trials(root, search), *trials],
     }
-
-
-def _without_key(trial: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in trial.items() if name != "pk"}
 
 
 def add(ticket: Ticket, answer: Answer) -> None:
@@ -176,8 +188,9 @@ def add(ticket: Ticket, answer: Answer) -> None:
     """
     with transaction.atomic():
         root = _release(ticket)
-        if root.state in FINAL:
-            return  # stopped while the answer was computed: nothing would ever end these trials
+        # Ended while the answer was computed: nothing would ever end these trials.
+        if root.state in FINAL or root.payload.finishing:
+            return
         if answer.exhausted:
             change_payload(root, exhausted=True)
         elif answer.is_empty():
@@ -194,11 +207,13 @@ def add(ticket: Ticket, answer: Answer) -> None:
 def report_failure(ticket: Ticket, error: str) -> None:
     """Release the claim after an error; the request is sent again after a delay."""
     Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence).update(
-        suggest_until=clock.seconds_from_now(5), why_waiting=f"Choosing the next trial failed: {error}"[:500]
+        suggest_until=clock.seconds_from_now(RETRY_SECONDS),
+        why_waiting=f"Choosing the next trial failed: {error}"[:500],
     )
 
 
 def _release(ticket: Ticket) -> Job:
+    """Release the claim and return its search, whose row is locked by this update until commit."""
     rows = Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence, suggest_until__isnull=False)
     if not rows.update(suggest_until=None):
         raise StaleFence(
@@ -215,6 +230,7 @@ def make_trial(root: Job, values: Values, *, source: str, by: User | None = None
 def _make_trials(
     root: Job, suggestions: Sequence[Suggestion], *, source: str, by: User | None = None
 ) -> list[Trial]:
+    """Create queued trials with their executions; one that repeats an earlier trial gets its results."""
     search = outcomes.search_of(root)
     checked = [check_values(search.space, suggestion.values) for suggestion in suggestions]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0

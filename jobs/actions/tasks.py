@@ -13,6 +13,7 @@ from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
+"""How many checkpoints a task lists: the runner restores the first that is intact."""
 
 
 def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path | None = None) -> Task:
@@ -25,21 +26,16 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         compile_cache: the project's private folder of compiled programs.
     """
     attempt = Attempt.objects.select_related("job", "job__revision", "job__parent").get(pk=attempt_id)
+    checkpoints = store().checkpoint_root / f"job-{attempt.job_id}"
+    checkpoints.mkdir(parents=True, exist_ok=True)
     common = {
         "folder": str(folder),
-        "checkpoints": str(_checkpoint_folder(attempt)),
+        "checkpoints": str(checkpoints),
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
     }
     return actions_of(attempt.job).build_task(attempt, common)
-
-
-def _checkpoint_folder(attempt: Attempt) -> Path:
-    """Return the folder of a job's checkpoints, with a folder per trial; create it if necessary."""
-    folder = store().checkpoint_root / f"job-{attempt.job_id}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def dataset_of(job: Job) -> DatasetFile:
@@ -48,13 +44,14 @@ def dataset_of(job: Job) -> DatasetFile:
     Raises:
         Conflict: the job reads no data, or the profile of the data is not ready.
     """
-    version = _version(job)
+    version = _dataset_version(job)
     if version is None:
         raise Conflict(f"the dataset version that job {job.pk} reads does not exist")
     return dataset_file(version)
 
 
-def _version(job: Job) -> DatasetVersion | None:
+def _dataset_version(job: Job) -> DatasetVersion | None:
+    """Return the dataset version in a job's payload; None if it has none or the version was deleted."""
     pk = job.payload.dataset_version
     rows = DatasetVersion.objects.select_related("table")
     return rows.filter(pk=pk).first() if pk is not None else None
@@ -78,7 +75,8 @@ def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile
     source = version.source_job
     if source is None or source.revision is None:
         return None, None
-    data = _version(source) or dataset_version(source.revision.spec, source.revision)
+    # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
+    data = _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
     return source.revision.spec, dataset_file(data)
 
 

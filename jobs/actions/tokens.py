@@ -44,36 +44,38 @@ def create(
     wanted = _checked_scopes(user, scopes)
     if expires is not None and expires <= clock.now():
         raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
-    raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
-        token = ApiToken.objects.create(
-            user=user,
-            name=name[:100],
-            prefix=raw[:SHOWN],
-            digest=digest_of(raw),
-            scopes=wanted,
-            expires=expires,
-        )
-        audit.record("token.create", token, by=by, owner=user.username, scopes=wanted, prefix=token.prefix)
+        return _new_token(user, name[:100], wanted, expires, by=by)
+
+
+def _new_token(
+    user: User, name: str, scopes: list[str], expires: datetime | None = None, *, by: User | None
+) -> tuple[ApiToken, str]:
+    """Create a token inside the caller's transaction; return its row and the token."""
+    raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    token = ApiToken.objects.create(
+        user=user, name=name, prefix=raw[:SHOWN], digest=digest_of(raw), scopes=scopes, expires=expires
+    )
+    audit.record("token.create", token, by=by, owner=user.username, scopes=scopes, prefix=token.prefix)
     return token, raw
 
 
 def authenticate(raw: str) -> ApiToken | None:
-    """Return the token row of `raw`, if it is known and not expired, and its owner's account is active.
-
-    Looking up the hash leaks nothing through timing: an attacker would have to invert a guessed hash.
-    """
+    """Return the token row of `raw`, if it is known and not expired, and its owner's account is active."""
     if not raw.startswith(PREFIX):
         return None
     now = clock.estimate()
-    alive = Q(expires=None) | Q(expires__gt=now)
+    unexpired = Q(expires=None) | Q(expires__gt=now)
+    # Looking up the hash leaks nothing through timing: an attacker would have to invert a guessed hash.
     token = (
         ApiToken.objects.select_related("user")
-        .filter(alive, digest=digest_of(raw), user__is_active=True)
+        .filter(unexpired, digest=digest_of(raw), user__is_active=True)
         .first()
     )
-    if token is not None:
-        _note_use(token, now)
+    # The time of the last use is written at most once a minute, so that most reads write nothing.
+    if token is not None and (token.last_used is None or now - token.last_used >= USED_RESOLUTION):
+        ApiToken.objects.filter(pk=token.pk).update(last_used=now)
+        token.last_used = now
     return token
 
 
@@ -113,24 +115,13 @@ def service_token(scope: str) -> str:
             raise Forbidden(f"The user name {SERVICE_NAME!r} belongs to a person: rename that account.")
         name = f"service:{scope}"
         ApiToken.objects.filter(user=user, name=name).delete()
-        raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-        token = ApiToken.objects.create(
-            user=user, name=name, prefix=raw[:SHOWN], digest=digest_of(raw), scopes=[scope]
-        )
-        audit.record("token.create", token, by=None, owner=SERVICE_NAME, scopes=[scope], prefix=token.prefix)
+        _, raw = _new_token(user, name, [scope], by=None)
     return raw
 
 
 def digest_of(raw: str) -> str:
     """Return the hash of a token, which is stored instead of the token."""
     return hashlib.sha256(raw.encode("utf-8", "replace")).hexdigest()
-
-
-def _note_use(token: ApiToken, now: datetime) -> None:
-    """Store the time of the last use, at most once a minute, so that most reads write nothing."""
-    if token.last_used is None or now - token.last_used >= USED_RESOLUTION:
-        ApiToken.objects.filter(pk=token.pk).update(last_used=now)
-        token.last_used = now
 
 
 def _checked_scopes(user: User, scopes: Collection[str]) -> list[str]:

@@ -33,9 +33,10 @@ def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", 
         if fence is not None:
             rows = rows.filter(fence=fence)
         if not rows.update(state=to, **(stamps | fields)):
-            state = Job.objects.values_list("state", flat=True).get(pk=job.pk)
+            state = Job.everything.values_list("state", flat=True).get(pk=job.pk)
             raise StaleState(f"job {job.pk} is {state}; it cannot become {to} now")
         job.refresh_from_db()
+        # In the same transaction, so that no reader sees the state without its event or the reverse.
         body = events.event("state", job, state=str(to))
         events.append(job.root_id_or_self, [body | {"reason": reason} if reason else body])
         hints.send("schedule", job=job.pk)
@@ -43,6 +44,7 @@ def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", 
 
 
 def _stamps(to: JobState) -> dict[str, Any]:
+    """Return the columns that follow from a job's new state."""
     if to is JobState.QUEUED:
         return {"queued": clock.now(), "finished": None}
     if to in FINAL:
@@ -91,18 +93,20 @@ def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fie
     """
     if to in TRIAL_FINAL and "finished" not in fields:
         fields["finished"] = clock.now()
+    # The requested transition must be allowed, also if the state becomes `completed` below.
     rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
-    before = None  # the state to which its executions return
+    is_completed_again = False
     if trial.until is not None and to in (TrialState.FAILED, TrialState.STOPPED, TrialState.PRUNED):
-        to = before = TrialState.COMPLETED
+        is_completed_again = True
+        to = TrialState.COMPLETED
         fields |= {"error": _continuation_error(trial.until, fields.get("error"))}
     if fence is not None:
         rows = rows.filter(attempt=fence)
     if not rows.update(state=to, **fields):
         state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
         raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
-    if before is not None:
-        trial.executions.update(state=before)
+    if is_completed_again:
+        trial.executions.update(state=TrialState.COMPLETED)
     for name, value in ({"state": to} | fields).items():
         setattr(trial, name, value)
     body = events.event("trial", trial.job, attempt=trial.attempt, trial=trial.number, state=str(to))

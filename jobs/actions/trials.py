@@ -8,15 +8,17 @@ from pydantic import ValidationError
 
 from jobs import access, hints
 from jobs.actions import audit, experiments, suggest
+from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move_trial
-from jobs.contracts.after import AfterSpec, Retrain
+from jobs.contracts.after import AfterSpec, Register, Retrain
 from jobs.contracts.problems import Problem, escaped, first
 from jobs.contracts.search_space import Values, value_errors
 from jobs.contracts.values import apply_values
 from jobs.errors import BadInput, Conflict, StaleState
+from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, Trial, User
-from jobs.queries import jobs as queries
 from jobs.queries import outcomes
+from jobs.queries import trials as queries
 from jobs.states import FINAL, JobState, TrialState
 
 RESET: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
@@ -63,6 +65,7 @@ def _require_values(root: Job, values: Values) -> None:
 
 
 def _place(name: str) -> str:
+    """Return the JSON pointer to a value."""
     return f"/values/{escaped(name)}"
 
 
@@ -81,7 +84,10 @@ def retry(trial: Trial, *, by: User) -> Trial:
                 f"trial {trial.number} is {trial.state}; only a failed or stopped trial can be retried"
             )
         _refuse_withdrawn(trial)
-        trial.executions.incomplete().update(state=TrialState.QUEUED)
+        left = trial.executions.incomplete()
+        left.update(state=TrialState.QUEUED)
+        # Without a checkpoint, an execution begins again.
+        left.exclude(number__in=trial.checkpoints.kept().values("execution")).update(epochs=0)
         move_trial(trial, TrialState.QUEUED, **RESET)
         audit.record(
             "trial.retry", f"job:{trial.job_id}", by=by, project=trial.job.project, trial=trial.number
@@ -117,6 +123,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=completed)
         fields = _continuation_fields(root, trial, epochs, completed=completed)
+        # All executions of a completed trial train longer; of another trial, only those that are not done.
         again = trial.executions.all() if completed else trial.executions.incomplete()
         again.update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **RESET, **fields)
@@ -159,21 +166,26 @@ def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, complet
             message = f"{spec.search.algorithm} manages the first {spec.fit.epochs} epochs itself: enter more"
             raise BadInput(message, [Problem("/epochs", message)])
         try:
-            fit = spec.model_copy(
-                update={"search": None}
-            )  # a search with rungs does not accept epochs as a value
-            apply_values(fit, {**trial.values, "epochs": epochs})
+            # Without the search, since one with rungs does not accept epochs as a value.
+            alone = spec.model_copy(update={"search": None})
+            apply_values(alone, {**trial.values, "epochs": epochs})
         except (ValueError, ValidationError) as error:
             message = first(error).message if isinstance(error, ValidationError) else str(error)
             raise BadInput(message, [Problem("/epochs", message)]) from error
     return {"until": epochs}
 
 
-def train(trial: Trial, *, by: User) -> Job:
+def train(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
     """Queue a training with a trial's values in a new experiment, which can be changed further.
 
     Its spec is that of the search without the search and the steps for several trials: one model is trained
-    as the search would retrain its best trial.
+    as the search would retrain its best trial. The spec has no objective any more, so it names the measure
+    that chooses the epoch.
+
+    Args:
+        trial: any trial of a search with an experiment.
+        by: the acting user.
+        register_as: the registered model of which the trained model becomes a version; None for no version.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -185,29 +197,41 @@ def train(trial: Trial, *, by: User) -> Job:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     access.require(by, search.project, access.Action.WRITE)
     spec = search.revision.spec
-    retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": 1})
-    alone = spec.model_copy(update={"search": None, "after": AfterSpec(retrain=retrain)})
+    retrain = spec.after.retrain or Retrain()
+    if spec.search is not None and retrain.monitor is None:
+        retrain = retrain.model_copy(update={"monitor": spec.search.objective.metric})
+    retrain = retrain.model_copy(update={"top": 1})
+    registered = Register(model=register_as) if register_as is not None else None
+    after = AfterSpec(retrain=retrain, register=registered)
+    alone = spec.model_copy(update={"search": None, "after": after})
     try:
         body = apply_values(alone, trial.values).to_json()
     except (ValueError, ValidationError) as error:
         raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
-    return experiments.submit_spec(
-        search.project,
-        None,
-        name=f"{search.experiment.name[:170]}: trial {trial.number}",
-        spec=body,
-        tags=search.experiment.tags,
-        notes=f"The values of trial {trial.number} of job {search.pk}.",
-        by=by,
-    )
+    with transaction.atomic():
+        job = experiments.submit_spec(
+            search.project,
+            None,
+            name=f"{search.experiment.name[:170]}: trial {trial.number}",
+            spec=body,
+            tags=search.experiment.tags,
+            notes=f"The values of trial {trial.number} of job {search.pk}.",
+            by=by,
+        )
+        change_payload(job, source=SourceTrial(search=search.pk, trial=trial.number))
+    return job
 
 
 def locked_open_search(job_id: int) -> Job:
     """Lock and return a search that accepts trials; raise StaleState if it has ended or moved on."""
-    root = Job.objects.select_for_update(of=("self",)).select_related("revision").get(pk=job_id)
+    root = Job.objects.locked().get(pk=job_id)
     if root.state in FINAL:
         way = "clone it to try more" if root.state == JobState.COMPLETED else "retry or clone it first"
         raise StaleState(f"search {job_id} is {root.state} and accepts no more trials; {way}")
+    if root.payload.finishing:
+        raise StaleState(
+            f"search {job_id} is being finished and accepts no more trials; clone it to try more"
+        )
     if not queries.accepts_trials(root):
         raise StaleState(f"search {job_id} already retrains its best trials; clone it to try more")
     return root

@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import clock, hints
+from jobs.actions import audit
 from jobs.models import User, Worker
 
 WORKER_LEASE_SECONDS = 15.0
@@ -51,12 +52,13 @@ def leave(worker_id: int) -> None:
 
 
 def _set_draining(worker: Worker, *, draining: bool, by: User) -> Worker:
-    from jobs.actions import audit
-
-    was, to = (Worker.State.UP, Worker.State.DRAINING)[:: 1 if draining else -1]
+    if draining:
+        verb, was, to = "drain", Worker.State.UP, Worker.State.DRAINING
+    else:
+        verb, was, to = "enable", Worker.State.DRAINING, Worker.State.UP
     with transaction.atomic():
         if Worker.objects.filter(pk=worker.pk, state=was).update(state=to):
-            audit.record("worker.drain" if draining else "worker.enable", f"worker:{worker.pk}", by=by)
+            audit.record(f"worker.{verb}", f"worker:{worker.pk}", by=by)
             hints.send("schedule", worker=worker.pk)
     worker.refresh_from_db()
     return worker

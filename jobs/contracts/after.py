@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.data import Slug
@@ -18,6 +18,16 @@ class Retrain(Frozen):
     include_validation: bool = True
     patience: int = Field(default=10, ge=1)
     epochs_cap: int = Field(default=200, ge=1, le=100_000)
+    monitor: str | None = Field(
+        default=None, description="the measure that chooses the epoch; the search's objective if absent"
+    )
+
+    @field_validator("monitor")
+    @classmethod
+    def _check_validation_metric(cls, monitor: str | None) -> str | None:
+        if monitor is not None and not monitor.startswith("val_"):
+            raise ValueError(f"{monitor!r} is not a validation metric; give one that begins with val_")
+        return monitor
 
 
 class Ensemble(Frozen):
@@ -46,6 +56,7 @@ class AfterSpec(Frozen):
     retrain: Retrain | None = None
     ensemble: Ensemble | None = None
     quantize: Quantize | None = None
+    # pydantic's BaseModel has a method `register`, inherited from ABCMeta.
     register_: Register | None = Field(default=None, alias="register")
 
     def has_steps(self) -> bool:

@@ -29,8 +29,10 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     found = [*_check_columns(spec, profile), *_check_measures(spec, profile)]
     if (reason := spec.model.refusal(profile)) is not None:
         found.append(Problem("/model/template", reason))
+    # Under other roles, the profile describes neither the classes nor the shape of the inputs.
     if not roles_differ(spec, profile):
         found += fit_checks.problems(spec, profile)
+    # Searched values and layouts can be checked only in a spec that has no other problems.
     return found or [*_check_space(spec), *_check_layouts(spec, profile)]
 
 
@@ -93,9 +95,13 @@ def _check_space(spec: ExperimentSpec) -> Iterator[Problem]:
     """Apply each hyperparameter's extreme values, with the values that they depend on, to the spec."""
     space = spec.search.space if spec.search is not None else ()
     for i, parameter in enumerate(space):
+        name = parameter.name
         for values in configurations(space, parameter):
             if (message := _error(spec, values)) is not None:
-                yield Problem(f"/search/space/{i}", f"{_described(parameter.name, values)}: {message}")
+                others = ", ".join(f"{other} = {value!r}" for other, value in values.items() if other != name)
+                where = f"{name} = {values[name]!r}" + (f" with {others}" if others else "")
+                yield Problem(f"/search/space/{i}", f"{where}: {message}")
+                # One example for each hyperparameter is enough.
                 break
 
 
@@ -109,11 +115,6 @@ def _error(spec: ExperimentSpec, values: Values) -> str | None:
     return None
 
 
-def _described(name: str, values: Values) -> str:
-    others = ", ".join(f"{other} = {value!r}" for other, value in values.items() if other != name)
-    return f"{name} = {values[name]!r}" + (f" with {others}" if others else "")
-
-
 def _check_layouts(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Check the layout rules for the spec's arguments, or for each searched value that affects shapes."""
     if spec.mesh is None or spec.model.info.layers is None:
@@ -121,36 +122,40 @@ def _check_layouts(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     variants = list(_variants(spec))
     found: dict[Problem, list[str]] = {}
     for name, value, tried in variants:
-        of_model = variables(tried.model, profile)
-        for problem in check_layout(spec.mesh, of_model, tried.fit.batch_size):
+        listed = variables(tried.model, profile)
+        for problem in check_layout(spec.mesh, listed, tried.fit.batch_size):
             found.setdefault(problem, []).append(f"{name} = {value!r}")
-    reported = [
-        problem
-        if len(where) == len(variants)
-        else Problem(problem.pointer, f"with {where[0]}: {problem.message}")
-        for problem, where in found.items()
-    ]
-    return list({problem.pointer: problem for problem in reversed(reported)}.values())[::-1]
+    by_pointer: dict[str, Problem] = {}
+    for problem, where in found.items():
+        # A problem of every variant does not depend on the searched value, so the value is not named.
+        named = "" if len(where) == len(variants) else f"with {where[0]}: "
+        by_pointer.setdefault(problem.pointer, Problem(problem.pointer, named + problem.message))
+    return list(by_pointer.values())
 
 
 def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec]]:
+    """Yield name, value and resulting spec for each value of the hyperparameters that affect shapes."""
     searched = spec.search.space if spec.search is not None else ()
     shaping = [parameter for parameter in searched if parameter.name in spec.model.info.shaping]
     if not shaping:
         yield "", "", spec
     for parameter in shaping:
         for value in parameter.grid()[:MOST_VALUES]:
-            with suppress(ValidationError):  # reported by `_check_space`
+            # Reported by `_check_space`.
+            with suppress(ValidationError):
                 yield parameter.name, value, apply_values(spec, {parameter.name: value})
 
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
     """Return settings that are valid but probably not intended."""
-    of_fit = fit_checks.warnings(spec, profile)
-    found = [
-        *_model_warnings(spec),
+    found = []
+    if spec.model.info.layers is None:
+        layout = " and the layout is not checked" if spec.mesh else ""
+        sentence = f"the memory of {spec.model.template} is unknown{layout} until it is built"
+        found.append(Problem("/model/template", sentence))
+    found += [
         *_search_warnings(spec),
-        *of_fit,
+        *fit_checks.warnings(spec, profile),
         *_after_warnings(spec),
         *_device_warnings(spec),
     ]
@@ -158,14 +163,6 @@ def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
         sentence = "not the data set's own target, features or task: memory and layout are unknown yet"
         found.append(Problem("/data", sentence))
     return found
-
-
-def _model_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
-    if spec.model.info.layers is None:
-        layout = " and the layout is not checked" if spec.mesh else ""
-        yield Problem(
-            "/model/template", f"the memory of {spec.model.template} is unknown{layout} until it is built"
-        )
 
 
 def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -193,6 +190,8 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     if retrain is None:
         return
     if retrain.epochs_factor > 1:
+        # int(best × factor) exceeds best once best × (factor − 1) is 1. Without the subtraction, rounding
+        # would make it 6 epochs instead of 5 under a factor of 1.2.
         least = math.ceil(1 / (retrain.epochs_factor - 1) - 1e-9)
         if least > 1:
             sentence = f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch below {least} epochs"

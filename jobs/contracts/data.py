@@ -15,6 +15,7 @@ class Split(Frozen):
 
     validation: float = Field(default=0.2, gt=0, lt=1)
     test: float = Field(default=0.2, gt=0, lt=1)
+    # NumPy accepts 32 bits.
     seed: int = Field(default=0, ge=0, lt=2**32)
     stratify: bool = True
     group: str | None = Field(default=None, description="column whose equal values stay in one part")
@@ -28,6 +29,7 @@ class Split(Frozen):
                 f"validation {self.validation} and test {self.test} leave nothing to train on; "
                 "their sum must stay below 1"
             )
+        # Each of them alone determines the part of every row.
         if sum(name is not None for name in (self.group, self.column, self.time)) > 1:
             raise ValueError("choose one of group, column and time")
         return self

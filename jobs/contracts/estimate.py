@@ -52,6 +52,7 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
             None, None, None, "No estimate yet: no earlier training has the same data set and template."
         )
     likely = min(round(_likely(spec, executions, history.trainings)), most_epochs)
+    # Simulated devices share the cores of one machine, so they count as one.
     devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
     hours_per_epoch = history.seconds_per_epoch * devices / 3600
     return Estimate(
@@ -72,6 +73,7 @@ def epochs_of_one(spec: ExperimentSpec, past: PastTraining) -> float:
     if stopping is None:
         return cap
     without_improvement = past.epochs - past.best_epoch
+    # With a smaller patience than now, the past training may have ended before this one would.
     least = stopping.patience if past.patience is None else min(stopping.patience, past.patience)
     return min(past.best_epoch + stopping.patience, cap) if without_improvement >= least else cap
 
@@ -83,6 +85,7 @@ def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[PastTrain
         return executions * each
     best = fmean(past.best_epoch for past in trainings)
     again = best * retrain.epochs_factor if retrain.include_validation else 0.0
+    # The first phase trains until its patience ends; the second repeats the training on more rows.
     final = min(best + retrain.patience, retrain.epochs_cap) + again
     return executions * each + retrain.top * final if spec.search is not None else final
 

@@ -32,6 +32,7 @@ Point = tuple[str, float, float | None, float]
 POINTS_AN_EVENT = 20_000
 """An event is read and sent as a whole, so it has at most as many points as a page can draw."""
 LONGEST_NAME = 200
+"""The most characters of a metric's name that are kept."""
 
 
 class _Event(Frozen):
@@ -55,6 +56,21 @@ class Progress(_Event):
     done: float
     total: float
     unit: str
+
+
+PhaseName = Literal["loading", "compiling", "timing", "validating", "saving", "evaluating", "working"]
+"""Reading data and building the model, compiling programs, timing two ways to train, validation after an
+epoch, saving the model, evaluation on test rows, and any step of a task that has only a few."""
+
+
+class Phase(_Event):
+    """A phase begins whose progress is not known. It lasts until the next progress or phase.
+
+    The watchdog gives it a limit of its own.
+    """
+
+    type: Literal["phase"] = "phase"
+    name: PhaseName
 
 
 class Metric(_Event):
@@ -198,9 +214,11 @@ class Ready(_Event):
     type: Literal["ready"] = "ready"
 
 
+# Without `Ready`, which only the process that forked the standby reads.
 RunnerEvent = Annotated[
     Started
     | Progress
+    | Phase
     | Metric
     | Points
     | Log

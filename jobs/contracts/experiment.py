@@ -11,7 +11,7 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.data import DataSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.model import ModelSpec
+from jobs.contracts.model import TemplateModel
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
@@ -25,7 +25,7 @@ class ExperimentSpec(Frozen):
     # Not `const`: a public generator of clients writes broken code for a constant number.
     version: Annotated[Literal[1], WithJsonSchema({"type": "integer", "enum": [1]})] = 1
     data: DataSpec
-    model: ModelSpec
+    model: TemplateModel
     fit: FitSpec = FitSpec()
     search: SearchSpec | None = None
     mesh: MeshSpec | None = None
@@ -43,7 +43,8 @@ class ExperimentSpec(Frozen):
         if self.after.retrain is not None and self.after.retrain.top > 1:
             if self.search is None:
                 raise ValueError(
-                    f"after.retrain.top {self.after.retrain.top} is above 1, the only model without a search"
+                    f"after.retrain.top {self.after.retrain.top} is above 1, "
+                    "but without a search there is only one model"
                 )
             top, planned = self.after.retrain.top, self.search.trials_planned(self.fit.epochs)
             if top > planned:
@@ -58,7 +59,9 @@ class ExperimentSpec(Frozen):
     @model_validator(mode="after")
     def _check_rungs(self) -> Self:
         options = self.search.options if self.search is not None else None
-        for name in ("min_epochs", "max_epochs") if isinstance(options, RungOptions) else ():
+        if not isinstance(options, RungOptions):
+            return self
+        for name in ("min_epochs", "max_epochs"):
             epochs = getattr(options, name)
             if epochs is not None and epochs > self.fit.epochs:
                 raise ValueError(f"search.options.{name} {epochs} is above fit.epochs {self.fit.epochs}")
@@ -83,5 +86,6 @@ class ExperimentSpec(Frozen):
 
     def digest(self) -> str:
         """Return the sha256 of the canonical JSON form."""
+        # Sorted and without spaces, so that equal specs have equal digests.
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()

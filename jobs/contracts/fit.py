@@ -17,7 +17,10 @@ CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 class EarlyStopping(Frozen):
     """Stop when `monitor` has not improved by `min_delta` for `patience` epochs."""
 
-    monitor: str = "val_loss"
+    monitor: str | None = Field(
+        default=None,
+        description="absent: the measure that chooses the best epoch, such as the search's objective",
+    )
     patience: int = Field(default=5, ge=0)
     min_delta: float = Field(default=0.0, ge=0)
     restore_best: bool = True
@@ -55,11 +58,13 @@ class FitSpec(Frozen):
     augmentation: Augmentation | None = None
     shuffle: bool = True
     steps_per_execution: int = Field(default=1, ge=1, le=10_000)
+    # NumPy, which Keras seeds as well, accepts 32 bits.
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
         clips = [name for name in CLIPS if getattr(self, name) is not None]
+        # Keras refuses more than one, but only when the optimizer is built.
         if len(clips) > 1:
             raise ValueError(f"{clips[-1]}: choose one of {' and '.join(clips)}")
         if isinstance(self.schedule, WarmupCosine):

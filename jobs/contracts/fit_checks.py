@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from jobs.contracts import measures
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.monitors import TRAINING_LOSS
 from jobs.contracts.problems import Problem, escaped
 from jobs.contracts.profile import Profile
 from jobs.contracts.schedules import Constant, ReduceOnPlateau
@@ -21,9 +22,11 @@ def monitor_problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem
     """Yield monitored metrics that are not measured for this task."""
     task = spec.data.task or profile.task
     watched = measures.validation_names(spec.fit.metrics, task)
-    early, schedule = spec.fit.early_stopping, spec.fit.schedule
-    if early is not None and early.monitor not in (*watched, "loss"):
-        yield _not_measured("/fit/early_stopping/monitor", early.monitor, watched)
+    early, schedule, retrain = spec.fit.early_stopping, spec.fit.schedule, spec.after.retrain
+    if early is not None and early.monitor not in (None, *watched, TRAINING_LOSS):
+        yield _not_measured("/fit/early_stopping/monitor", str(early.monitor), watched)
+    if retrain is not None and retrain.monitor not in (None, *watched):
+        yield _not_measured("/after/retrain/monitor", str(retrain.monitor), watched)
     if isinstance(schedule, ReduceOnPlateau) and schedule.monitor not in (*watched, "loss"):
         yield _not_measured("/fit/schedule/monitor", schedule.monitor, watched)
 
@@ -75,7 +78,9 @@ def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if spec.search is None or spec.search.evaluation.kind != "k_fold":
         return
     folds, split = spec.search.evaluation.folds, spec.data.split
+    # Like the engine, keep at least one row for the test.
     rows = profile.rows - max(round(profile.rows * split.test), 1)
+    # A group is never divided, so its rows are in one fold.
     groups = {column.name: column.distinct for column in profile.columns}.get(split.group or "")
     if folds > (groups or rows):
         what = f"groups in {split.group!r}" if groups else "rows besides the test rows"
@@ -96,6 +101,7 @@ def warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]
             "/fit/early_stopping/patience",
             f"early stopping has no effect: patience must be below {fit.epochs} epochs",
         )
+    yield from _loss_under_class_weights(spec)
     early, schedule = fit.early_stopping, fit.schedule
     if early is not None and isinstance(schedule, ReduceOnPlateau) and early.patience <= schedule.patience:
         sentence = "early stopping has no larger patience, so it ends the training before the rate is reduced"
@@ -105,6 +111,21 @@ def warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]
         yield Problem("/fit/schedule", sentence)
     if profile is not None:
         yield from _batch_warnings(spec, profile)
+
+
+def _loss_under_class_weights(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Warn if the validation loss, which has no class weights, decides about a training that has them."""
+    weighted = spec.fit.class_weights not in (None, "none") or any(_searched(spec, "class_weights"))
+    if not weighted or spec.search is None:
+        return
+    early, retrain, objective = spec.fit.early_stopping, spec.after.retrain, spec.search.objective.metric
+    why = "class weights change the probabilities, so val_loss may rise from the first epochs on"
+    if early is not None and early.monitor == "val_loss" != objective:
+        sentence = f"{why} while {objective} improves; leave it empty to stop by the objective"
+        yield Problem("/fit/early_stopping/monitor", sentence)
+    if retrain is not None and retrain.monitor == "val_loss" != objective:
+        sentence = f"{why} while {objective} improves; leave it empty to choose the epoch by the objective"
+        yield Problem("/after/retrain/monitor", sentence)
 
 
 def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:

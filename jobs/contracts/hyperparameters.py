@@ -3,6 +3,7 @@
 Values, scales and steps follow KerasTuner; `docs/search-spaces.md` lists the intended differences.
 """
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -49,7 +50,8 @@ class _Hyperparameter(Frozen):
 
     @cached_property
     def typed(self) -> frozenset[tuple[type, Value]]:
-        """Return the values with their types, because True == 1."""
+        """Return the values of the grid with their types."""
+        # In Python, True == 1 == 1.0, but a trial with another type is another configuration.
         return frozenset((type(value), value) for value in self.grid())
 
     def grid(self) -> Sequence[Value]:
@@ -73,6 +75,9 @@ class _Range(_Hyperparameter):
             raise ValueError(f"min {low} is above max {high}")
         if self.sampling != "linear" and low <= 0:
             raise ValueError(f"min {low} must be above 0 for {self.sampling} sampling")
+        # Grids and samples compute with this difference or quotient; an infinite one gives no value between.
+        if math.isinf(high - low if self.sampling == "linear" else high / low):
+            raise ValueError(f"max {high} is too far from min {low}: values between them overflow")
         if step is not None and self.sampling != "linear" and step <= 1:
             raise ValueError(f"step {step} must be above 1: it is a factor under {self.sampling} sampling")
         if default is not None and not low <= default <= high:
@@ -126,6 +131,7 @@ class IntParameter(_Range):
         """Draw one value."""
         if self.is_countable():
             return rng.choice(self.grid())
+        # Half a unit beyond the bounds: they would otherwise be drawn half as often as their neighbours.
         value = at(rng.random(), self.min - 0.5 if self.min > 1 else self.min, self.max + 0.5, self.sampling)
         return min(max(round(value), self.min), self.max)
 
@@ -178,6 +184,7 @@ class FloatParameter(_Range):
         """Draw one value."""
         if self.step is not None:
             return rng.choice(self.grid())
+        # Rounding may put the value just outside the bounds.
         return min(max(at(rng.random(), self.min, self.max, self.sampling), self.min), self.max)
 
 
@@ -234,7 +241,8 @@ class FixedParameter(_Hyperparameter):
         """Return the single value."""
         return [self.value]
 
-    def sample(self, rng: random.Random) -> Value:  # noqa: ARG002  all kinds have the same signature
+    # All kinds have the same signature.
+    def sample(self, rng: random.Random) -> Value:  # noqa: ARG002
         """Return the value."""
         return self.value
 
@@ -243,6 +251,14 @@ Parameter = Annotated[
     IntParameter | FloatParameter | BooleanParameter | ChoiceParameter | FixedParameter,
     Field(discriminator="kind"),
 ]
+
+
+def first_value(parameter: Parameter) -> Value:
+    """Return the value with which KerasTuner begins: the default, else the smallest or first value."""
+    default: Value | None = getattr(parameter, "default", None)
+    if default is not None:
+        return default
+    return parameter.min if isinstance(parameter, IntParameter | FloatParameter) else parameter.grid()[0]
 
 
 def describe_values(parameter: Parameter) -> str:

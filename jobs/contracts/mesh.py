@@ -69,13 +69,14 @@ class MeshSpec(Frozen):
         return self
 
     @model_serializer(mode="wrap")
-    def _keeps_its_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write `batch_axis` even if it is null: omitted, it would be parsed as the default."""
+    def _keep_null(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Specs are dumped without nulls, and a missing `batch_axis` would be parsed as the default.
         return {**handler(self), "batch_axis": self.batch_axis}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Document dumps like input. By default, the serializer's return type would document them."""
+        """Document dumps like input."""
+        # By default, the return type of the serializer, any object, would document them.
         model = {key: value for key, value in core_schema["schema"].items() if key != "serialization"}
         return handler({**core_schema, "schema": model})
 

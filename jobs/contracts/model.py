@@ -1,6 +1,6 @@
 """The model of an experiment: a template with its arguments."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -12,7 +12,8 @@ from jobs.contracts.templates.info import TemplateInfo
 
 if TYPE_CHECKING:
     TemplateName = str
-else:  # computed from the registry, which a type checker cannot do
+else:
+    # Computed from the registry, which a type checker cannot do.
     TemplateName = Literal[tuple(TEMPLATES)]
 
 
@@ -56,6 +57,3 @@ class TemplateModel(Frozen):
             pydantic.ValidationError: an argument is unknown or invalid.
         """
         return self.info.arguments.model_validate(self.args)
-
-
-ModelSpec = Annotated[TemplateModel, Field()]

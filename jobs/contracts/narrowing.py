@@ -21,7 +21,6 @@ from jobs.contracts.search_space import (
     Space,
     Value,
     Values,
-    When,
 )
 
 CHECKED_VALUES = 1000
@@ -95,25 +94,18 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
     before = old.model_dump(mode="json", by_alias=True, exclude_none=True)
     kind = sent.get("kind", old.kind)
     if kind not in (old.kind, "fixed"):
-        raise NotNarrower(
-            [
-                Problem(
-                    f"{here}/kind",
-                    f"{old.name!r} is {old.kind}; its kind can only change to fixed, got {kind!r}",
-                )
-            ]
-        )
-    keeps = before if kind == old.kind else {name: before[name] for name in ("when",) if name in before}
-    keeps = {name: value for name, value in keeps.items() if name != "default"}
-    body = {**keeps, **sent, "kind": kind}
+        message = f"{old.name!r} is {old.kind}; its kind can only change to fixed, got {kind!r}"
+        raise NotNarrower([Problem(f"{here}/kind", message)])
+    # The old default may be outside the new range; `_with_default` restores it if it is not.
+    kept = before.keys() - {"default"} if kind == old.kind else {"when"}
+    body = {**{name: value for name, value in before.items() if name in kept}, **sent, "kind": kind}
     try:
         new = _PARAMETER.validate_python(body)
     except ValidationError as error:
         raise NotNarrower(problems(error, body, here)) from error
     if new.conditions() != old.conditions():
-        raise NotNarrower(
-            [Problem(f"{here}/when", f"the conditions of {old.name!r} cannot change; leave out when")]
-        )
+        message = f"the conditions of {old.name!r} cannot change; leave out when"
+        raise NotNarrower([Problem(f"{here}/when", message)])
     if problem := _not_contained(old, new):
         field, message = problem
         raise NotNarrower([Problem(f"{here}/{field}", message)])
@@ -126,19 +118,14 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
 
 def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
     """Return a field of `new` with values outside `old` and a message; None if there is none."""
-    if isinstance(new, FixedParameter):
-        return (
-            None
-            if old.takes(new.value)
-            else ("value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}")
-        )
+    if isinstance(new, FixedParameter) and not old.takes(new.value):
+        return "value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}"
     if isinstance(old, IntParameter | FloatParameter) and isinstance(new, IntParameter | FloatParameter):
         return _range_not_contained(old, new)
     if isinstance(new, ChoiceParameter):
         added = [value for value in new.values if not old.takes(value)]
-        return (
-            ("values", f"{added!r} are not values of {old.name!r}: {describe_values(old)}") if added else None
-        )
+        if added:
+            return "values", f"{added!r} are not values of {old.name!r}: {describe_values(old)}"
     return None
 
 
@@ -146,19 +133,18 @@ def _range_not_contained(
     old: IntParameter | FloatParameter, new: IntParameter | FloatParameter
 ) -> tuple[str, str] | None:
     if new.sampling != old.sampling:
-        return (
-            "sampling",
-            f"the sampling of {old.name!r} cannot change from {old.sampling!r} to {new.sampling!r}",
-        )
+        message = f"the sampling of {old.name!r} cannot change from {old.sampling!r} to {new.sampling!r}"
+        return "sampling", message
     if new.min < old.min:
         return "min", f"{new.min} is below {old.min}, the minimum of {old.name!r}"
     if new.max > old.max:
         return "max", f"{new.max} is above {old.max}, the maximum of {old.name!r}"
     if old.step is None:
         return None
-    first = new.min if new.min == new.max or new.step is None else new.grid()[0]
     if new.min != new.max and new.step is None:
         return "step", f"{old.name!r} has steps of {old.step}; give a multiple of it"
+    # Under reverse_log sampling, the minimum itself need not be on a step.
+    first = new.min if new.min == new.max else new.grid()[0]
     if not old.takes(first):
         return "min", f"{first} is not one of {describe_values(old)}"
     if not all(old.takes(value) for value in islice(new.grid(), CHECKED_VALUES)):
@@ -179,16 +165,15 @@ def _without_inactive(space: Sequence[Parameter]) -> Space:
     """Remove impossible values from conditions, and hyperparameters that can no longer be active."""
     kept: dict[str, Parameter] = {}
     for parameter in space:
-        possible = [_possible(condition, kept.get(condition.name)) for condition in parameter.conditions()]
+        possible = []
+        for condition in parameter.conditions():
+            parent = kept.get(condition.name)
+            values = () if parent is None else tuple(value for value in condition.in_ if parent.takes(value))
+            possible.append(condition.model_copy(update={"in_": values}))
         if all(condition.in_ for condition in possible):
             when = tuple(possible) if isinstance(parameter.when, tuple) else next(iter(possible), None)
             kept[parameter.name] = parameter.model_copy(update={"when": when})
     return tuple(kept.values())
-
-
-def _possible(condition: When, parent: Parameter | None) -> When:
-    values = () if parent is None else tuple(value for value in condition.in_ if parent.takes(value))
-    return condition.model_copy(update={"in_": values})
 
 
 def contains(space: Space, values: Values, *, on_grid: bool = False) -> bool:
@@ -215,7 +200,8 @@ def _has_value(parameter: Parameter, value: Value, *, on_grid: bool) -> bool:
         return parameter.takes(value)
     if on_grid:
         return value in parameter.grid()
-    return not isinstance(value, bool | str) and parameter.min <= value <= parameter.max  # False for NaN
+    # The comparison is false for NaN.
+    return not isinstance(value, bool | str) and parameter.min <= value <= parameter.max
 
 
 def changes(old: Space, new: Space) -> list[str]:

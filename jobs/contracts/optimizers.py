@@ -15,9 +15,11 @@ Optimizer = Literal["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion
 
 class _Common(Frozen):
     weight_decay: float | None = Field(default=None, ge=0, le=1)
+    # Keras refuses 1; None turns the accumulation off.
     gradient_accumulation_steps: int | None = Field(default=None, ge=2, le=10_000)
 
 
+# The base class of `AdamArgs`: Nadam has the arguments of Adam, except `amsgrad`.
 class NadamArgs(_Common):
     """Arguments of Nadam; Dozat 2016."""
 
@@ -64,6 +66,7 @@ class AdagradArgs(_Common):
 class LionArgs(_Common):
     """Arguments of Lion; Chen et al. 2023."""
 
+    # Keras refuses 0, with which Lion would be SignSGD.
     beta_1: float = Field(default=0.9, gt=0, lt=1)
     beta_2: float = Field(default=0.99, ge=0, lt=1)
 

@@ -26,7 +26,8 @@ def fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
     while left and sum(map(len, found)) < enough:
         front: list[int] = []
         dominated: list[int] = []
-        for i in left:  # in this order, a result comes after all that dominate it
+        # In sorted order, a result comes after all that dominate it, so one pass is enough.
+        for i in left:
             is_dominated = any(dominates(costs[j], costs[i]) for j in front)
             (dominated if is_dominated else front).append(i)
         found.append(front)

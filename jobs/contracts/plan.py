@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field
 
-from jobs.contracts import estimate, space_size
+from jobs.contracts import estimate, monitors, space_size
 from jobs.contracts.base import Frozen
 from jobs.contracts.checks import roles_differ, warnings
 from jobs.contracts.estimate import History
@@ -21,7 +21,6 @@ from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.space_size import SpaceSize
 from jobs.contracts.summary import Line, summary
-from jobs.contracts.templates.layers import Variable
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
     DeviceMemory,
@@ -93,6 +92,8 @@ class Plan(Frozen):
     epochs: int
     epochs_likely: int | None
     retrainings: int
+    epoch_chosen_by: str = Field(description="the measure that chooses the epoch of the model in the end")
+    stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
     steps: tuple[str, ...]
     slots: int
     slots_per_trial: int
@@ -128,8 +129,12 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     space = space_size.of(spec.search.space) if spec.search is not None else None
     known = profile if profile is not None and _is_known(spec, profile) else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
-    epochs = _epochs(spec)
+    epochs, retrain, parallel = _epochs(spec), spec.after.retrain, _parallel(spec, trials, now)
     expected = estimate.of(spec, executions, epochs, now.history)
+    objective = spec.search.objective if spec.search is not None else None
+    chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
+    stops = retrain is not None or spec.fit.early_stopping is not None
+    found = [*warnings(spec, profile), *_of_plan(spec, space, now)]
     return Plan(
         kind=jobs[0],
         trials=trials,
@@ -141,11 +146,13 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
-        retrainings=_retrainings(spec),
+        epoch_chosen_by=chosen_by.metric,
+        stopped_by=stopped_by.metric if stops else None,
+        retrainings=retrain.top if spec.search is not None and retrain is not None else 0,
         steps=tuple(dict.fromkeys(jobs)),
-        slots=spec.resources.slots * _parallel(spec, trials, now),
+        slots=spec.resources.slots * parallel,
         slots_per_trial=spec.resources.slots,
-        parallel_trials=_parallel(spec, trials, now),
+        parallel_trials=parallel,
         free_slots=now.free_slots,
         total_slots=now.total_slots,
         devices=spec.mesh.size() if spec.mesh is not None else 1,
@@ -160,10 +167,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         estimate=expected.sentence,
         variables=tuple(_planned(spec, known)) if known is not None else (),
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
-        warnings=tuple(
-            PlanWarning(pointer=w.pointer, message=w.message)
-            for w in [*warnings(spec, profile), *_of_plan(spec, space, now)]
-        ),
+        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
     )
 
 
@@ -171,12 +175,6 @@ def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
     """Return whether the variables are known without building the model."""
     info = spec.model.info
     return info.layers is not None and info.takes(profile) and not roles_differ(spec, profile)
-
-
-def _retrainings(spec: ExperimentSpec) -> int:
-    if spec.search is None or spec.after.retrain is None:
-        return 0
-    return spec.after.retrain.top
 
 
 def _epochs(spec: ExperimentSpec) -> int:
@@ -187,6 +185,7 @@ def _epochs(spec: ExperimentSpec) -> int:
         of_search = search.epochs_planned(spec.fit.epochs) * search.trainings()
     if retrain is None:
         return of_search
+    # The best epoch is at most the cap, so the second phase has at most this many epochs.
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
     each = retrain.epochs_cap + again
     return of_search + retrain.top * each if spec.search is not None else each
@@ -224,8 +223,9 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         sizes = {name: value for name, value in values.items() if name in sizing}
         try:
             memory = memory_per_device(_with(spec, sizes), profile)
-        except (ValidationError, ValueError):
-            continue  # reported by `checks.problems`
+        except ValueError:
+            # Reported by `checks.problems`.
+            continue
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
     return best
@@ -237,6 +237,7 @@ def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
     A choice keeps all values even if it does not affect memory, because conditions may refer to them.
     """
     values = tuple(extremes(parameter))
+    # The largest float is enough: memory depends only on whether one, such as a momentum, is 0.
     if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in sizing):
         return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
     return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)
@@ -244,11 +245,13 @@ def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
 
 def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
     for variable in variables(spec.model, profile):
-        rule = _rule_of(variable, spec.mesh)
+        rules = rules_for(variable, spec.mesh) if spec.mesh is not None else []
+        rule = rules[0][0] if rules else None
         try:
             held = device_shape(variable, spec.mesh)
         except ValueError:
-            held, rule = variable.shape, None  # reported by `checks.problems` at the rule
+            # Reported by `checks.problems` at the rule.
+            held, rule = variable.shape, None
         yield PlannedVariable(
             path=variable.path,
             shape=variable.shape,
@@ -258,11 +261,6 @@ def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable
             device_shape=held,
             bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
         )
-
-
-def _rule_of(variable: Variable, mesh: MeshSpec | None) -> int | None:
-    rules = rules_for(variable, mesh) if mesh is not None else []
-    return rules[0][0] if rules else None
 
 
 def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
@@ -279,7 +277,7 @@ def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
         sentence = f"the grid has {size} configurations; only the first {first} will run"
         yield Problem("/search/max_trials", sentence)
     elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
-        sentence = f"the space has only {space_size.number(space.distinct)} distinct configurations"
+        sentence = f"the space has only {space_size.format_count(space.distinct)} distinct configurations"
         yield Problem("/search/max_trials", sentence)
 
 
@@ -306,6 +304,7 @@ def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> I
     if now.total_slots == 0:
         sentence = f"no worker is running in pool {spec.resources.pool!r}: the job will wait for one"
         yield Problem("/resources/pool", sentence)
+    # A job runs on one worker, so the free slots of several do not add up.
     elif spec.resources.slots > now.largest_worker:
         sentence = f"the largest worker has {now.largest_worker} slots: the job would wait for a larger one"
         yield Problem("/resources/slots", sentence)

@@ -12,7 +12,8 @@ from jobs.contracts.search_space import ChoiceParameter, Parameter, Space, Value
 MOST_VALUES = 64
 """The most values of one hyperparameter that are checked; most spaces have fewer."""
 COMBINATIONS = 256
-DECIDE: dict[str, tuple[str, ...]] = {
+"""The most configurations that are checked for each hyperparameter."""
+DECIDING_NAMES: dict[str, tuple[str, ...]] = {
     "optimizer_args": ("optimizer",),
     "schedule": ("schedule/kind", "schedule/epochs", "schedule/warmup_epochs", "epochs"),
     **dict.fromkeys(CLIPS, CLIPS),
@@ -32,28 +33,27 @@ def configurations(space: Space, parameter: Parameter) -> Iterator[dict[str, Val
     """Yield values for `parameter` and the hyperparameters that it depends on, in the space's order."""
     names = _deciding(space, parameter)
     parents = {condition.name for other in space for condition in other.conditions()}
-    space_part = tuple(_reduced(other, other.name in parents) for other in space if other.name in names)
-    for values in islice(grid(space_part), COMBINATIONS):
+    reduced: list[Parameter] = []
+    for other in space:
+        if other.name in names:
+            # Conditions may refer to any value of a parent, and each batch size must divide over the mesh.
+            needs_all = other.name in parents or other.name == "batch_size"
+            tried = tuple((other.grid() if needs_all else extremes(other))[:MOST_VALUES])
+            reduced.append(ChoiceParameter(kind="choice", name=other.name, values=tried, when=other.when))
+    for values in islice(grid(tuple(reduced)), COMBINATIONS):
         if parameter.name in values:
             yield values
 
 
 def _deciding(space: Space, parameter: Parameter) -> set[str]:
-    """Return the names of `parameter`, its ancestors, and the hyperparameters in `DECIDE`."""
+    """Return the names of `parameter`, its ancestors, and those in `DECIDING_NAMES`."""
     by_name = {other.name: other for other in space}
     found, left = {parameter.name}, [parameter]
     while left:
         one = left.pop()
         above = [condition.name for condition in one.conditions()]
-        for name in (*above, *DECIDE.get(one.name.partition("/")[0], ())):
+        for name in (*above, *DECIDING_NAMES.get(one.name.partition("/")[0], ())):
             if name in by_name and name not in found:
                 found.add(name)
                 left.append(by_name[name])
     return found
-
-
-def _reduced(parameter: Parameter, is_parent: bool) -> Parameter:
-    """Return the hyperparameter reduced to its extremes, or with all values if others depend on it."""
-    every = is_parent or parameter.name == "batch_size"  # each batch size must divide over the mesh
-    values = tuple((parameter.grid() if every else extremes(parameter))[:MOST_VALUES])
-    return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)

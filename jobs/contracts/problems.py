@@ -33,6 +33,7 @@ def first(error: ValidationError) -> Problem:
     Its pointer is relative to the refused value: a check over several fields names one of them.
     """
     item = error.errors(include_url=False)[0]
+    # Here the location is the unknown name, which the message contains.
     if item["type"] == "extra_forbidden":
         return Problem("", message_of(item))
     return _problem({**item, "loc": ()}, item["input"], "")
@@ -62,6 +63,7 @@ def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:
         named, message = _named_first(message, here)
         parts += named
     if item["type"] not in PLAIN:
+        # Cut, because the input may be as long as the whole request.
         message = f"{message} (got {item.get('input')!r})"[:500]
     return Problem(prefix + "".join("/" + escaped(part) for part in parts), message)
 
@@ -72,8 +74,9 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
     here = body
     for index, part in enumerate(loc):
         if isinstance(here, dict) and isinstance(part, str):
+            # Not a key of the body: pydantic's tag of a union, or its name of a member.
             if part not in here and not (is_missing and index == len(loc) - 1):
-                continue  # the tag or the member of a union
+                continue
             parts.append(part)
             here = here.get(part)
         elif isinstance(here, list) and isinstance(part, int):
@@ -89,8 +92,8 @@ def _named_first(message: str, here: Any) -> tuple[list[str], str]:
     name or dotted path: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path that ends
     with a colon is removed from the message: "search.space.0.name: 'units' is used twice".
     """
-    first, _, rest = message.partition(" ")
-    path = first.rstrip(":").split(".")
+    word, _, rest = message.partition(" ")
+    path = word.rstrip(":").split(".")
     for part in path:
         if isinstance(here, dict) and part in here:
             here = here[part]
@@ -98,7 +101,7 @@ def _named_first(message: str, here: Any) -> tuple[list[str], str]:
             here = here[int(part)]
         else:
             return [], message
-    return path, rest if first.endswith(":") else message
+    return path, rest if word.endswith(":") else message
 
 
 def _unknown(parts: list[str]) -> str:

@@ -60,6 +60,7 @@ PRUNERS: dict[str, type[MedianPruner | AshaPruner | HyperbandPruner]] = {
 Pruner = Annotated[MedianPruner | AshaPruner | HyperbandPruner, Field(discriminator="kind")]
 
 
+# `bisect_right` calls it often, and an itemgetter is faster than a lambda.
 _EPOCH = itemgetter(0)
 
 
@@ -85,7 +86,8 @@ class Curve(Frozen):
         """Return the best value up to an epoch; None if it did not reach the epoch or has no value."""
         if epoch > self.epochs and not self.over:
             return None
-        place = bisect_right(self.best, epoch, key=_EPOCH)  # called for every other training at each epoch
+        # Bisection, because this is called for every other training at each epoch.
+        place = bisect_right(self.best, epoch, key=_EPOCH)
         return self.best[place - 1][1] if place else None
 
 
@@ -136,7 +138,9 @@ def judge(
         rung = rungs.index(mine.epochs)
         found = _costs(others, mine.epochs, sign)
         among = sorted([*found, *([] if value is None else [sign * value])])
+        # One more than `found`, because the training itself has reached the rung.
         kept = (len(found) + 1) // pruner.factor
+        # With fewer trainings than `factor`, the best share is empty: nothing is pruned.
         if not kept or not among:
             return None
         cutoff = among[min(kept, len(among)) - 1]
@@ -163,12 +167,13 @@ def _rungs_and_rivals(
         min_epochs=pruner.min_epochs,
         max_epochs=min(pruner.max_epochs or epochs, epochs),
     )
+    # Enough trials for all brackets, so that none is made smaller.
     every = brackets(options, epochs, 1_000_000)
-    ends = list(
-        accumulate(bracket.sizes[0] for bracket in every)
-    )  # trials fill the brackets in turn, as in Hyperband
+    # Trials fill the brackets in turn, as in Hyperband.
+    ends = list(accumulate(bracket.sizes[0] for bracket in every))
 
     def bracket_of(number: int) -> int:
+        # Trials are numbered from 1. After the last bracket, the first begins again.
         place = (number - 1) % ends[-1]
         return next(i for i, end in enumerate(ends) if place < end)
 

@@ -30,6 +30,7 @@ def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
 
 def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> float:
     """Map a value in [low, high] to its fraction in [0, 1]: the inverse of `at`."""
+    # Every fraction maps to the single value.
     if low == high:
         return 0.5
     if sampling == "log":
@@ -64,6 +65,7 @@ class Steps(Sequence[float]):
     def __init__(self, low: float, high: float, step: float, sampling: Sampling) -> None:
         self._low, self._high, self._step, self._sampling = low, high, step, sampling
         whole = (high - low) / step if sampling == "linear" else math.log(high / low) / math.log(step)
+        # Rounding may put the quotient just below a whole number, and the upper bound would be lost.
         self._last = math.floor(whole * (1 + FINEST) + SLACK)
 
     def __len__(self) -> int:
@@ -101,6 +103,7 @@ class Steps(Sequence[float]):
             value = self._low * self._step**place
         else:
             value = self._high + self._low - self._low * self._step ** (self._last - place)
+        # Rounding to `DIGITS` may pass a bound that has more digits.
         return min(max(rounded(value), self._low), self._high)
 
     def place(self, value: float) -> int:
@@ -113,6 +116,7 @@ class Steps(Sequence[float]):
         else:
             above = (self._high + self._low - inside) / self._low
             guess = self._last - round(math.log(above) / math.log(self._step))
+        # Rounding of the quotient or the logarithm may miss the closest position by one.
         near = {min(max(guess + by, 0), self._last) for by in (-1, 0, 1)}
         return min(near, key=lambda place: abs(self._value(place) - inside))
 

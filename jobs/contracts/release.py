@@ -31,6 +31,7 @@ class Release(Frozen):
 
     def signed_bytes(self) -> bytes:
         """Return the canonical bytes that are signed."""
+        # Sorted and without spaces: every process that checks the signature must compute the same bytes.
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")).encode()
 
 

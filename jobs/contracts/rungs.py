@@ -50,6 +50,7 @@ def rung_epochs(low: int, high: int, factor: int) -> tuple[int, ...]:
     found = [high]
     power = factor
     while high / power >= low:
+        # Not `round`, which rounds halves to the even neighbour: 2.5 to 2, but 3.5 to 4.
         found.append(math.floor(high / power + 0.5))
         power *= factor
     return tuple(reversed(found))
@@ -73,8 +74,11 @@ def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket
     for number in range(options.iterations * len(rungs)):
         if left <= 0:
             break
-        above = len(rungs) - 1 - number % len(rungs)  # s in the paper: how often this bracket is halved
+        # s in the paper: how often this bracket is halved.
+        above = len(rungs) - 1 - number % len(rungs)
+        # -(-a // b) rounds the quotient up.
         size = min(-(-len(rungs) * options.factor**above // (above + 1)), left)
+        # Even a bracket that `max_trials` makes smaller keeps one trial to its last rung.
         sizes = tuple(max(size // options.factor**k, 1) for k in range(above + 1))
         found.append(Bracket(number, sizes, rungs[-above - 1 :]))
         left -= size

@@ -13,13 +13,14 @@ from jobs.contracts.evaluation import Evaluation, Holdout, Turn
 from jobs.contracts.pruning import Pruner
 from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
 from jobs.contracts.search_space import Space, check_space
-from jobs.contracts.space_size import grid_size
+from jobs.contracts.space_size import GRID_LIMIT, grid_size
 
 Direction = Literal["min", "max"]
 Duplicates = Literal["replace", "answer", "train"]
 if TYPE_CHECKING:
     Algorithm = str
-else:  # computed from the registry, which a type checker cannot do
+else:
+    # Computed from the registry, which a type checker cannot do.
     Algorithm = Literal[tuple(ALGORITHMS)]
 Options: Any = reduce(or_, (info.options for info in ALGORITHMS.values() if info.options is not None))
 
@@ -61,6 +62,7 @@ class SearchSpec(Frozen):
     """
 
     algorithm: Algorithm = "random"
+    # `SerializeAsAny`, because pydantic would otherwise dump only the fields of `Frozen`, which has none.
     options: Annotated[SerializeAsAny[Frozen], DocumentedAs(Options)] | None = Field(
         default=None, description="an instance of the algorithm's options class"
     )
@@ -72,7 +74,9 @@ class SearchSpec(Frozen):
     evaluation: Evaluation = Holdout()
     max_consecutive_failures: int = Field(default=3, ge=1)
     duplicates: Duplicates = "replace"
+    # Larger ids do not fit the database's integers.
     warm_start: int | None = Field(default=None, ge=1, lt=2**63)
+    # NumPy accepts 32 bits.
     seed: int = Field(default=0, ge=0, lt=2**32)
     pruner: Pruner | None = Field(
         default=None, description="stops trainings with bad intermediate results; none if absent"
@@ -88,6 +92,7 @@ class SearchSpec(Frozen):
     @field_validator("options", mode="before")
     @classmethod
     def _parse_options(cls, options: Any, context: ValidationInfo) -> Frozen | None:
+        # A refused algorithm is missing in the data and has its own error.
         if options is None or "algorithm" not in context.data:
             return None
         info = ALGORITHMS[context.data["algorithm"]]
@@ -98,7 +103,7 @@ class SearchSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_grid_size(self) -> Self:
-        if self.info.enumerates_grid and grid_size(self.space) >= 1_000_000:
+        if self.info.enumerates_grid and grid_size(self.space) >= GRID_LIMIT:
             raise ValueError("the grid has a million configurations or more; give larger steps or use random")
         return self
 
@@ -132,6 +137,7 @@ class SearchSpec(Frozen):
                 )
         return self
 
+    # Before validation: afterwards a default `objective` looks the same as a given one.
     @model_validator(mode="before")
     @classmethod
     def _default_objective(cls, body: Any) -> Any:

@@ -20,6 +20,7 @@ from jobs.contracts.hyperparameters import (
 )
 from jobs.contracts.ranges import Sampling
 
+# Most modules need a space together with the kinds of its hyperparameters, so both are imported from here.
 __all__ = [
     "BooleanParameter",
     "ChoiceParameter",
@@ -83,7 +84,6 @@ def grid(space: Space) -> Iterator[dict[str, Value]]:
 
     Inactive hyperparameters are left out, so branches that differ only in them appear once.
     """
-
     points = [parameter.grid() for parameter in space]
 
     def extend(values: dict[str, Value], i: int) -> Iterator[dict[str, Value]]:
@@ -125,7 +125,8 @@ def value_errors(space: Space, values: Values) -> Iterator[tuple[str, str]]:
     A number must lie in its range, but need not lie on a step.
     """
     checked: dict[str, Value] = {}
-    doubtful: set[str] = set()  # missing, wrong, or a child of such: whether it is active is unknown
+    # Missing or wrong, or a child of such a hyperparameter: whether it is active is unknown.
+    doubtful: set[str] = set()
     for parameter in space:
         name, given = parameter.name, parameter.name in values
         message = ""

@@ -24,18 +24,15 @@ NESTED_FIELDS: dict[str, Iterable[type[Frozen]]] = {
 """Fields of which the parts are searched, with the classes that they may contain."""
 
 
-def _searchable() -> frozenset[str]:
-    whole = set(FitSpec.model_fields) - set(NESTED_FIELDS)
-    inside = {
+SEARCHABLE_FIT_FIELDS = (
+    frozenset(FitSpec.model_fields.keys() - NESTED_FIELDS.keys())
+    | {
         f"{field}/{name}"
         for field, kinds in NESTED_FIELDS.items()
         for kind in kinds
         for name in kind.model_fields
     }
-    return frozenset((whole | inside) - NOT_SEARCHED)
-
-
-SEARCHABLE_FIT_FIELDS = _searchable()
+) - NOT_SEARCHED
 
 
 def known_names(model: TemplateModel) -> frozenset[str]:

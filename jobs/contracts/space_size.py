@@ -11,10 +11,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from jobs.contracts.search_space import Parameter, Space
+from jobs.contracts.search_space import Space
 
 MOST_STATES = 4096
 """The most states to count; beyond, counting would take longer than a second."""
+GRID_LIMIT = 1_000_000
+"""A grid search needs a grid with fewer configurations."""
+COUNTED = 10**15
+"""Larger sizes are shown as "at least" this number: a browser could not show them exactly."""
+NAMED = 3
+"""The most continuous hyperparameters that are listed by name."""
 
 
 class _Condition(Protocol):
@@ -77,7 +83,8 @@ def _count_connected(space: list[Conditional]) -> Count:
         states = _next_states(states, place, parameter, children, begun)
         begun |= children.keys()
         if len(states) > MOST_STATES:
-            return Count(states.total(), exact=False)  # each can be completed in at least one way
+            # Each can be completed in at least one way, so their number is a lower bound.
+            return Count(states.total(), exact=False)
     return Count(states.total(), exact=True)
 
 
@@ -103,7 +110,8 @@ def _ordered(space: list[Conditional]) -> list[Conditional]:
                 take(known[condition.name])
         ordered.setdefault(parameter.name, parameter)
 
-    for parameter in sorted(space, key=lambda one: not one.conditions()):  # children add their parents first
+    # Children first: each adds its parents just before itself.
+    for parameter in sorted(space, key=lambda one: not one.conditions()):
         take(parameter)
     return list(ordered.values())
 
@@ -130,7 +138,8 @@ def _next_states(
     for state, ways in states.items():
         waiting = state - {place}
         if is_child and place not in state:
-            result[waiting.difference(children)] += ways  # inactive, and so are its children
+            # Inactive, and so are its children.
+            result[waiting.difference(children)] += ways
             continue
         for met, values in kinds.items():
             open_still = frozenset(child for child in met if child in state or child not in begun)
@@ -143,6 +152,7 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
 
     Only values named in a condition can activate a child; all others are counted together.
     """
+    # A list is searched item by item; a range or `Steps` computes whether it contains a value.
     values = frozenset(grid) if isinstance(grid, list) else grid
     kinds: Counter[State] = Counter()
     for value in frozenset[Any]().union(*children.values()):
@@ -152,12 +162,6 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
     if rest:
         kinds[frozenset()] += rest
     return kinds
-
-
-COUNTED = 10**15
-"""Larger sizes are shown as "at least" this number: a browser could not show them exactly."""
-NAMED = 3
-"""The most continuous hyperparameters that are listed by name."""
 
 
 class SpaceSize(NamedTuple):
@@ -182,16 +186,16 @@ class SpaceSize(NamedTuple):
             where = f"{len(self.continuous)} hyperparameters" if many else ", ".join(self.continuous)
             return f"continuous in {where}; a grid over it would use {self.formatted(self.grid)} points"
         if self.distinct > self.grid:
-            whole, used = self.formatted(self.distinct), number(self.grid)
+            whole, used = self.formatted(self.distinct), format_count(self.grid)
             return f"{whole} configurations; a grid over them would use {used}"
         return f"{self.formatted(self.grid)} grid point{'' if self.grid == 1 else 's'}"
 
     def formatted(self, count: int) -> str:
         """Format a count, with \"at least\" if it is a lower bound."""
-        return number(count) if self.exact else f"at least {number(count)}"
+        return format_count(count) if self.exact else f"at least {format_count(count)}"
 
 
-def grid_size(space: Space, limit: int = 1_000_000) -> int:
+def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
     """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
     found = count(space)
     return min(found.number, limit) if found.exact else limit
@@ -200,10 +204,14 @@ def grid_size(space: Space, limit: int = 1_000_000) -> int:
 def of(space: Space) -> SpaceSize:
     """Return the size of a space, counted up to `COUNTED`."""
     grid = count(space)
-    continuous = tuple(parameter.name for parameter in space if _is_continuous(parameter))
+    continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:
         return SpaceSize(min(grid.number, COUNTED), None, continuous, _whole(grid))
-    whole = tuple(_with_every_value(parameter) for parameter in space)
+    # The grid of a logarithmic integer has 10 points. Under linear sampling it has every integer.
+    whole = tuple(
+        p.model_copy(update={"sampling": "linear"}) if p.kind == "int" and p.step is None else p
+        for p in space
+    )
     every = grid if whole == space else count(whole)
     return SpaceSize(
         min(grid.number, COUNTED), min(every.number, COUNTED), (), _whole(grid) and _whole(every)
@@ -214,17 +222,6 @@ def _whole(counted: Count) -> bool:
     return counted.exact and counted.number < COUNTED
 
 
-def _is_continuous(parameter: Parameter) -> bool:
-    return parameter.kind == "float" and parameter.step is None and parameter.min < parameter.max
-
-
-def _with_every_value(parameter: Parameter) -> Parameter:
-    """Return the hyperparameter with every integer of its range on its grid."""
-    if parameter.kind == "int" and parameter.step is None:
-        return parameter.model_copy(update={"sampling": "linear"})
-    return parameter
-
-
-def number(count: int) -> str:
+def format_count(count: int) -> str:
     """Format a count with narrow spaces between thousands, as pages do."""
     return f"{count:,}".replace(",", "\u202f")

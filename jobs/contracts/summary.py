@@ -15,7 +15,11 @@ class Line(Frozen):
 
 def summary(space: Space) -> tuple[Line, ...]:
     """Describe every hyperparameter of a space, in order."""
-    return tuple(Line(name=one.name, takes=_takes(one), when=_when(one)) for one in space)
+    lines = []
+    for one in space:
+        conditions = (f"{when.name} is {' or '.join(map(repr, when.in_))}" for when in one.conditions())
+        lines.append(Line(name=one.name, takes=_takes(one), when=" and ".join(conditions)))
+    return tuple(lines)
 
 
 def _takes(parameter: Parameter) -> str:
@@ -26,10 +30,3 @@ def _takes(parameter: Parameter) -> str:
         return f"always {words}"
     default = parameter.default
     return words if default is None else f"{words}; default {default!r}"
-
-
-def _when(parameter: Parameter) -> str:
-    return " and ".join(
-        f"{condition.name} is {' or '.join(repr(value) for value in condition.in_)}"
-        for condition in parameter.conditions()
-    )

@@ -41,6 +41,7 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
 
 def _drop_other_arguments(fit: dict[str, Any], values: Values) -> None:
     """Drop arguments that the trial's optimizer or schedule does not have."""
+    # A value of a wrong type is no key here. The validation of the whole spec reports it.
     chosen: dict[str, type[Frozen] | None] = {
         "optimizer_args": ARGUMENTS.get(values.get("optimizer")),  # type: ignore[call-overload]
         "schedule": KINDS.get(str(values.get("schedule/kind"))),
@@ -55,5 +56,6 @@ def _set_field(fit: dict[str, Any], path: str, value: Any) -> None:
     if not inside:
         fit[field] = value
         return
+    # The field may be absent, or a name such as "balanced" for `class_weights`, which its parts replace.
     held = fit.get(field)
     fit[field] = {**(held if isinstance(held, dict) else {}), inside: value}

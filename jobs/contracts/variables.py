@@ -16,7 +16,7 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates.layers import FLOAT32, Layer, Shape, Variable, dense, without_variables
 
-SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
+OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
 """The number of optimizer variables per weight, with default arguments."""
 
 
@@ -123,6 +123,7 @@ def _variable_problems(
     if len(rules) > 1:
         names = " and ".join(repr(rule.match) for _, rule in rules)
         yield Problem(f"/mesh/layout/{rules[1][0]}/match", f"{names} both match {variable.path!r}")
+    # Several rules are an error already; the axes of the first are checked nevertheless.
     for i, rule in rules[:1]:
         if len(rule.axes) != len(variable.shape):
             message = f"rule {rule.match!r} has {len(rule.axes)} axes, {variable.path!r} of shape "
@@ -159,6 +160,7 @@ def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model
         kind = variable.path.rsplit("/", 1)[-1]
         if kind in ("kernel", "bias") and variable.shape[-1] % size == 0:
             axes = (*(None,) * (len(variable.shape) - 1), axis)
+            # A path may contain characters that have a meaning in a pattern.
             rules.append(LayoutRule(match=re.escape(variable.path), axes=axes))
     return tuple(rules)
 
@@ -175,13 +177,16 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
     gradients = sum(size for v, size in held.items() if v.trainable)
     rows = math.ceil(spec.fit.batch_size / (spec.mesh.batch_shards() if spec.mesh is not None else 1))
     outputs = sum(math.prod(layer.output) for layer in _layers(spec.model, profile))
+    # Mixed policies compute in 16 bits and keep the weights in float32.
     width = 2 if spec.precision.policy.startswith("mixed_") else FLOAT32
-    return DeviceMemory(weights, gradients, gradients * slots(spec.fit), 2 * rows * outputs * width)
+    return DeviceMemory(weights, gradients, gradients * optimizer_slots(spec.fit), 2 * rows * outputs * width)
 
 
-def slots(fit: FitSpec) -> int:
+def optimizer_slots(fit: FitSpec) -> int:
     """Return the number of optimizer variables per weight."""
+    # Keras creates the variables of the momentum only if it is not 0.
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
+    # Each of these options, and the moving average of the weights, needs one more variable per weight.
     asked = ("amsgrad", "centered", "gradient_accumulation_steps")
     extra = sum(bool(fit.optimizer_args.get(name)) for name in asked) + (fit.ema is not None)
-    return SLOTS[fit.optimizer] + momentum + extra
+    return OPTIMIZER_SLOTS[fit.optimizer] + momentum + extra

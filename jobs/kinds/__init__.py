@@ -4,7 +4,7 @@ A kind is one folder of this package: `payload.py` defines its payload, result a
 properties, `actions.py` its behaviour. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter
@@ -48,9 +48,9 @@ _ANY_TASK: Any = Annotated[
 TASK: TypeAdapter[Task] = TypeAdapter(_ANY_TASK)
 
 
-def kinds_that(hold: Callable[[Facts], bool]) -> tuple[str, ...]:
-    """Return the names of the kinds for which a condition holds."""
-    return tuple(name for name, facts in KINDS.items() if hold(facts))
+def kinds_that(condition: Callable[[Facts], bool]) -> tuple[str, ...]:
+    """Return the names of the kinds for which a condition is true."""
+    return tuple(name for name, facts in KINDS.items() if condition(facts))
 
 
 def kinds_with_public_name(public_name: str) -> tuple[str, ...]:
@@ -70,9 +70,4 @@ def payload_of(kind: str, body: dict[str, Any]) -> Payload:
 
 def planned(spec: ExperimentSpec) -> list[str]:
     """List the kind of every job that an experiment creates, in the order of the steps."""
-    return list(_planned(spec))
-
-
-def _planned(spec: ExperimentSpec) -> Iterator[str]:
-    for kind in PIPELINE:
-        yield from [kind] * KINDS[kind].planned(spec)
+    return [kind for kind in PIPELINE for _ in range(KINDS[kind].planned(spec))]

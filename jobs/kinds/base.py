@@ -9,13 +9,16 @@ from pydantic import BaseModel, ConfigDict
 from jobs.contracts.after import Registered
 from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model_reports.base import ModelReport
 from jobs.contracts.search import Objective, SearchSpec
 from jobs.contracts.search_space import Value
 from jobs.contracts.task_parts import Task
 
-Tab = Literal["overview", "trials", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec"]
+Tab = Literal[
+    "overview", "trials", "charts", "report", "evaluation", "logs", "system", "artifacts", "attempts", "spec"
+]
 TABS: tuple[Tab, ...] = (
-    "overview", "charts", "evaluation", "logs", "system", "artifacts", "attempts", "spec",
+    "overview", "charts", "report", "evaluation", "logs", "system", "artifacts", "attempts", "spec",
 )  # fmt: skip
 """The tabs of a job's page for every kind. Pages leave out a tab without content."""
 
@@ -39,13 +42,16 @@ class Payload(Frozen):
         dataset_version: the primary key of the dataset version that the job reads.
         failing: the error of a job that fails as soon as its open attempts have ended.
         task_done: whether the job's own task is completed. A root may still wait for its later steps.
+        finishing: whether a user has ended the search early. It stays true; no trial runs any more.
     """
 
+    # Aliases are the keys of rows that were stored before a field was renamed.
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     dataset_version: int | None = None
     failing: dict[str, Any] | None = None
     task_done: bool = False
+    finishing: bool = False
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with other values in some fields, validated."""
@@ -54,10 +60,10 @@ class Payload(Frozen):
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that the database keeps: fields that have their default are left out."""
         fields = type(self).model_fields
-        silent = {
+        unset = {
             field.alias or name for name, field in fields.items() if getattr(self, name) == field.default
         }
-        return {key: value for key, value in self.model_dump(mode="json").items() if key not in silent}
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in unset}
 
     def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec | None:
         """Return the search that the job is part of, or None."""
@@ -136,6 +142,7 @@ class Facts:
         trains: Whether the job trains one model epoch by epoch.
         evaluates: Whether the job evaluates a model on test rows.
         candidate: The key of the job's metrics in the results of its root.
+        report: The model of the kind's JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
         usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
@@ -160,6 +167,7 @@ class Facts:
     trains: bool = False
     evaluates: bool = False
     candidate: str = ""
+    report: type[ModelReport] | None = None
     registered_as: Registered | None = None
     keeps_result: bool = True
     usual_starts: float | None = None

@@ -5,6 +5,7 @@ from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.attempt import Attempt, Lease
 from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
 from jobs.models.data import Dataset, DatasetVersion
+from jobs.models.deletion import Deletion
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.job import Job
 from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
@@ -13,6 +14,7 @@ from jobs.models.registry import (
     Alias,
     Decision,
     Endpoint,
+    GateRevision,
     ModelVersion,
     PromotionRequest,
     RegisteredModel,
@@ -34,10 +36,12 @@ __all__ = [
     "Dataset",
     "DatasetVersion",
     "Decision",
+    "Deletion",
     "Endpoint",
     "EventChunk",
     "Execution",
     "Experiment",
+    "GateRevision",
     "IdempotencyKey",
     "Job",
     "JobArtifact",

@@ -9,6 +9,9 @@ class Artifact(models.Model):
     digest = models.CharField(max_length=64, primary_key=True)
     bytes = models.PositiveBigIntegerField()
     created = models.DateTimeField(auto_now_add=True)
+    stored = models.DateTimeField(
+        auto_now_add=True, help_text="when a file with this content was last stored"
+    )
 
     def __str__(self) -> str:
         return self.digest[:12]

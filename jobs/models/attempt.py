@@ -20,6 +20,7 @@ class Attempt(models.Model):
     """One attempt to run a job, or some trials of a search. Its number is the fencing token."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    # Also trials that it no longer holds: `Trial.attempt` is the number of the attempt that holds a trial.
     trials = models.ManyToManyField("jobs.Trial", related_name="attempts")
     number = models.PositiveIntegerField()
     worker = models.ForeignKey(Worker, on_delete=models.PROTECT, related_name="attempts")
@@ -45,6 +46,7 @@ class Attempt(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="attempt_number")]
+        # For the reaper, and for the poll of a worker.
         indexes = [models.Index(fields=["state", "lease_until"]), models.Index(fields=["worker", "state"])]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ class AuditEvent(models.Model):
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     action = models.CharField(max_length=60)
     target = models.CharField(max_length=120)
+    # The log outlives the project. Its slug is also in `detail`, which the hash covers.
     project = models.ForeignKey(Project, on_delete=models.SET_NULL, null=True, related_name="+")
     detail = models.JSONField(default=dict)
     previous_hash = models.CharField(max_length=64)
@@ -36,6 +37,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=240, help_text="token id and the key that the client sent")
     route = models.CharField(max_length=200)
     body_digest = models.CharField(max_length=64)
+    # NULL while the first request with this key is running.
     status = models.PositiveSmallIntegerField(null=True)
     response = models.JSONField(null=True)
     created = models.DateTimeField(auto_now_add=True)

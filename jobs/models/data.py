@@ -2,6 +2,7 @@ from django.db import models
 
 from jobs.contracts.profile import Profile
 from jobs.models.artifact import Artifact
+from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.people import Project, User
 
 
@@ -19,10 +20,15 @@ class Dataset(models.Model):
     source = models.CharField(max_length=10, choices=Source.choices)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
+    deletion = deletion_key()
+
+    objects: models.Manager["Dataset"] = VisibleManager()
+    everything: models.Manager["Dataset"] = models.Manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["project", "slug"], name="dataset_slug_in_project"),
+            # Needed in addition: values of NULL differ from each other in the constraint above.
             models.UniqueConstraint(
                 fields=["slug"], condition=models.Q(project=None), name="bundled_dataset_slug"
             ),

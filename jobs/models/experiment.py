@@ -3,6 +3,7 @@ from functools import cached_property
 from django.db import models
 
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.people import Project, User
 
 
@@ -19,6 +20,10 @@ class Experiment(models.Model):
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     updated = models.DateTimeField(auto_now=True)
+    deletion = deletion_key()
+
+    objects: models.Manager["Experiment"] = VisibleManager()
+    everything: models.Manager["Experiment"] = models.Manager()
 
     def __str__(self) -> str:
         return self.name

@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from typing import Any, Self
 
 from django.db import models
@@ -7,9 +8,11 @@ from jobs.kinds import KINDS, kinds_that, kinds_with_public_name
 from jobs.kinds.base import Facts, Payload, Result
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
+from jobs.kinds.gate.facts import GATE
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.register.facts import REGISTER
 from jobs.models.choices import choices
+from jobs.models.deletion import deletion_key
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.people import Project, User
 from jobs.states import FINAL, Desired, JobState
@@ -25,6 +28,12 @@ class JobQuerySet(models.QuerySet["Job"]):
     def unfinished(self) -> Self:
         """Return the jobs that are not in a final state."""
         return self.exclude(state__in=FINAL)
+
+    def locked(self) -> Self:
+        """Return the jobs, each locked until the transaction ends. Do not add `select_related`."""
+        # PostgreSQL may wait for the lock and then returns the changed row, but does not join again. If the
+        # revision has changed meanwhile, a joined one would be NULL.
+        return self.select_for_update(of=("self",))
 
     def with_trials(self) -> Self:
         """Return the searches: attempts hold trials of them."""
@@ -43,11 +52,11 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(kind__in=kinds_that(lambda facts: facts.evaluates))
 
     def listed(self) -> Self:
-        """Return the jobs that a list shows unasked."""
+        """Return the jobs that lists show by default."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.listed))
 
     def called(self, public_name: str) -> Self:
-        """Return the jobs whose kind REST and pages call so."""
+        """Return the jobs of the kinds that have this name in REST and on pages."""
         return self.filter(kind__in=kinds_with_public_name(public_name))
 
     def external_searches(self) -> Self:
@@ -66,9 +75,41 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Return the ensembles of chosen trials of this search."""
         return self._of_kind(CHOSEN_ENSEMBLE, search=search)
 
-    def _of_kind(self, facts: Facts, **payload: int) -> Self:
+    def profiling_any(self, dataset_versions: Collection[int]) -> Self:
+        """Return the jobs that read these dataset versions to describe them."""
+        return self._of_kind(PROFILE, dataset_version__in=dataset_versions)
+
+    def reading(self, dataset_versions: Collection[int]) -> Self:
+        """Return the jobs that use these dataset versions."""
+        return self.filter(payload_json__dataset_version__in=dataset_versions)
+
+    def validations(self) -> Self:
+        """Return the jobs that validate a version of a model."""
+        return self.filter(kind=REGISTER.name)
+
+    def checking(self, version: int, promotions: Collection[int]) -> Self:
+        """Return the validations of a version of a model, and the gates of its promotion requests."""
+        return self._of_kind(REGISTER, version=version) | self._of_kind(GATE, promotion__in=promotions)
+
+    def continuing(self, searches: Collection[int]) -> Self:
+        """Return the jobs that continue from trials of these searches."""
+        warm = self.filter(revision__spec_json__search__warm_start__in=searches)
+        return self._of_kind(CHOSEN_ENSEMBLE, search__in=searches) | warm
+
+    def _of_kind(self, facts: Facts, **payload: int | Collection[int]) -> Self:
         wanted = {f"payload_json__{name}": value for name, value in payload.items()}
         return self.filter(kind=facts.name, **wanted)
+
+
+JobManager = models.Manager.from_queryset(JobQuerySet)
+
+
+class VisibleJobs(JobManager["Job"]):
+    """Finds the jobs that are not deleted."""
+
+    def get_queryset(self) -> JobQuerySet:
+        """Return the jobs that are not deleted."""
+        return JobQuerySet(self.model, using=self._db).filter(deletion=None)
 
 
 class Job(models.Model):
@@ -94,6 +135,7 @@ class Job(models.Model):
     slots = models.PositiveIntegerField(default=1)
     max_restarts = models.PositiveIntegerField(default=5)
     restarts = models.PositiveIntegerField(default=0)
+    # Increased in the transaction that creates an attempt, so every attempt has a higher number.
     fence = models.PositiveIntegerField(default=0, help_text="number of the newest attempt")
     why_waiting = models.CharField(max_length=500, blank=True)
     progress = models.JSONField(
@@ -110,16 +152,20 @@ class Job(models.Model):
     suggest_until = models.DateTimeField(
         null=True, help_text="end of the lease of the process that suggests trials"
     )
+    # Increased by each claim: an answer under an old claim is dropped.
     suggest_fence = models.PositiveIntegerField(default=0)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     queued = models.DateTimeField(null=True)
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
+    deletion = deletion_key()
 
-    objects = JobQuerySet.as_manager()
+    objects = VisibleJobs()
+    everything = JobQuerySet.as_manager()
 
     class Meta:
+        # Prevents two processes from creating the same step of a root.
         constraints = [
             models.UniqueConstraint(
                 fields=["parent", "kind", "ordinal"], name="one_child_of_a_kind_and_ordinal"
@@ -135,22 +181,23 @@ class Job(models.Model):
 
     @property
     def facts(self) -> Facts:
-        """Return what holds for every job of its kind."""
+        """Return the properties that all jobs of its kind share."""
         return KINDS[self.kind]
 
     @property
     def public_kind(self) -> str:
-        """Return what REST and pages call its kind."""
+        """Return the name of its kind in REST and on pages."""
         return self.facts.public_name
 
     @property
     def label(self) -> str:
-        """Return what pages call it: its title, or else its kind."""
+        """Return its name on pages: the title, or else the kind."""
         return self.title or self.public_kind
 
     @property
     def payload(self) -> Payload:
-        """Return the typed payload of its kind. It is read once from each `payload_json`."""
+        """Return the typed payload of its kind."""
+        # Parsed once for each assignment of `payload_json`; a cached property would keep an old payload.
         read: tuple[Any, Payload] | None = self.__dict__.get("_payload")
         if read is None or read[0] is not self.payload_json:
             read = self.payload_json, self.facts.payload.model_validate(self.payload_json)

@@ -41,6 +41,7 @@ class MetricSeries(models.Model):
             models.UniqueConstraint(
                 fields=["trial", "execution", "attempt", "name"], name="one_series_of_a_trial"
             ),
+            # Needed in addition: values of NULL differ from each other in the constraint above.
             models.UniqueConstraint(
                 fields=["job", "execution", "attempt", "name"],
                 condition=models.Q(trial=None),

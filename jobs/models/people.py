@@ -1,5 +1,8 @@
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models import Manager
+
+from jobs.models.deletion import VisibleManager, deletion_key
 
 
 class User(AbstractUser):
@@ -32,6 +35,10 @@ class Project(models.Model):
     )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
+    deletion = deletion_key()
+
+    objects: Manager["Project"] = VisibleManager()  # `models` is the name of a relation here
+    everything: Manager["Project"] = Manager()
 
     def __str__(self) -> str:
         return self.slug

@@ -1,6 +1,8 @@
 from django.db import models
 
+from jobs.contracts.gates import GateRules
 from jobs.models.artifact import Artifact
+from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.job import Job
 from jobs.models.people import Project, User
 
@@ -13,6 +15,13 @@ class RegisteredModel(models.Model):
     description = models.TextField(blank=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
+    last_number = models.PositiveIntegerField(
+        default=0, help_text="the highest number of a deleted version: numbers are never used again"
+    )
+    deletion = deletion_key()
+
+    objects: models.Manager["RegisteredModel"] = VisibleManager()
+    everything: models.Manager["RegisteredModel"] = models.Manager()
 
     def __str__(self) -> str:
         return self.name
@@ -42,6 +51,10 @@ class ModelVersion(models.Model):
     source_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="versions")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
+    deletion = deletion_key()
+
+    objects: models.Manager["ModelVersion"] = VisibleManager()
+    everything: models.Manager["ModelVersion"] = models.Manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["model", "number"], name="model_version_number")]
@@ -71,10 +84,36 @@ class Endpoint(models.Model):
     production = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     previous = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     staging = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
+    # Prediction servers refuse a release whose generation is not higher than that of their newest one.
     generation = models.PositiveIntegerField(default=0)
+    is_down = models.BooleanField(
+        default=False, help_text="no version is served, though the stages keep theirs"
+    )
 
     def __str__(self) -> str:
         return self.model.name
+
+
+class GateRevision(models.Model):
+    """The rules of a model's gates from one change on. Revisions are numbered and immutable."""
+
+    model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="gate_revisions")
+    number = models.PositiveIntegerField()
+    rules_json = models.JSONField(db_column="rules", help_text="a jobs.contracts.gates.GateRules")
+    comment = models.TextField(blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["model", "number"], name="gate_revision_number")]
+
+    def __str__(self) -> str:
+        return f"gates of {self.model}, revision {self.number}"
+
+    @property
+    def rules(self) -> GateRules:
+        """Return the rules."""
+        return GateRules.model_validate(self.rules_json)
 
 
 class PromotionRequest(models.Model):
@@ -99,6 +138,13 @@ class PromotionRequest(models.Model):
     baseline_version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     baseline_generation = models.PositiveIntegerField(default=0)
     gates = models.JSONField(default=list)
+    gate_revision = models.ForeignKey(
+        GateRevision,
+        on_delete=models.RESTRICT,
+        null=True,
+        related_name="+",
+        help_text="the rules that applied when the request was made; null: the defaults",
+    )
     gate_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
     generation = models.PositiveIntegerField(null=True, help_text="generation of the resulting release")
     expires = models.DateTimeField()
@@ -129,7 +175,7 @@ class ReleaseRecord(models.Model):
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="releases")
     generation = models.PositiveIntegerField()
-    kind = models.CharField(max_length=10, help_text="promote, rollback or stage")
+    kind = models.CharField(max_length=10, help_text="promote, rollback, stage, take_down or bring_up")
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="releases")
     replaced = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     promotion = models.ForeignKey(

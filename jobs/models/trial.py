@@ -1,8 +1,10 @@
 from typing import Self
 
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
+from django.db.models.functions import Coalesce, Greatest
 
+from jobs.models.artifact import Checkpoint
 from jobs.models.attempt import Attempt
 from jobs.models.choices import choices
 from jobs.models.job import Job
@@ -46,6 +48,14 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         """Return the executions that are not completed."""
         return self.exclude(state=TrialState.COMPLETED)
 
+    def interrupt(self, to: TrialState) -> None:
+        """End the running executions early. Each keeps the epochs of its newest checkpoint, if it has one."""
+        checkpoints = Checkpoint.objects.filter(trial=OuterRef("trial"), execution=OuterRef("number"))
+        newest = checkpoints.order_by("-epoch").values("epoch")[:1]
+        # Its row has the epochs of earlier rungs; only an execution that ends by itself reports its own.
+        epochs = Greatest("epochs", Coalesce(Subquery(newest), 0))
+        self.running().update(state=to, epochs=epochs)
+
 
 class Trial(models.Model):
     """One configuration of a search. Its number and values never change, also if its attempt fails."""
@@ -69,7 +79,8 @@ class Trial(models.Model):
     rungs = models.JSONField(default=list, help_text="score at the end of each rung, oldest first")
     answered_by = models.ForeignKey(
         "self",
-        on_delete=models.RESTRICT,  # PROTECT would prevent the deletion of the search
+        # PROTECT would also prevent the deletion of the whole search.
+        on_delete=models.RESTRICT,
         null=True,
         related_name="answers",
         help_text="the trial with equal values whose scores were copied; it was not trained",
@@ -96,6 +107,7 @@ class Trial(models.Model):
     @property
     def waits_at_rung(self) -> bool:
         """Return whether it is paused at the end of its rung. Otherwise, a user paused the job."""
+        # At the end of a rung, its score is appended to `rungs`; a promotion then increases `rung`.
         return self.state == TrialState.PAUSED and len(self.rungs) > self.rung and self.until is None
 
 
@@ -125,7 +137,8 @@ class Execution(models.Model):
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="executions")
     number = models.PositiveIntegerField()
     repeat = models.PositiveIntegerField(default=1)
-    fold = models.PositiveIntegerField(null=True)  # the held-out fold of a cross-validation
+    # The held-out fold of a cross-validation; NULL without one.
+    fold = models.PositiveIntegerField(null=True)
     state = models.CharField(max_length=10, choices=choices(TrialState), default=TrialState.QUEUED.value)
     seed = models.PositiveBigIntegerField()
     score = models.FloatField(null=True)

@@ -10,6 +10,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
 
     def live(self, pool: str | None = None) -> Self:
         """Return the workers that accept work, of one pool or of all pools."""
+        # The lease is checked too, since `state` changes only at the scheduler's next sweep.
         rows = self.filter(state=Worker.State.UP, lease_until__gt=clock.estimate())
         return rows if pool is None else rows.filter(pool=pool)
 
@@ -23,6 +24,7 @@ class Worker(models.Model):
         LOST = "lost", "lost"
         GONE = "gone", "gone"
 
+    # Not unique: a node that was started again is a new worker.
     name = models.CharField(max_length=200)
     host = models.CharField(max_length=200)
     pid = models.PositiveIntegerField()

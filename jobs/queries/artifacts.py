@@ -5,7 +5,7 @@ from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
 
 
 def released(digest: str) -> Artifact | None:
-    """Return the artifact if a model version with this file was ever released, else None."""
+    """Return the artifact if it was ever released as the file of a model version, else None."""
     if not ReleaseRecord.objects.filter(version__artifact=digest).exists():
         return None
     return Artifact.objects.filter(pk=digest).first()

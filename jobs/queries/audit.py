@@ -41,7 +41,7 @@ def filtered(
 
 
 def shown_event(event: AuditEvent) -> AuditEventOut:
-    """Return a row in the form of the API."""
+    """Return the API representation of a row."""
     return AuditEventOut(
         id=event.pk,
         time=event.time,

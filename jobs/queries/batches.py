@@ -10,18 +10,22 @@ TARGET_SECONDS = 3.0
 """The target duration of an attempt: long compared with the cost of placing it, short for jobs that wait."""
 
 MAX_TRIALS = 50
+"""The maximum number of trials of an attempt."""
+
 NEWEST = 9
 """The duration of the next trials is estimated from this many of the newest."""
 
 
 def trials_in_target(search: Job) -> int | None:
     """Return how many trials take about `TARGET_SECONDS`; None while no trial has ended."""
-    ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)  # paused at the end of a rung
+    # A trial may be paused because it reached the end of its rung.
+    ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)
     finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
     newest = finished.order_by("-finished").values_list("started", "finished")[:NEWEST]
     seconds = [(end - start).total_seconds() for start, end in newest if start and end]
     if not seconds:
         return None
+    # Both times come from the runner's clock, so a duration may be 0.
     return max(1, min(MAX_TRIALS, int(TARGET_SECONDS / max(median_low(seconds), 1e-3))))
 
 
@@ -35,4 +39,5 @@ def size(search: Job, waiting_trials: int, concurrency: int) -> int:
     """
     if waiting_trials <= 1:
         return waiting_trials
+    # While no duration is known, an attempt has one trial.
     return min(trials_in_target(search) or 1, ceil(waiting_trials / max(concurrency, 1)))

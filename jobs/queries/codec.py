@@ -19,13 +19,13 @@ Event = dict[str, Any]
 Columns = NDArray[np.float64]
 """A (3, n) array of x, value, time; a value that is not finite is NaN."""
 
-_FAST = 1
+_FAST = 1  # zlib's lowest level that compresses
 _SHUFFLED = b"\x01"
 """The first byte of a chunk of points. Chunks of older releases lack it; they are not shuffled."""
 
 
 def pack_events(events: Sequence[Event]) -> bytes:
-    """Return the encoded chunk of some events."""
+    """Encode events as a chunk."""
     return zlib.compress(orjson.dumps(list(events), option=orjson.OPT_NON_STR_KEYS), _FAST)
 
 
@@ -34,7 +34,13 @@ def unpack_events(data: bytes | memoryview) -> list[Event]:
     events: list[Event] = json.loads(zlib.decompress(bytes(data)))
     for event in events:
         if "table" in event:
-            event["points"] = _points(*event.pop("table"))
+            names, at, times, columns = event.pop("table")
+            rows = zip(at, times, zip(*columns, strict=True), strict=True)
+            event["points"] = [
+                [name, x, value, time]
+                for x, time, row in rows
+                for name, value in zip(names, row, strict=True)
+            ]
     return events
 
 
@@ -43,14 +49,8 @@ def metric_event(points: Points) -> Event:
     body: Event = {"type": "metric", "time": points.time, "x": points.x}
     owner = {"trial": points.trial, "execution": points.execution}
     body |= {name: number for name, number in owner.items() if number is not None}
+    # A table has each name and each x once; as points, both would be repeated for every value.
     return body | {"table": (points.names, points.at, points.times, points.values)}
-
-
-def _points(
-    names: list[str], at: list[float], times: list[float], columns: list[list[float | None]]
-) -> list[list[str | float | None]]:
-    rows = zip(at, times, zip(*columns, strict=True), strict=True)
-    return [[name, x, value, time] for x, time, row in rows for name, value in zip(names, row, strict=True)]
 
 
 def weight(event: Event) -> int:
@@ -59,7 +59,7 @@ def weight(event: Event) -> int:
 
 
 def pack_columns(columns: Columns) -> bytes:
-    """Return the encoded chunk of some points."""
+    """Encode points as a chunk."""
     data = np.ascontiguousarray(columns, dtype="<f8")
     shuffled = data.view(np.uint8).reshape(3, -1, 8).transpose(0, 2, 1)
     return _SHUFFLED + zlib.compress(shuffled.tobytes(), _FAST)

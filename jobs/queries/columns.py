@@ -23,7 +23,7 @@ Columns = dict[str, Any]
 
 CURSOR = r"^\d{1,18}\.\d{1,9}$"
 EVENTS_BEHIND = 2000
-"""A reader that is further behind gets all trials again, because reading more events would cost more."""
+"""A reader that is more events behind than this gets all trials, which costs less than reading the events."""
 
 STATES = [str(state) for state in TrialState]
 _FIELDS = ("number", "state", "score", "std", "source", "restarts", "started", "finished", "pk")
@@ -57,7 +57,8 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         Conflict: the job is not a search.
     """
     space = outcomes.widest_space(search)
-    head = cursor(search)  # read before the rows, so that a change in between is read twice rather than never
+    # The cursor is read before the rows: a change in between is then read twice rather than never.
+    head = cursor(search)
     numbers = _changed(search, after) if after is not None else None
     rows = search.trials.order_by("number")
     executions = Execution.objects.filter(trial__job=search)
@@ -75,7 +76,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "objective": outcomes.objective_of(search).model_dump(),
         "objectives": [objective.model_dump() for objective in outcomes.search_of(search).ranked_by()],
         "states": STATES,
-        "space": [_parameter(parameter) for parameter in space],
+        "space": [_shown_parameter(parameter) for parameter in space],
         "waiting": waiting.reasons(search),
         **_pareto_front_and_answers(search),
         "number": number,
@@ -102,7 +103,7 @@ def _under_way(
 
 
 def _pareto_front_and_answers(search: Job) -> Columns:
-    """Return the trials on the Pareto front, and by each repeated trial the one whose score it uses."""
+    """Return the trials on the Pareto front, and for each trial with copied scores the trial it copied."""
     front = outcomes.pareto_front(search).members
     answers = search.trials.exclude(answered_by=None).values_list("number", "answered_by__number")
     return {
@@ -116,8 +117,14 @@ def _changed(search: Job, after: str) -> set[int] | None:
     seq, newest = (int(part) for part in after.split("."))
     if not 0 <= search.event_seq - seq <= EVENTS_BEHIND:
         return None
-    new_events = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND).items
-    numbers = {event["trial"] for event in new_events if event.get("trial")}
+    numbers: set[int] = set()
+    # Usually one slice; more if it ends early because its events have many points.
+    while seq < search.event_seq:
+        part = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND)
+        numbers.update(event["trial"] for event in part.items if event.get("trial"))
+        if part.cursor == seq:
+            break  # no further event is stored
+        seq = part.cursor
     # A new trial has no events yet, and an unfinished one may change without an event.
     numbers.update(search.trials.filter(number__gt=newest).values_list("number", flat=True))
     numbers.update(search.trials.unfinished().values_list("number", flat=True))
@@ -125,7 +132,7 @@ def _changed(search: Job, after: str) -> set[int] | None:
 
 
 def as_text(name: str) -> Cast:
-    """Return a column as stored text. Parsing thousands of values at once takes a tenth of the time."""
+    """Return a column as stored text. Django parses one value at a time, which takes ten times as long."""
     return Cast(name, TextField())
 
 
@@ -137,7 +144,8 @@ def _loaded(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
     """Return a column of floats in single precision, which takes half the characters in JSON."""
-    with np.errstate(over="ignore"):  # values beyond its range become infinite, which is null in JSON
+    # Values beyond the range of float32 become infinite, which is null in JSON.
+    with np.errstate(over="ignore"):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
 
 
@@ -145,7 +153,7 @@ def _times(moments: Iterable[dt.datetime | None]) -> list[int | None]:
     return [None if moment is None else round(moment.timestamp()) for moment in moments]
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _shown_parameter(parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, IntParameter | FloatParameter):
         span = {"min": parameter.min, "max": parameter.max, "sampling": parameter.sampling}
         return {"name": parameter.name, "kind": parameter.kind, **span}
@@ -153,13 +161,13 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
-    mine = [row.get(parameter.name) for row in rows]
+    column = [row.get(parameter.name) for row in rows]
     if isinstance(parameter, FloatParameter):
-        return _floats(value if isinstance(value, int | float) else None for value in mine)
+        return _floats(value if isinstance(value, int | float) else None for value in column)
     if isinstance(parameter, IntParameter):
-        return mine
+        return column
     known = list(parameter.grid())
-    return [known.index(value) if value in known else None for value in mine]
+    return [known.index(value) if value in known else None for value in column]
 
 
 def _of_executions(
@@ -168,13 +176,13 @@ def _of_executions(
     running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, Any]:
     """Return per trial the number of completed executions, their epochs, and the mean of each metric."""
-    place = {pk: index for index, pk in enumerate(trials)}
+    index_of = {pk: index for index, pk in enumerate(trials)}
     done, epochs = [0] * len(trials), [0] * len(trials)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(trials))
     rows = list(executions.values_list("trial_id", "state", "epochs", as_text("metrics")))
     for (trial, state, trained, _), metrics in zip(rows, _loaded([row[3] for row in rows]), strict=True):
-        index = place.get(trial)
+        index = index_of.get(trial)
         if index is None:
             continue  # created after the trials were read
         done[index] += state == TrialState.COMPLETED
@@ -183,8 +191,9 @@ def _of_executions(
             if isinstance(value, int | float) and math.isfinite(value):
                 sums[name][index] += value
                 counts[name][index] += 1
+    # The row of a running execution is updated only at its end; its newer epochs come from its metrics.
     for (trial, _), each in running.items():
-        if (index := place.get(trial)) is not None:
+        if (index := index_of.get(trial)) is not None:
             epochs[index] += each.epochs - each.stored_epochs
     means = {
         name: _floats(

@@ -86,13 +86,18 @@ def part_sizes(profile: Profile, split: Split) -> PartSizes:
 
 
 def _share(rows: int, fraction: float) -> int:
+    # The engine gives each part at least one row if there are enough for all three.
     return max(round(rows * fraction), 1 if rows >= 3 else 0)
 
 
 def shown_dataset(dataset: Dataset) -> DatasetOut:
-    """Return a data set in the form of the API."""
+    """Return the API representation of a data set."""
+    # `listed` has prefetched the versions: a sort or a filter in the database would query them again.
     versions = list(dataset.versions.all())
-    latest = max(versions, key=lambda version: version.number, default=None)
+    newest = max(versions, key=lambda version: version.number, default=None)
+    latest = newest and LatestVersionOut(
+        number=newest.number, state=newest.state, digest=newest.digest or None, rows=newest.rows
+    )
     return DatasetOut(
         slug=dataset.slug,
         name=dataset.name,
@@ -100,20 +105,14 @@ def shown_dataset(dataset: Dataset) -> DatasetOut:
         project=dataset.project.slug if dataset.project else None,
         source=dataset.source,
         versions=len(versions),
-        latest=_latest(latest) if latest is not None else None,
+        latest=latest,
         created_by=dataset.created_by.username if dataset.created_by else None,
         created=dataset.created,
     )
 
 
-def _latest(version: DatasetVersion) -> LatestVersionOut:
-    return LatestVersionOut(
-        number=version.number, state=version.state, digest=version.digest or None, rows=version.rows
-    )
-
-
 def shown_version(version: DatasetVersion) -> DatasetVersionOut:
-    """Return a version of a data set in the form of the API."""
+    """Return the API representation of a version of a data set."""
     profile = version.profile
     job = profile_job(version)
     return DatasetVersionOut(

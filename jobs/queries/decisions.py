@@ -34,7 +34,7 @@ class Decision(NamedTuple):
     time: dt.datetime
 
     @property
-    def is_pruners(self) -> bool:
+    def by_pruner(self) -> bool:
         """Return whether a pruner decided, during training."""
         return self.execution is not None
 
@@ -57,21 +57,22 @@ class RungPosition(NamedTuple):
 
 def of_trial(trial: Trial) -> list[Decision]:
     """Return the decisions on a trial, oldest first."""
+    # The decisions are prefetched: a sort in the database would query them again.
     return [_read(row) for row in sorted(trial.decisions.all(), key=lambda row: row.pk)]
 
 
 def _read(row: TrialDecision) -> Decision:
-    saw: dict[str, Any] = row.saw
+    seen: dict[str, Any] = row.saw
     has_rungs = row.rule in ALGORITHMS and ALGORITHMS[row.rule].has_rungs  # some pruners have the same name
     return Decision(
         rule=row.rule,
         rung=row.rung if has_rungs else None,
         epoch=row.epoch,
         value=row.value,
-        threshold=saw.get("cutoff"),
-        of=saw.get("of"),
-        execution=saw.get("execution"),
-        promoted=bool(saw.get("promoted")),
+        threshold=seen.get("cutoff"),
+        of=seen.get("of"),
+        execution=seen.get("execution"),
+        promoted=bool(seen.get("promoted")),
         time=row.time,
     )
 

@@ -11,6 +11,7 @@ from jobs.states import TrialState
 
 NEWEST = 200
 """Only this many of the newest trials and executions are read."""
+
 ENOUGH = 3
 """With this many trials of its own, an experiment is estimated from them alone."""
 
@@ -23,11 +24,12 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
     alike = Trial.objects.filter(
         job__project=project,
         state=TrialState.COMPLETED,
-        restarts=0,
+        restarts=0,  # the duration of a restarted trial includes the time that it waited
         job__revision__spec_json__data__dataset=spec.data.dataset,
         job__revision__spec_json__model__template=spec.model.template,
     )
     where = "this project on this data set"
+    # The slice lets the database stop counting at `ENOUGH`.
     if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
         alike, where = alike.filter(job__experiment=experiment), "this experiment"
     seconds, trainings = _seconds_per_epoch(alike), _trainings(alike)

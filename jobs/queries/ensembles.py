@@ -43,19 +43,14 @@ def candidates(trial: Trial) -> list[Candidate]:
     Trials with the same values are left out.
     """
     search = trial.job
-    newest = _newest(search)
+    newest = Job.objects.ensembles_of(search.pk).only("kind", "payload_json").order_by("-pk").first()
+    chosen = newest.payload.chosen_trials() if newest is not None else None
+    members = set(chosen.numbers) if chosen is not None else set()
+    # One more than needed, since `trial` itself may be among the best.
     best = outcomes.best_trials(search, limit=MAX_CANDIDATES + 1).exclude(values_digest=trial.values_digest)
     rows = list(best)[:MAX_CANDIDATES]
-    listed = {row.number for row in rows}
-    earlier = search.trials.filter(number__in=newest - listed).exclude(values_digest=trial.values_digest)
+    others = members - {row.number for row in rows}
+    earlier = search.trials.filter(number__in=others).exclude(values_digest=trial.values_digest)
     rows += [row for row in earlier.order_by("number") if not ineligibility(row)]
-    selected = newest or {row.number for row in rows[:PRESELECTED]}
+    selected = members or {row.number for row in rows[:PRESELECTED]}
     return [Candidate(row, row.number in selected) for row in rows]
-
-
-def _newest(search: Job) -> set[int]:
-    """Return the numbers of the trials in the newest ensemble of a search."""
-    made = Job.objects.ensembles_of(search.pk).only("kind", "payload_json")
-    newest = made.order_by("-pk").first()
-    chosen = newest.payload.chosen_trials() if newest is not None else None
-    return set(chosen.numbers) if chosen is not None else set()

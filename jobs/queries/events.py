@@ -33,8 +33,11 @@ def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = Non
         job_id: only the events of this child; the cursor still counts those of the root.
     """
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after).order_by("last")
+    # A few at a time, since a slice of large chunks ends early.
     stored = chunks.values_list("data", flat=True)[:limit].iterator(chunk_size=50)
+    # The first chunk may begin before the cursor.
     items = bounded((e for data in stored for e in unpack_events(data) if e["cursor"] > after), limit)
+    # Before the filter, so that the next slice does not read the events of other jobs again.
     cursor = items[-1]["cursor"] if items else after
     if job_id is not None and job_id != root_id:
         items = [event for event in items if event.get("job") == job_id]
@@ -67,6 +70,7 @@ def logs(
         limit: the maximum number of lines.
     """
     root_id = job.root_id_or_self
+    # Chunks without log lines are not read: a search has a thousand times as many metric events.
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after, has_logs=True).order_by("last")
     found: list[Event] = []
     cursor = after
@@ -85,17 +89,15 @@ def logs(
 def newest_logs(
     job: Job, *, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return the newest log lines of a job in their order. The arguments are those of `logs`.
-
-    Only chunks with log lines are read: a search has a thousand times as many metric events.
-    """
+    """Return the newest log lines of a job, oldest first. The arguments are those of `logs`."""
     root_id = job.root_id_or_self
-    chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True).order_by("-last")
     head = Job.objects.values_list("event_seq", flat=True).get(pk=root_id)
+    # Without the limit, a line written since `head` was read would come again after the cursor.
+    chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True, last__lte=head).order_by("-last")
     found: list[Event] = []
     for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
-        wanted = [e for e in unpack_events(data) if _matches(e, job, text.casefold(), level, trial)]
-        found += reversed(wanted)
+        matching = [e for e in unpack_events(data) if _matches(e, job, text.casefold(), level, trial)]
+        found += reversed(matching)
         if len(found) >= limit:
             break
     return Slice(found[:limit][::-1], head)

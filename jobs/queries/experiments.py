@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from jobs import access
@@ -41,6 +41,7 @@ def listed(
     rows = access.visible_experiments(user).select_related("project", "created_by")
     rows = rows.annotate(
         last_job=Subquery(roots.values("pk")[:1]),
+        # Pages of a list are ordered by columns that are never null.
         last_state=Coalesce(Subquery(roots.values("state")[:1]), Value("")),
         revision_number=Coalesce(Max("revisions__number"), 0),
     )
@@ -51,17 +52,14 @@ def listed(
     if text:
         rows = rows.filter(name__icontains=text) | rows.filter(notes__icontains=text)
     if tag:
-        rows = rows.filter(pk__in=_tagged(rows, tag))
+        # SQLite cannot query for an item of a JSON list.
+        tagged = [pk for pk, tags in rows.values_list("pk", "tags") if tag in tags]
+        rows = rows.filter(pk__in=tagged)
     if state:
         rows = rows.filter(last_state="" if state == "none" else state)
     if author:
         rows = rows.filter(created_by__username=author)
     return rows
-
-
-def _tagged(rows: QuerySet[Experiment], tag: str) -> list[int]:
-    """Return the keys of the rows with a tag. SQLite cannot query for an item of a JSON list."""
-    return [pk for pk, tags in rows.values_list("pk", "tags") if tag in tags]
 
 
 def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
@@ -74,6 +72,7 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
     )
     scores = {row["job"]: row for row in scored}
     found: dict[int, BestOut] = {}
+    # In ascending order, so that a newer search replaces an older one of the same experiment.
     for job in Job.objects.filter(pk__in=scores).select_related("revision").order_by("pk"):
         objective = objective_of(job)
         score = scores[job.pk]["highest" if objective.direction == "max" else "lowest"]
@@ -85,19 +84,28 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
 
 
 def shown_experiments(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
-    """Return experiments in the form of the API."""
+    """Return the API representation of experiments, with one query for each kind of related row."""
+    newer = Revision.objects.filter(experiment=OuterRef("experiment"), number__gt=OuterRef("number"))
+    newest = Revision.objects.filter(~Exists(newer), experiment__in=experiments)
+    revision_of = {revision.experiment_id: revision for revision in newest}
+    # In ascending order, so that the newest job of each experiment remains.
+    roots = Job.objects.roots().filter(experiment__in=experiments).only("experiment", "state").order_by("pk")
+    job_of = {job.experiment_id: job for job in roots}
     best = best_of(experiments)
-    return [_shown(experiment, best.get(experiment.pk)) for experiment in experiments]
+    return [
+        _shown(experiment, revision_of.get(experiment.pk), job_of.get(experiment.pk), best.get(experiment.pk))
+        for experiment in experiments
+    ]
 
 
 def shown_experiment(experiment: Experiment) -> ExperimentOut:
-    """Return an experiment in the form of the API."""
+    """Return the API representation of an experiment."""
     return shown_experiments([experiment])[0]
 
 
-def _shown(experiment: Experiment, best: BestOut | None) -> ExperimentOut:
-    newest = experiment.revisions.order_by("-number").first()
-    job = root_jobs(experiment).first()
+def _shown(
+    experiment: Experiment, newest: Revision | None, job: Job | None, best: BestOut | None
+) -> ExperimentOut:
     return ExperimentOut(
         id=experiment.pk,
         project=experiment.project.slug,
@@ -120,7 +128,7 @@ def _shown(experiment: Experiment, best: BestOut | None) -> ExperimentOut:
 
 
 def shown_revision(revision: Revision) -> RevisionOut:
-    """Return a revision in the form of the API."""
+    """Return the API representation of a revision."""
     return RevisionOut(
         number=revision.number,
         digest=revision.digest,
@@ -155,11 +163,10 @@ def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
     if newest is None:
         return []
     objective = objective_of(newest)
-    metric = objective.metric
     order = F("score").desc() if objective.direction == "max" else F("score").asc()
     rows = Trial.objects.scored().filter(
         job__experiment=experiment,
-        job__revision__spec_json__search__objective__metric=metric,
+        job__revision__spec_json__search__objective__metric=objective.metric,
     )
     return list(rows.select_related("job", "job__revision").order_by(order, "pk")[:limit])
 
@@ -215,6 +222,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 
 
 def _flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+    """Yield the dotted path and the value of each leaf of a spec."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(item, f"{path}.{key}" if path else key)

@@ -14,8 +14,12 @@ from jobs.queries import outcomes
 from jobs.queries.metrics import chunks_of, newest_at_each_x
 
 Cell = str | int | float | None
+
 BLOCK_SIZE = 200
+"""The number of rows, trials or series that are in memory at the same time."""
+
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets evaluate a cell that starts with one of these as a formula."""
 
 
 def cell(value: Any) -> Cell:
@@ -86,6 +90,7 @@ def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) ->
     if numbers:
         rows = rows.filter(trial__number__in=numbers)
     order = ("job_id", "trial__number", "execution", "name", "x")
+    # Each attempt has series of its own; those that differ only in the attempt are one series of the export.
     keyed = rows.order_by(*order, "attempt").values_list("pk", *order)
     series_by_key = groupby(keyed.iterator(chunk_size=2000), key=lambda row: row[1:])
     for some in batched(((key, [row[0] for row in group]) for key, group in series_by_key), BLOCK_SIZE):
@@ -94,8 +99,5 @@ def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) ->
             parts = [part for pk in series for part in chunks[pk]]
             joined = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
             for at, value, time in newest_at_each_x(joined).T:
-                yield [owner, trial, execution or None, name, x, *_finite(at, value, time)]
-
-
-def _finite(*values: float) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
+                point = [float(each) if np.isfinite(each) else None for each in (at, value, time)]
+                yield [owner, trial, execution or None, name, x, *point]

@@ -25,6 +25,7 @@ def command(root: Job) -> str:
 
 def environment(host: str, port: int) -> list[str]:
     """Return the shell lines that connect a KerasTuner script to a chief."""
+    # A chief that listens on all addresses is reachable at the loopback address.
     address = "127.0.0.1" if host in ("localhost", "0.0.0.0", "::") else host  # noqa: S104  shown, not bound
     return [
         "export KERASTUNER_TUNER_ID=script-1",
@@ -34,6 +35,6 @@ def environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return these lines for an external search whose chief has an address; none for other jobs."""
+    """Return the lines of `environment` for an external search whose chief has an address; else none."""
     address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
     return environment(address.host, address.port) if address is not None else []

@@ -4,9 +4,25 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from jobs.contracts.search import Direction
 from jobs.models import PromotionRequest
 
 GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"]
+
+
+class Alternative(BaseModel):
+    """One comparison of a gate that passes if any of several does."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    metric: str
+    direction: Direction
+    value: float | None = None
+    limit: float | None = None
+    gain: float | None = None
+    low: float | None = None
+    high: float | None = None
+    passed: bool = False
 
 
 class Gate(BaseModel):
@@ -20,6 +36,13 @@ class Gate(BaseModel):
     limit: float | str | bool | None = None
     champion: float | str | bool | None = None
     detail: str = ""
+    rule: str = ""
+    metric: str = ""
+    direction: Direction | None = None
+    low: float | None = None
+    high: float | None = None
+    rows: int | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 def read(promotion: PromotionRequest) -> list[Gate]:
@@ -30,3 +53,34 @@ def read(promotion: PromotionRequest) -> list[Gate]:
 def not_evaluated(gates: list[Gate]) -> list[str]:
     """Return the names of the gates that were not evaluated. An approver must accept each of them."""
     return [gate.name for gate in gates if gate.state == "not_evaluated"]
+
+
+def next_step(gate: Gate) -> str:
+    """Return the next step of the requester or the approver for a gate that has not passed."""
+    if gate.state == "not_evaluated":
+        return "An approver who takes responsibility for it accepts it by name."
+    if gate.state != "failed":
+        return ""
+    kind = gate.name.partition(":")[0]
+    return _NEXT_STEPS.get(kind, "Correct the cause that is named here, then request the promotion again.")
+
+
+_ASK = "ask an approver to change the gates of the model, then request the promotion again."
+_NEXT_STEPS = {
+    "loads": "Register a version from a job here, or upload a file that Keras loads in safe mode.",
+    "digest": "The stored file was altered. Register the model again from its job.",
+    "signature": "Clients of the present version would fail. Train with the same columns and classes, or "
+    "register the version under a new model name.",
+    "metric": "Train a better version. If it was trained for another measure, or a small loss is acceptable, "
+    + _ASK,
+    "better_than_baseline": "By this metric the version is no better than a constant. Train it on. If it was "
+    "trained for another measure, such as the AUC under class weights, " + _ASK,
+    "finite": "Some predictions are NaN or infinite. Train with float32, a smaller learning rate or "
+    "clipnorm.",
+    "batch_invariance": "Remove the layer that mixes the rows of a batch, such as a normalization over them.",
+    "latency": "Choose a smaller model or quantize it. If the ceiling is too low for this hardware, " + _ASK,
+    "floor": "Train a better version. If the floor is too high, " + _ASK,
+    "slice": "Train a version that is better on these rows, for example with more of them or with class "
+    "weights. If the limit is too strict, " + _ASK,
+    "gates": "The gate job did not end. Read its log, then request the promotion again.",
+}

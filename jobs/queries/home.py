@@ -11,9 +11,13 @@ from jobs.queries import outcomes, progress
 from jobs.states import ACTIVE, FINAL, JobState
 
 MAX_ITEMS = 6
+"""The maximum number of items in each list of the page."""
+
 FAILED_WITHIN = timedelta(days=3)
 EXPIRES_WITHIN = timedelta(days=7)
+
 SPARK_POINTS = 60
+"""A sparkline has the scores of this many of the newest trials."""
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
@@ -24,6 +28,7 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     if user.is_superuser:
         return others
     roles = [role for role in Role if access.Action.APPROVE in access.ALLOWED[role]]
+    # One filter with both conditions, since they must apply to the same membership.
     return others.filter(
         model__project__in=Project.objects.filter(memberships__user=user, memberships__role__in=roles)
     )
@@ -36,12 +41,21 @@ def approvals_waiting(user: User) -> int:
 
 @dataclass(frozen=True)
 class Running:
-    """A running root job with its progress and the scores of its trials as a sparkline."""
+    """A running root job with its progress and the scores of its trials as a sparkline.
+
+    Attributes:
+        job: the job.
+        progress: its progress.
+        spark: the points of the sparkline.
+        best: the best score of its trials.
+        metric: the metric of the scores.
+    """
 
     job: Job
     progress: progress.Progress
     spark: str
     best: float | None
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,8 +81,8 @@ def home(user: User) -> Home:
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     failures = roots.filter(state=JobState.FAILED, created_by=user, finished__gt=now - FAILED_WITHIN)
-    active = roots.filter(state__in=[str(state) for state in ACTIVE]).order_by("-started")
-    final = roots.filter(state__in=[str(state) for state in FINAL]).exclude(finished=None)
+    active = roots.filter(state__in=ACTIVE).order_by("-started")
+    final = roots.filter(state__in=FINAL).exclude(finished=None)
     approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
     expiring = ApiToken.objects.filter(user=user, expires__gt=now, expires__lt=now + EXPIRES_WITHIN)
     return Home(
@@ -82,19 +96,14 @@ def home(user: User) -> Home:
 
 
 def _running(job: Job) -> Running:
-    scores = _scores(job) if job.facts.has_trials else []
-    return Running(job, progress.of_job(job), spark(scores), _best(job, scores))
-
-
-def _scores(job: Job) -> list[float]:
+    if not job.facts.has_trials:
+        return Running(job, progress.of_job(job), spark="", best=None)
     rows = Trial.objects.filter(job=job, score__isnull=False).order_by("-number")
-    return [score for score in rows.values_list("score", flat=True)[:SPARK_POINTS] if score is not None][::-1]
-
-
-def _best(job: Job, scores: list[float]) -> float | None:
-    if not scores:
-        return None
-    return max(scores) if outcomes.objective_of(job).direction == "max" else min(scores)
+    newest = [score for score in rows.values_list("score", flat=True)[:SPARK_POINTS] if score is not None]
+    # The best trial may be older than those of the sparkline.
+    best = outcomes.best_trials(job, limit=1).first()
+    metric = outcomes.objective_of(job).metric
+    return Running(job, progress.of_job(job), spark(newest[::-1]), best.score if best else None, metric)
 
 
 def spark(values: list[float], width: float = 96, height: float = 24) -> str:
@@ -102,10 +111,18 @@ def spark(values: list[float], width: float = 96, height: float = 24) -> str:
 
     >>> spark([1.0, 3.0, 2.0], width=10, height=4)
     '0.0,4.0 5.0,0.0 10.0,2.0'
+
+    A single value is a dot: a line of no length with round ends.
+
+    >>> spark([1.0], width=10, height=4)
+    '5.0,2.0 5.0,2.0'
     """
-    if len(values) < 2:
+    if not values:
         return ""
+    if len(values) == 1:
+        return f"{width / 2:.1f},{height / 2:.1f} {width / 2:.1f},{height / 2:.1f}"
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     step = width / (len(values) - 1)
+    # SVG's y axis points down.
     return " ".join(f"{i * step:.1f},{height - (v - low) / span * height:.1f}" for i, v in enumerate(values))

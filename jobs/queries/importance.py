@@ -25,7 +25,7 @@ def shown(search: Job) -> ImportanceOut:
     """Return the newest result, the number of trials it is based on, and whether it is current.
 
     Returns:
-        The result in the form of the API. `state` is `too_few` (fewer than `needs` completed trials),
+        The API representation of the result. `state` is `too_few` (fewer than `needs` completed trials),
         `fresh`, `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials
         do not count, because scores after fewer epochs are not comparable. `over` is true if the search has
         ended.
@@ -33,8 +33,9 @@ def shown(search: Job) -> ImportanceOut:
     Raises:
         Conflict: the job is not a search.
     """
-    objective = outcomes.objective_of(search).metric if outcomes.search_of(search) else ""
-    now, row = completed(search), _row(search)
+    outcomes.search_of(search)  # raises Conflict
+    now = completed(search)
+    row = search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
     return ImportanceOut(
         state=_state(now, row),
         needs=FEWEST_TRIALS,
@@ -44,20 +45,18 @@ def shown(search: Job) -> ImportanceOut:
         over=search.state in FINAL,
         result=cast(ImportanceAnswer | None, row.result) if row is not None else None,
         error=row.error if row is not None else "",
-        objective=objective,
+        objective=outcomes.objective_of(search).metric,
         source=SOURCE,
     )
 
 
-def _row(search: Job) -> Analysis | None:
-    return search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
-
-
 def _state(now: int, row: Analysis | None) -> ImportanceState:
+    """Return the state of a stored analysis for a search with `now` completed trials."""
     if now < FEWEST_TRIALS:
         return "too_few"
     if row is None:
         return "missing"
+    # A failure for these trials would repeat itself, so it counts as a result until another trial completes.
     if now in (row.trials, row.failed_at):
         return "fresh"
     if row.until is not None:

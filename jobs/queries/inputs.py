@@ -30,7 +30,8 @@ class Position(NamedTuple):
             return None if value is None else float(value == self.word)
         if self.item is not None:
             value = value[self.item] if isinstance(value, list) and self.item < len(value) else None
-        return value + 0 if isinstance(value, int | float) else None  # a boolean becomes 0 or 1
+        # The addition converts a boolean to 0 or 1.
+        return value + 0 if isinstance(value, int | float) else None
 
 
 def positions(version: ModelVersion) -> list[Position]:
@@ -68,6 +69,8 @@ def _by_feature(profile: Profile) -> Iterator[tuple[str, list[Position]]]:
     left = list(profile.inputs or profile.features)
     for feature in profile.features:
         found = []
+        # A numeric column is one input of its own name, a text column one input `name=word` per word, and an
+        # array column `name_0`, `name_1`, ….
         if left[:1] == [feature]:
             found.append(Position(left.pop(0)))
         else:

@@ -62,13 +62,15 @@ def read(
     if execution is not None:
         rows = rows.filter(execution=execution)
     merged: dict[_Key, list[Columns]] = defaultdict(list)
-    chunks = chunks_of([row.pk for row in rows])
-    for row in rows.select_related("trial").order_by("attempt"):
+    # In the order of attempts, so that where two attempts have the same x, the later one's value is last.
+    series = list(rows.select_related("trial").order_by("attempt"))
+    chunks = chunks_of([row.pk for row in series])
+    for row in series:
         key = _Key(row.job_id, row.trial.number if row.trial else None, row.execution, row.name, row.x)
         merged[key] += chunks[row.pk]
-    return [
-        _series(key, parts, max_points, start, end) for key, parts in sorted(merged.items(), key=_by_name)
-    ]
+    # The series of a job have no trial; None cannot be compared.
+    keys = sorted(merged, key=lambda key: key._replace(trial=key.trial or 0))
+    return [_series(key, merged[key], max_points, start, end) for key in keys]
 
 
 def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
@@ -88,7 +90,11 @@ def _series(
         columns[0] <= (np.inf if end is None else end)
     )
     columns = columns[:, inside]
-    points = _buckets(columns, max_points) if columns.shape[1] > max_points else _plain(columns)
+    if columns.shape[1] > max_points:
+        points = _buckets(columns, max_points)
+    else:
+        xs, values, times = columns[0].tolist(), _numbers(columns[1]), columns[2].tolist()
+        points = [[x, v, v, v, time] for x, v, time in zip(xs, values, times, strict=True)]
     series = SeriesOut(
         name=key.name,
         job=key.job,
@@ -103,28 +109,22 @@ def _series(
 
 def newest_at_each_x(columns: Columns) -> Columns:
     """Return the columns in ascending order of x. Of several rows with the same x, the last is returned."""
+    # `np.unique` returns the first of equal values, which in reverse order is the last.
     backwards = columns[:, ::-1]
     _, first = np.unique(backwards[0], return_index=True)
     return backwards[:, first]
 
 
-def _by_name(found: tuple[_Key, list[Columns]]) -> str:
-    return str(found[0])
-
-
 def _numbers(column: Floats) -> list[float | None]:
+    """Return the values of a column; None for those that are not finite."""
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
-def _plain(columns: Columns) -> list[list[float | None]]:
-    values = _numbers(columns[1])
-    return [[x, v, v, v, t] for x, v, t in zip(columns[0].tolist(), values, columns[2].tolist(), strict=True)]
-
-
 def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
-    """Return one point for each of `count` parts of equal length: its last value and its extremes."""
+    """Return one point for each of `count` parts of equal length: x, last value, minimum, maximum, time."""
     first = np.arange(count) * columns.shape[1] // count
     last = np.append(first[1:], columns.shape[1]) - 1
+    # `fmin` and `fmax` ignore NaN unless all values of a part are NaN.
     low, high = np.fmin.reduceat(columns[1], first), np.fmax.reduceat(columns[1], first)
     x, value, time = columns[:, last]
     shown = zip(x.tolist(), _numbers(value), _numbers(low), _numbers(high), time.tolist(), strict=True)

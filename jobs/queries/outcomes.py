@@ -15,6 +15,7 @@ from jobs.errors import Conflict
 from jobs.kinds.base import Result
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
+from jobs.queries import evaluations
 from jobs.states import JobState, TrialState
 
 WITHDRAWN = "withdrawn"
@@ -91,21 +92,23 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
     scored = root.trials.filter(score__isnull=False).order_by(order, "number")
     rows: QuerySet[Trial] = scored.filter(state=TrialState.COMPLETED)
+    # A failed trial may have a score from before its failure.
     if not rows.exists():
         rows = scored.exclude(state=TrialState.FAILED)
     several = _several_objectives(root)
     if several is not None:
         rows = _by_dominance(rows, several, limit)
     elif limit == 1:
-        return rows[:1]
+        return rows[:1]  # a single trial needs no check for repeated values
     chosen: list[int] = []
     seen: set[str] = set()
+    # A few at a time: a search may have thousands of trials, and the first ones usually suffice.
     for pk, digest in rows.values_list("pk", "values_digest").iterator(chunk_size=100):
+        if len(chosen) == limit:
+            break
         if digest not in seen:
             seen.add(digest)
             chosen.append(pk)
-        if len(chosen) == limit:
-            break
     return rows.filter(pk__in=chosen)
 
 
@@ -115,13 +118,14 @@ def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
 
 
 def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit: int) -> QuerySet[Trial]:
-    """Return the trials ordered by Pareto front. There are more than `limit`, because values may repeat."""
+    """Return the trials ordered by Pareto front, ten times as many as `limit`, because values may repeat."""
     scores = scores_of(rows, objectives)
     keys = sorted(scores)
     costs = [tuple(o.cost(x) for o, x in zip(objectives, scores[pk], strict=True)) for pk in keys]
     ordered = [keys[i] for front in fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
-    place = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
-    return rows.filter(pk__in=ordered).order_by(place) if ordered else rows.none()
+    # SQL cannot compute the fronts, so each trial's position in the order is part of the statement.
+    position = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
+    return rows.filter(pk__in=ordered).order_by(position) if ordered else rows.none()
 
 
 class ParetoFront(NamedTuple):
@@ -167,9 +171,7 @@ def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[in
 def validation_score(job: Job, objective: Objective) -> float | None:
     """Return the objective's metric of a training job on validation data; None if it is missing."""
     metrics = job.results.metrics.get("validation", {})
-    value = metrics.get(objective.metric.removeprefix("val_"))
-    if isinstance(value, dict):
-        value = value.get("value")
+    value = evaluations.metric_value(metrics.get(objective.metric.removeprefix("val_")))
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -192,6 +194,7 @@ def best_single(root: Job) -> Job:
 
 def dataset_in(project: Project, slug: str) -> Dataset | None:
     """Return the data set that a slug refers to in a project: its own, or else the bundled one."""
+    # A project's own data set hides a bundled one with the same slug.
     own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
     return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
 

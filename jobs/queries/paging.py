@@ -44,10 +44,12 @@ def part_of[M: Model](
         BadInput: the cursor belongs to another list or order.
     """
     sign = "-" if order.startswith("-") else ""
+    # The id makes the order unique; it is named once if it is the order.
     ordered = rows.order_by(*dict.fromkeys((order, f"{sign}pk")))
     if cursor is not None:
         value, key = _decode(cursor, rows.model, order)
         ordered = ordered.filter(_after(value, key, order))
+    # One row more than needed shows whether there is a next part.
     found = list(ordered[: limit + 1])
     items = found[:limit]
     return Part(items, _encode(items[-1], order) if len(found) > limit else None)
@@ -66,13 +68,15 @@ def page_of[M: Model](
 
 
 def _after(value: Any, key: Any, order: str) -> Q:
+    """Return the condition for the rows after the row with these values."""
     column, way = order.removeprefix("-"), "lt" if order.startswith("-") else "gt"
     # The first condition lets the database use an index; with `or` alone it would read all earlier rows.
     return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"pk__{way}": key}))
 
 
 def _signer(model: type[Model], order: str) -> Signer:
-    """Return the signer of a model and order. Signed values come from a row, so they fit the columns."""
+    # The values of a signed cursor come from a row, so they fit the columns. The salt makes cursors of other
+    # lists and orders invalid.
     return Signer(salt=f"cursor of {model._meta.label_lower} by {order}")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Max, Prefetch, Q, QuerySet
 
 from jobs import access
 from jobs.contracts.answers.people import MeOut, PersonOut, ProjectRoleOut
@@ -44,7 +44,9 @@ def people() -> QuerySet[User]:
     """Return the accounts of people with their projects and the last use of their tokens."""
     return (
         accounts()
-        .prefetch_related("memberships__project")
+        .prefetch_related(
+            Prefetch("memberships", Membership.objects.filter(project__deletion=None)), "memberships__project"
+        )
         .annotate(token_used=Max("tokens__last_used"))
         .order_by("username")
     )
@@ -64,9 +66,14 @@ class ProjectView:
 def projects(user: User) -> list[ProjectView]:
     """Return the projects of `user` with the numbers of members, experiments and running jobs."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
+    # Distinct, since each row of one relation is repeated for each row of the others.
     rows = access.projects_of(user).annotate(
         members=Count("memberships", distinct=True),
-        experiment_count=Count("experiments", filter=Q(experiments__archived=False), distinct=True),
+        experiment_count=Count(
+            "experiments",
+            filter=Q(experiments__archived=False, experiments__deletion=None),
+            distinct=True,
+        ),
         running=Count("jobs", filter=Q(jobs__state__in=("starting", "running")), distinct=True),
     )
     return [
@@ -83,7 +90,8 @@ def projects(user: User) -> list[ProjectView]:
 
 def memberships(user: User) -> QuerySet[Membership]:
     """Return the memberships of `user`, ordered by the slug of the project."""
-    return Membership.objects.filter(user=user).select_related("project").order_by("project__slug")
+    rows = Membership.objects.filter(user=user, project__deletion=None)
+    return rows.select_related("project").order_by("project__slug")
 
 
 def members(project: Project) -> QuerySet[Membership]:
@@ -92,7 +100,7 @@ def members(project: Project) -> QuerySet[Membership]:
 
 
 def shown_person(user: User) -> PersonOut:
-    """Return an account in the form of the API."""
+    """Return the API representation of an account."""
     return PersonOut(
         user=user.username,
         admin=user.is_superuser,

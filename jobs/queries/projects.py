@@ -1,4 +1,4 @@
-"""Converts projects and memberships to the form of the API."""
+"""Converts projects and memberships to their API representations."""
 
 from jobs import access
 from jobs.contracts.answers.projects import MemberOut, ProjectOut
@@ -6,7 +6,7 @@ from jobs.models import Membership, Project, User
 
 
 def shown_project(project: Project, user: User) -> ProjectOut:
-    """Return a project in the form of the API, with the role of `user` in it."""
+    """Return the API representation of a project, with the role of `user` in it."""
     role = access.role_in(user, project)
     return ProjectOut(
         slug=project.slug,
@@ -20,5 +20,5 @@ def shown_project(project: Project, user: User) -> ProjectOut:
 
 
 def shown_member(membership: Membership) -> MemberOut:
-    """Return a membership in the form of the API."""
+    """Return the API representation of a membership."""
     return MemberOut(user=membership.user.username, role=membership.role)

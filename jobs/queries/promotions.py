@@ -1,6 +1,6 @@
 """Reads promotion requests and checks who may decide them."""
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, prefetch_related_objects
 
 from jobs import access
 from jobs.access import Action
@@ -14,8 +14,14 @@ OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
 
 def for_lists(user: User) -> QuerySet[PromotionRequest]:
     """Return the requests that `user` may see, with the related rows that lists need."""
-    related = ("model__project", "version__created_by", "requested_by", "baseline_version")
-    return access.visible_promotions(user).select_related(*related)
+    related = (
+        "model__project",
+        "version__created_by",
+        "requested_by",
+        "baseline_version",
+        "gate_revision__created_by",
+    )
+    return access.visible_promotions(user).select_related(*related).prefetch_related("decisions__user")
 
 
 def require_independent(promotion: PromotionRequest, user: User) -> None:
@@ -58,7 +64,11 @@ def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
 
 
 def shown(promotion: PromotionRequest) -> PromotionOut:
-    """Return a request in the form of the API."""
+    """Return the API representation of a request."""
+    # This costs no query for a row of a list, which has its decisions already.
+    prefetch_related_objects([promotion], "decisions__user")
+    revision = promotion.gate_revision
+    decisions = sorted(promotion.decisions.all(), key=lambda decision: decision.pk)
     return PromotionOut(
         id=promotion.pk,
         state=promotion.state,
@@ -69,9 +79,14 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
         comment=promotion.comment,
         requested_by=promotion.requested_by.username,
         baseline=promotion.baseline_version.number if promotion.baseline_version else None,
-        gates=[GateOut(**gate.model_dump()) for gate in gates.read(promotion)],
+        gates=[
+            GateOut(**gate.model_dump(), next_step=gates.next_step(gate)) for gate in gates.read(promotion)
+        ],
+        gates_revision=revision.number if revision is not None else 0,
+        gates_changed_by=revision.created_by.username if revision is not None else None,
+        gates_changed=revision.created if revision is not None else None,
         gate_job=promotion.gate_job_id,
-        decisions=[shown_decision(decision) for decision in thread(promotion)],
+        decisions=[shown_decision(decision) for decision in decisions],
         generation=promotion.generation,
         expires=promotion.expires,
         created=promotion.created,
@@ -80,7 +95,7 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
 
 
 def shown_decision(decision: Decision) -> PromotionDecisionOut:
-    """Return a decision or comment in the form of the API."""
+    """Return the API representation of a decision or comment."""
     return PromotionDecisionOut(
         user=decision.user.username,
         verdict=decision.verdict,

@@ -11,6 +11,8 @@ from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
 LIMIT = 500
+"""The maximum number of jobs in a list."""
+
 HIGHEST_PRIORITY = 100
 
 
@@ -39,17 +41,15 @@ class Entry:
 
 def waiting(user: User) -> list[Entry]:
     """Return the jobs that wait for slots, the next one first."""
-    rows = Job.objects.filter(state__in=[str(state) for state in WAITING]).order_by(
-        "-priority", "queued", "pk"
-    )
+    # The order in which the scheduler places them.
+    rows = Job.objects.filter(state__in=WAITING).order_by("-priority", "queued", "pk")
     return _entries(user, list(_with_people(rows)[:LIMIT]))
 
 
 def holding(user: User) -> list[Entry]:
     """Return the active jobs: those that hold slots, and searches whose trials do."""
-    rows = Job.objects.filter(state__in=[str(state) for state in ACTIVE]).order_by(
-        "-priority", "started", "pk"
-    )
+    rows = Job.objects.filter(state__in=ACTIVE).order_by("-priority", "started", "pk")
+    # A hidden search that holds no slots itself is left out: its place in the list would be empty.
     return [entry for entry in _entries(user, list(_with_people(rows)[:LIMIT])) if entry.job or entry.has]
 
 

@@ -3,14 +3,15 @@
 from datetime import datetime, timedelta
 from typing import cast
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
+from django.utils.text import slugify
 
 from jobs import access, clock
 from jobs.contracts.answers.base import ErrorOut, SignatureOut
 from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
-from jobs.models import Endpoint, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
+from jobs.models import Endpoint, Job, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import releases
 
 LIVE_WITHIN = timedelta(seconds=15)
@@ -20,8 +21,13 @@ LIVE_WITHIN = timedelta(seconds=15)
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
     """Return the models that `user` may see, with the related rows that lists need."""
     related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
-    counted = {"version_count": Count("versions", distinct=True), "newest_number": Max("versions__number")}
-    return access.visible_models(user).select_related(*related).annotate(**counted)
+    kept = Q(versions__deletion=None)
+    counted = {
+        "version_count": Count("versions", filter=kept, distinct=True),
+        "newest_number": Max("versions__number", filter=kept),
+    }
+    rows = access.visible_models(user).select_related(*related).prefetch_related("aliases__version")
+    return rows.annotate(**counted)
 
 
 def model_names(project: Project) -> list[str]:
@@ -31,7 +37,32 @@ def model_names(project: Project) -> list[str]:
 
 def is_taken(name: str) -> bool:
     """Return whether a model of the installation has this name."""
-    return RegisteredModel.objects.filter(name=name).exists()
+    # A deleted one may be restored.
+    return RegisteredModel.everything.filter(name=name).exists()
+
+
+def free_name(job: Job) -> str:
+    """Derive a model name from the name of a job's experiment; empty if that name is taken."""
+    name = _name_from(job)
+    return "" if is_taken(name) else name
+
+
+def model_name_for(job: Job) -> str:
+    """Return the name of the registered model that fits a job: that of its spec, else of its experiment.
+
+    A name that a model of another project has gets the job's number.
+    """
+    wanted = job.revision.spec.after.register_ if job.revision is not None else None
+    name = wanted.model if wanted is not None else _name_from(job) or f"job-{job.pk}"
+    if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
+        suffix = f"-{job.pk}"
+        return f"{name[: 63 - len(suffix)]}{suffix}"
+    return name
+
+
+def _name_from(job: Job) -> str:
+    name = slugify(job.experiment.name if job.experiment is not None else job.title)
+    return name.replace("_", "-")[:63].strip("-")
 
 
 def endpoint_of(model: RegisteredModel) -> Endpoint:
@@ -56,8 +87,11 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
 
 
 def shown_model(model: RegisteredModel) -> ModelOut:
-    """Return a model in the form of the API."""
+    """Return the API representation of a model."""
     endpoint = model.endpoint
+    # This costs no query for a row of a list, which has its aliases already.
+    prefetch_related_objects([model], "aliases__version")
+    count = getattr(model, "version_count", None)  # annotated by `models_for_lists`
     return ModelOut(
         name=model.name,
         project=model.project.slug,
@@ -66,15 +100,15 @@ def shown_model(model: RegisteredModel) -> ModelOut:
         previous=_number(endpoint.previous),
         staging=_number(endpoint.staging),
         generation=endpoint.generation,
-        versions=getattr(model, "version_count", None) or model.versions.count(),
-        aliases={alias.name: alias.version.number for alias in model.aliases.select_related("version")},
+        versions=model.versions.count() if count is None else count,
+        aliases={alias.name: alias.version.number for alias in model.aliases.all()},
         created_by=_name(model.created_by),
         created=model.created,
     )
 
 
 def shown_version(version: ModelVersion) -> VersionOut:
-    """Return a version in the form of the API."""
+    """Return the API representation of a version."""
     return VersionOut(
         model=version.model.name,
         number=version.number,
@@ -97,7 +131,7 @@ def shown_version(version: ModelVersion) -> VersionOut:
 
 
 def shown_release(record: ReleaseRecord) -> ReleaseOut:
-    """Return a release in the form of the API."""
+    """Return the API representation of a release."""
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,
@@ -111,7 +145,7 @@ def shown_release(record: ReleaseRecord) -> ReleaseOut:
 
 
 def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
-    """Return an endpoint in the form of the API, with its replicas."""
+    """Return the API representation of an endpoint, with its replicas."""
     target = releases.rollback_target(endpoint)
     return EndpointOut(
         name=endpoint.model.name,
@@ -122,6 +156,7 @@ def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
         staging=_number(endpoint.staging),
         canary=None,
         shadow=None,
+        down=endpoint.is_down,
         generation=endpoint.generation,
         rollback_to=_number(target) if endpoint.production_id else None,
         replicas=[shown_replica(replica) for replica in replicas_of(endpoint)],
@@ -139,7 +174,7 @@ def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
 
 
 def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
-    """Return the last report of a replica in the form of the API, and whether it is live."""
+    """Return the API representation of a replica: its last report, and whether it is live."""
     report = ReplicaReport.model_validate(replica.report)
     return ReplicaOut(
         name=replica.name,

@@ -44,6 +44,8 @@ def newest_releases(after: int | None) -> tuple[int, list[ReleaseRecord]]:
     newest = ReleaseRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
     if after is not None and newest <= after:
         return newest, []
-    heads = ReleaseRecord.objects.filter(pk__gt=after or 0).values("endpoint").annotate(head=Max("pk"))
-    records = ReleaseRecord.objects.filter(pk__in=[row["head"] for row in heads], pk__lte=newest)
+    # A release made since `newest` was read is left to the next call.
+    unread = ReleaseRecord.objects.filter(pk__gt=after or 0, pk__lte=newest)
+    heads = unread.values("endpoint").annotate(head=Max("pk"))
+    records = ReleaseRecord.objects.filter(pk__in=[row["head"] for row in heads])
     return newest, list(records.order_by("pk"))

@@ -33,6 +33,7 @@ def parse_name(text: str) -> TrialName:
         NotFound: the text is not a trial's name.
     """
     trial, _, attempt = text.partition("-")
+    # Numbers of at most nine digits fit into the columns.
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
         raise NotFound(f"there is no trial {text[:50]!r} here")
     return TrialName(int(trial), int(attempt))
@@ -59,6 +60,7 @@ def reported(job_id: int, name: TrialName) -> Reported:
     for metric, data in rows.order_by("pk").values_list("series__name", "data"):
         columns = unpack_columns(data)
         for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
+            # Series count steps from 1, KerasTuner from 0.
             found[metric][int(x) - 1].append(value)
     return found
 
@@ -84,4 +86,5 @@ def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
 def best(job_id: int, count: int) -> list[Trial]:
     """Return the best trials of a search, best first."""
     root = Job.objects.get(pk=job_id)
+    # The count comes from a script, so it is bounded.
     return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

@@ -12,6 +12,9 @@ from jobs.states import TrialState
 type Key = tuple[int, int]
 """The id of a trial, and the number of its execution."""
 
+INTERRUPTED = (TrialState.PAUSED, TrialState.QUEUED, TrialState.STOPPED)
+"""The states of an execution that may resume from its checkpoint."""
+
 
 class RunningExecution(NamedTuple):
     """The progress of a running execution.
@@ -46,7 +49,12 @@ def of_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]
     found = list(rows)
     if not found:
         return {}
-    reported = _reported_epochs({row.trial_id for row in found})
+    # The last epochs that the newest attempts have reported.
+    series = MetricSeries.objects.filter(
+        trial__in={row.trial_id for row in found}, attempt=F("trial__attempt"), x="epoch"
+    )
+    newest = series.values_list("trial_id", "execution").annotate(epoch=Max("last_x"))
+    reported = {(trial, execution): int(epoch or 0) for trial, execution, epoch in newest}
     return {
         (row.trial_id, row.number): RunningExecution(
             trial=row.trial.number,
@@ -58,10 +66,18 @@ def of_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]
     }
 
 
+def interrupted_fraction(search: Job) -> float:
+    """Return the sum of the completed fractions of executions that are paused, stopped or queued again."""
+    begun = Execution.objects.filter(trial__job=search, state__in=INTERRUPTED, epochs__gt=0)
+    rows = begun.select_related("trial")
+    last = [(row.epochs, _last_epoch(row.trial, search)) for row in rows.defer("metrics", "best")]
+    return sum(min(epochs / of, 1.0) for epochs, of in last if of)
+
+
 def current_starts(search: Job) -> dict[int, dt.datetime]:
     """Return when each running trial started or its current attempt was claimed, whichever is later.
 
-    The row of a trial only has its first start, which may be days and a pause ago.
+    The row of a trial has only its first start, which may be long before a pause.
     """
     claimed = dict(search.attempts.filter(claimed__isnull=False).values_list("number", "claimed"))
     running = search.trials.running().filter(started__isnull=False)
@@ -69,14 +85,8 @@ def current_starts(search: Job) -> dict[int, dt.datetime]:
     return {pk: max(filter(None, (started, claimed.get(attempt)))) for pk, started, attempt in rows}
 
 
-def _reported_epochs(trials: set[int]) -> dict[Key, int]:
-    """Return the last epoch that the newest attempt has reported for each execution."""
-    series = MetricSeries.objects.filter(trial__in=trials, attempt=F("trial__attempt"), x="epoch")
-    newest = series.order_by().values_list("trial_id", "execution").annotate(epoch=Max("last_x"))
-    return {(trial, execution): int(epoch or 0) for trial, execution, epoch in newest}
-
-
 def _last_epoch(trial: Trial, search: Job) -> int | None:
+    """Return the last epoch that a trial can reach: of its continuation, its rung, its values or the spec."""
     if trial.until is not None or trial.epochs is not None:
         return trial.until or trial.epochs
     if search.revision is None:

@@ -12,7 +12,7 @@ from jobs.models import Attempt, Job, Worker
 from jobs.queries.columns import as_text
 
 Span = tuple[int, float, float]
-"""The id of the worker, the start and the end in seconds."""
+"""The id of the worker, and the start and the end in seconds since 1970."""
 
 
 class Bar(NamedTuple):
@@ -50,7 +50,7 @@ def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     """
     rows = _attempts(search)
     names = Worker.objects.in_bulk({row.worker_id for row in rows})
-    order = sorted(names, key=lambda pk: (names[pk].name, pk))
+    order = sorted(names, key=lambda pk: (names[pk].name, pk))  # a restarted worker has the same name
     spans = [_span(row, now.timestamp()) for row in rows]
     of_attempt = _trials(search)
     bars = [
@@ -82,6 +82,7 @@ def _with_seconds(rows: Iterable[tuple[Any, ...]], first: int) -> Iterator[tuple
 
 
 def _seconds(moments: Iterable[str | None]) -> list[float | None]:
+    # PostgreSQL appends the offset `+00`, which NumPy does not parse.
     texts = ["NaT" if moment is None else moment.partition("+")[0] for moment in moments]
     micros = np.array(texts, dtype="datetime64[us]")
     seconds: list[float] = (micros.astype(np.int64) / 1e6).tolist()
@@ -119,6 +120,7 @@ def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_AttemptTrial]) -> 
     started = [trial for trial in trials if trial.started is not None and trial.started <= end]
     for trial in sorted(started, key=lambda trial: (_end_or_infinity(trial.finished), trial.number)):
         start = max(begin, trial.started or begin)
+        # A trial's row has only its last end. It ended in this attempt if no later attempt took it.
         ended_here = trial.finished is not None and trial.newest == row.number
         stop = min(_end_or_infinity(trial.finished), end) if ended_here else end
         outcome = trial.state if ended_here else row.outcome
@@ -126,7 +128,7 @@ def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_AttemptTrial]) -> 
         yield Bar(
             trial.number, row.number, worker, lane, round(start, 1), round(stop, 1), outcome, row.resumed_from
         )
-        begin = stop
+        begin = stop  # a runner trains the trials of its attempt one after another
 
 
 def _end_or_infinity(moment: float | None) -> float:

@@ -31,7 +31,7 @@ def get(token_id: int) -> ApiToken:
 
 
 def shown_token(token: ApiToken) -> TokenOut:
-    """Return a token in the form of the API, without its secret."""
+    """Return the API representation of a token, without its secret."""
     return TokenOut(
         id=token.pk,
         name=token.name,

@@ -7,16 +7,17 @@ from django.db.models import QuerySet
 from jobs.models import Attempt, Checkpoint, Execution, Trial
 
 MetricComparison = list[tuple[str, float | None, float | None]]
+"""Name, mean over the trial's executions, mean over the best trial's."""
 
 MAX_CHECKPOINTS = 50
-"""Each execution keeps several, and a trial may have many executions."""
+"""Only this many are read: each execution keeps several, and a trial may have many executions."""
 
 
 def metrics(trial: Trial, best: Trial | None) -> MetricComparison:
     """Return each metric with its mean over the trial's executions and over the best trial's."""
-    mine = _means(trial)
-    theirs = _means(best) if best is not None else {}
-    return [(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
+    means = _means(trial)
+    best_means = _means(best) if best is not None else {}
+    return [(name, means.get(name), best_means.get(name)) for name in sorted({*means, *best_means})]
 
 
 def _means(trial: Trial) -> dict[str, float]:

@@ -18,6 +18,7 @@ from jobs.states import TrialState
 
 LATEST = 3
 """The durations are those of the later half of the trials, but of at least this many."""
+
 MAX_TRIALS = 200
 """At most this many of the latest trials are read; more do not improve the estimate."""
 
@@ -44,6 +45,7 @@ def measure(search: Job) -> TrialDurations | None:
 
 
 def _of_ended_trials(job: Job) -> TrialDurations | None:
+    """Return the mean durations of the latest trials with a score; None without any."""
     ended = job.trials.filter(state__in=outcomes.SCORED_STATES, started__isnull=False, finished__isnull=False)
     # The duration of a continued trial was chosen by a user, so it does not apply to the others.
     timed = ended.filter(until=None).order_by("-finished")
@@ -56,11 +58,12 @@ def _of_ended_trials(job: Job) -> TrialDurations | None:
     latest = list(timed.only("started", "finished", "bracket", "rung", "epochs")[:count])
     if not latest or trained["epochs"] is None:
         return None
-    seconds = sum(_seconds(trial.started, trial.finished) for trial in latest)
+    seconds = sum(seconds_between(trial.started, trial.finished) for trial in latest)
     concurrency = _concurrency(job, latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
-    if steps := _steps_of_rungs(job):
-        per_epoch = per_trial / fmean(_epochs_trained(trial, steps) for trial in latest)
+    if rungs := _epochs_of_rungs(job):
+        # A trial's row has the start and end of its newest rung only.
+        per_epoch = per_trial / fmean(_epochs_in_rung(trial, rungs) for trial in latest)
         return TrialDurations(per_epoch, per_epoch, trained["best"], concurrency)
     return TrialDurations(per_trial, per_trial / trained["epochs"], trained["best"], concurrency)
 
@@ -77,8 +80,9 @@ def _of_first_trials(job: Job) -> TrialDurations | None:
     epochs = _reported_epochs(started)
     if not epochs:
         return None
-    seconds = sum(_seconds(started[trial], clock.estimate()) for trial in epochs)
-    trained = sum(each + 0.5 for each in epochs.values())  # half of the current epoch on average
+    seconds = sum(seconds_between(started[trial], clock.estimate()) for trial in epochs)
+    # On average, half of the current epoch is done as well.
+    trained = sum(each + 0.5 for each in epochs.values())
     whole, per_epoch = job.revision.spec.fit.epochs, seconds / trained
     per_unit = per_epoch if search.info.has_rungs else per_epoch * whole
     return TrialDurations(per_unit, per_epoch, whole, len(epochs))
@@ -87,7 +91,7 @@ def _of_first_trials(job: Job) -> TrialDurations | None:
 def _reported_epochs(trials: Iterable[int]) -> dict[int, int]:
     """Return how many epochs the newest attempt has reported for each trial, over all its executions."""
     reported = MetricSeries.objects.filter(trial__in=trials, attempt=F("trial__attempt"), x="epoch")
-    executions = reported.order_by().values_list("trial_id", "execution").annotate(epochs=Max("count"))
+    executions = reported.values_list("trial_id", "execution").annotate(epochs=Max("count"))
     found: dict[int, int] = defaultdict(int)
     for trial, _, epochs in executions:
         found[trial] += epochs
@@ -110,20 +114,21 @@ def _concurrency(job: Job, latest: Sequence[Trial]) -> float:
     for trial in overlapping.only("state", "started", "finished").order_by("started"):
         end = trial.finished if trial.state != TrialState.RUNNING and trial.finished else now
         begin = max(trial.started or since, since)
-        busy += max(_seconds(begin, end), 0.0)
-        covered += max(_seconds(max(begin, reached), end), 0.0)
+        busy += max(seconds_between(begin, end), 0.0)
+        covered += max(seconds_between(max(begin, reached), end), 0.0)
         reached = max(reached, end)
     return busy / covered if covered else math.inf
 
 
-def _epochs_trained(trial: Trial, steps: list[list[int]]) -> int:
+def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
     """Return the number of epochs in the newest rung of a trial."""
-    if trial.epochs is None or trial.bracket >= len(steps) or trial.rung >= len(steps[trial.bracket]):
-        return sum(steps[0])  # all epochs: queued by hand, or in a bracket that a revision removed
-    return steps[trial.bracket][trial.rung]
+    # A trial queued by hand or in a bracket that a revision removed has no rung: it trains all epochs.
+    if trial.epochs is None or trial.bracket >= len(rungs) or trial.rung >= len(rungs[trial.bracket]):
+        return sum(rungs[0])
+    return rungs[trial.bracket][trial.rung]
 
 
-def _steps_of_rungs(job: Job) -> list[list[int]]:
+def _epochs_of_rungs(job: Job) -> list[list[int]]:
     """Return the number of epochs of each rung of each bracket; empty for a search without rungs."""
     search = outcomes.search_of(job)
     if job.revision is None or not search.info.has_rungs:
@@ -132,5 +137,6 @@ def _steps_of_rungs(job: Job) -> list[list[int]]:
     return [[b - a for a, b in pairwise((0, *bracket.epochs))] for bracket in brackets]
 
 
-def _seconds(since: dt.datetime | None, until: dt.datetime | None) -> float:
+def seconds_between(since: dt.datetime | None, until: dt.datetime | None) -> float:
+    """Return the seconds from `since` to `until`; 0 if one of them is unknown."""
     return (until - since).total_seconds() if since is not None and until is not None else 0.0

@@ -1,15 +1,19 @@
-"""Reads the metrics, reports, files and lineage of model versions."""
+"""Reads the metrics, files and lineage of model versions."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jobs import access
+from jobs.contracts.data import Task
 from jobs.contracts.profile import Profile
+from jobs.kinds.register.payload import RegisterResult
 from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
 from jobs.queries import evaluations
+from jobs.states import JobState
 
 MAX_COLUMNS = 4
+"""The maximum number of metrics in a table of versions."""
 
 
 class Link(NamedTuple):
@@ -24,24 +28,13 @@ class Link(NamedTuple):
 def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
     """Return the values of a version's metrics on one part of the data."""
     found = version.metrics.get(part) or {}
-    return {name: value.get("value") if isinstance(value, dict) else value for name, value in found.items()}
+    return {name: evaluations.metric_value(metric) for name, metric in found.items()}
 
 
 def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
     """Return the test metrics that are columns in a table of these versions, at most `MAX_COLUMNS`."""
     names = dict.fromkeys(name for version in versions for name in figures(version))
     return list(names)[:MAX_COLUMNS]
-
-
-def report(version: ModelVersion, role: str) -> dict[str, Any] | None:
-    """Return the newest JSON report with a role, of the job that made the version or else validated it."""
-    made = JobArtifact.objects.filter(job=version.source_job_id) if version.source_job_id else None
-    checked = JobArtifact.objects.filter(job__in=Job.objects.validating(version.pk))
-    for rows in (made, checked):
-        found = rows.filter(role=role, name__endswith=".json").order_by("-pk").first() if rows else None
-        if found is not None:
-            return evaluations.load_digest(found.artifact_id)
-    return None
 
 
 def files(version: ModelVersion) -> list[JobArtifact]:
@@ -52,12 +45,28 @@ def files(version: ModelVersion) -> list[JobArtifact]:
     return list(rows.order_by("role", "name"))
 
 
+def validation_result(version: ModelVersion) -> RegisterResult | None:
+    """Return the result of the version's newest completed validation; None without one."""
+    done = Job.objects.validating(version.pk).filter(state=JobState.COMPLETED).order_by("-pk").first()
+    return RegisterResult.model_validate(done.results_json) if done is not None else None
+
+
 def profile(version: ModelVersion) -> Profile | None:
     """Return the profile of the data set that a version was trained on; None if it is unknown."""
     source: Job | None = version.source_job
     pk = source.payload.dataset_version if source else None
     data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
     return data.profile if data else None
+
+
+def task(model: RegisteredModel) -> Task | None:
+    """Return the kind of prediction of the model's newest version; None if its data are unknown."""
+    version = model.versions.select_related("source_job__revision").order_by("-number").first()
+    data = profile(version) if version is not None else None
+    if version is None or version.source_job is None or data is None:
+        return None
+    revision = version.source_job.revision
+    return (revision.spec.data.task if revision is not None else None) or data.task
 
 
 def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:

@@ -23,6 +23,7 @@ def reasons(search: Job) -> dict[int, str]:
     rows = list(waiting.order_by("number").only(*FIELDS))
     if not rows:
         return {}
+    # The trials of an open attempt are queued too, until its runner begins them.
     unassigned = set(search.trials.waiting().values_list("number", flat=True))
     shared = _shared_reason(search)
     return {
@@ -63,6 +64,7 @@ def _shared_reason(search: Job) -> str:
     busy = dict(
         Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
     )
+    # A trial needs all of its slots on one worker.
     free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
     if free < search.slots:
         total = sum(workers.values())

@@ -37,10 +37,10 @@ def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
     """Return the completed trials of the earlier search that fit the space, for a suggestion request."""
     if search.warm_start is None or not search.info.learns_from_earlier:
         return []
-    done = Job.objects.with_trials().filter(pk=search.warm_start, project=root.project).first()
-    if done is None:
+    earlier = Job.objects.with_trials().filter(pk=search.warm_start, project=root.project).first()
+    if earlier is None:
         return []  # it has been deleted; the search runs without a warm start
-    rows = done.trials.scored().order_by("-number")[:MAX_TRIALS]
+    rows = earlier.trials.scored().order_by("-number")[:MAX_TRIALS]
     scores = outcomes.scores_of(rows, search.objectives) if search.objectives is not None else {}
     return [
         {

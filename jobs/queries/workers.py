@@ -122,7 +122,7 @@ def pools(user: User) -> list[Pool]:
 
 
 def _without_restarted(rows: list[Worker]) -> list[Worker]:
-    """Leave out lost workers whose name a newer row has. A restarted worker is a new row."""
+    """Leave out lost workers that were restarted: a restarted worker is a new row with the same name."""
     up = {worker.name for worker in rows if worker.state != Worker.State.LOST}
     latest = {worker.name: worker.pk for worker in rows}
     return [w for w in rows if w.state != Worker.State.LOST or (w.name not in up and latest[w.name] == w.pk)]
@@ -134,6 +134,7 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
         Attempt.objects.open()
         .filter(worker__in=workers)
         .select_related("job")
+        # An attempt may hold many trials, but it runs one at a time.
         .prefetch_related(Prefetch("trials", Trial.objects.running()))
         .order_by("pk")
     )
@@ -150,11 +151,11 @@ def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
     if not alive:
         return [Slot("lost")] * worker.slots
     rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
-    return (held + [Slot(rest)] * max(worker.slots - len(held), 0))[: max(worker.slots, len(held))]
+    return held + [Slot(rest)] * max(worker.slots - len(held), 0)
 
 
 def shown_worker(worker: Worker) -> WorkerOut:
-    """Return a worker in the form of the API."""
+    """Return the API representation of a worker."""
     info = {name: fact for name, fact in worker.info.items() if name != "warm"}
     return WorkerOut(
         id=worker.pk,

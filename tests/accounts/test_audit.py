@@ -44,6 +44,22 @@ def test_missing_last_rows_are_found_by_the_head(chain: list[AuditEvent]) -> Non
     assert audit.verify() == chain[1].pk + 1 == last
 
 
+def test_a_row_that_is_appended_during_the_verification_is_no_error(
+    people: People, chain: list[AuditEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hash_of = audit.hash_of
+
+    def appending(event: AuditEvent) -> str:
+        monkeypatch.setattr(audit, "hash_of", hash_of)
+        with transaction.atomic():
+            audit.record("job.kill", "job:1", by=people.owner, project=people.project)
+        return hash_of(event)
+
+    monkeypatch.setattr(audit, "hash_of", appending)
+    assert audit.verify() is None
+    assert AuditEvent.objects.count() == len(chain) + 1
+
+
 def test_a_broken_chain_ends_the_command_with_1(
     chain: list[AuditEvent], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,15 @@ from django.utils import timezone
 
 from jobs.actions import events
 from jobs.models import Checkpoint, Job
-from tests.factories import SEARCH, make_experiment, make_job, make_job_artifact, make_trials
+from tests.factories import (
+    SEARCH,
+    make_experiment,
+    make_job,
+    make_job_artifact,
+    make_model,
+    make_promotion,
+    make_trials,
+)
 from tests.people import People
 
 pytestmark = pytest.mark.django_db
@@ -185,3 +193,23 @@ def test_the_document_lists_the_values_of_a_filter(call: Any, people: People) ->
     parameters = document["paths"]["/api/v1/workers"]["get"]["parameters"]
     state = next(parameter for parameter in parameters if parameter["name"] == "state")
     assert {"enum": ["up", "draining", "lost", "gone"], "type": "string"} in state["schema"]["anyOf"]
+
+
+@pytest.mark.parametrize("path", ["/models", "/promotions"])
+def test_the_queries_of_a_list_of_the_registry_do_not_depend_on_its_length(
+    people: People, call: Any, path: str
+) -> None:
+    caller = call(people.member)
+    caller.get("/me")  # the first use of a token is recorded
+    counts = []
+    for length in (1, 2, 3):
+        model = make_model(project=people.project, by=people.member)
+        version = model.versions.get()
+        model.aliases.create(name="best", version=version)
+        promotion = make_promotion(version, by=people.member)
+        promotion.decisions.create(user=people.owner, verdict="comment", comment="Why?")
+        with CaptureQueriesContext(connection) as queries:
+            items = caller.get(path).json()["items"]
+        assert len(items) == length
+        counts.append(len(queries))
+    assert len(set(counts)) == 1

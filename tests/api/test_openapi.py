@@ -59,7 +59,9 @@ def untyped(schema: Any, schemas: dict[str, Schema], place: str, seen: set[str])
         for choice in schema.get(key, ()):
             yield from untyped(choice, schemas, place, seen)
     if schema.get("type") == "array":
-        yield from untyped(schema.get("items"), schemas, f"{place}[]", seen)
+        # An array of a fixed length has a schema for each of its values.
+        for each in schema.get("prefixItems") or [schema.get("items")]:
+            yield from untyped(each, schemas, f"{place}[]", seen)
     elif schema.get("type") == "object":
         for name, each in schema.get("properties", {}).items():
             yield from untyped(each, schemas, f"{place}.{name}", seen)

@@ -217,3 +217,60 @@ def test_only_administrators_verify_the_whole_chain(yard: Yard, call: Any) -> No
     assert call(yard.owner).get("/audit/verify").status_code == 403
     admin = User.objects.create_superuser("root")
     assert call(admin).get("/audit/verify").json()["holds"] is True
+
+
+def test_gates_are_read_changed_and_guarded_by_their_etag(yard: Yard, call: Any) -> None:
+    first = call(yard.member).get("/models/digits/gates")
+    assert (first.json()["revision"], first["ETag"], first.json()["changed_by"]) == (0, '"0"', None)
+    assert first.json()["rules"]["tolerance"] == 0.01
+    approver, body = (
+        call(yard.approver),
+        {"rules": {"metric": "roc_auc", "tolerance": 0.05}, "comment": "AUC"},
+    )
+    saved = approver.send("put", "/models/digits/gates", body, **{"If-Match": '"0"'})
+    assert (saved.status_code, saved["ETag"]) == (200, '"1"')
+    assert saved.json()["differences"] == ["metric: the objective → roc_auc", "tolerance: 0.01 → 0.05"]
+    stale = approver.send("put", "/models/digits/gates", body, **{"If-Match": '"0"'})
+    assert (stale.status_code, stale.json()["code"]) == (412, "stale_etag")
+    back = approver.send("put", "/models/digits/gates", {"rules": saved.json()["rules"]})
+    assert (back.status_code, back.json()["revision"]) == (200, 1)
+
+
+def test_only_an_approver_with_the_scope_changes_gates(yard: Yard, call: Any) -> None:
+    body = {"rules": {"tolerance": 0.5}}
+    for caller in (call(yard.member), call(yard.approver, "read", "write")):
+        assert caller.send("put", "/models/digits/gates", body).status_code == 403
+    assert call(yard.stranger).get("/models/digits/gates").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"rules": {"metric": "auroc"}}, "/rules/metric"),
+        ({"rules": {"floors": [{"metric": "accuracy"}]}}, "/rules/floors/0/limit"),
+        ({"rules": {"slices": [{"column": "a", "value": "b", "min_rows": 0}]}}, "/rules/slices/0/min_rows"),
+        ({"rules": {"delta": 0.1}}, "/rules/delta"),
+        ({"comment": "x"}, "/rules"),
+    ],
+)
+def test_wrong_gates_are_refused_at_their_field(yard: Yard, call: Any, body: Any, pointer: str) -> None:
+    answer = call(yard.approver).send("put", "/models/digits/gates", body)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_a_request_shows_its_rules_and_what_to_do_about_a_failed_gate(yard: Yard, call: Any) -> None:
+    call(yard.approver).send("put", "/models/digits/gates", {"rules": {"tolerance": 0.02}})
+    asked = call(yard.member).post("/promotions", {"model": "digits", "version": yard.version().number})
+    failed = {
+        "name": "better_than_baseline",
+        "state": "failed",
+        "value": 0.8,
+        "limit": 0.81,
+        "metric": "accuracy",
+    }
+    gate(yard, asked.json()["id"], {"gates": [failed]})
+    shown = call(yard.member).get(f"/promotions/{asked.json()['id']}").json()
+    assert (shown["gates_revision"], shown["gates_changed_by"]) == (1, "approver")
+    assert shown["gates"][0]["metric"] == "accuracy"
+    assert "ask an approver to change the gates" in shown["gates"][0]["next_step"]

@@ -178,3 +178,36 @@ def test_the_detail_of_a_refusal_names_every_pointer(owner: Caller, search: Job)
     answer = owner.send("patch", f"/jobs/{search.pk}", {"priority": 500, "pool": "No Such"})
     assert (answer.status_code, pointers(answer)) == (422, ["/priority", "/pool"])
     assert "/priority: " in answer.json()["detail"] and "/pool: " in answer.json()["detail"]
+
+
+def test_a_search_is_finished_with_the_trials_it_has(
+    people: People, call: Callable[..., Caller], owner: Caller, search: Job
+) -> None:
+    address = f"/jobs/{search.pk}/finish"
+    assert call(people.viewer).post(address).status_code == 403
+    assert call(people.stranger).post(address).status_code == 404
+    answer = owner.post(address)
+    assert (answer.status_code, answer.json()["finishing"]) == (202, True)
+    again = owner.post(address)
+    assert (again.status_code, again.json()["code"]) == (409, "stale_state")
+    training = make_job(experiment=search.experiment, by=people.owner, kind="train", state="running")
+    assert owner.post(f"/jobs/{training.pk}/finish").status_code == 409
+
+
+def test_the_answer_names_the_best_trial_its_measure_and_its_lead(owner: Caller, search: Job) -> None:
+    body = owner.get(f"/jobs/{search.pk}/answer").json()
+    assert (body["over"], body["best"]["number"], body["next"]["number"]) == (False, 2, 1)
+    assert body["scoring"]["text"].startswith("highest val_accuracy on ")
+    assert (body["lead"]["method"], body["lead"]["trainings"]) == ("welch", [2, 2])
+
+
+def test_repeats_and_smaller_searches_are_refused_without_a_configuration_to_compare(
+    people: People, call: Callable[..., Caller], owner: Caller, search: Job
+) -> None:
+    search.trials.filter(number=1).delete()
+    assert owner.post(f"/jobs/{search.pk}/repeat").status_code == 409
+    bad = owner.post(f"/jobs/{search.pk}/repeat", {"executions": 1})
+    assert (bad.status_code, pointers(bad)) == (422, ["/executions"])
+    for path in ("repeat", "narrow"):
+        assert call(people.viewer).post(f"/jobs/{search.pk}/{path}").status_code == 403
+        assert call(people.stranger).post(f"/jobs/{search.pk}/{path}").status_code == 404

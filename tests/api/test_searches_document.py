@@ -11,7 +11,7 @@ from tests.people import People
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "searches.md").read_text()
 CALL = re.compile(r'curl -sS -X POST "\$TY/jobs/\$JOB(/[^"]+)".*?-d \'(.*?)\'\n```', re.DOTALL)
-ANSWERS = {"/revise": 202, "/trials": 201, "/trials/1/continue": 202, "/ensemble": 202}
+ANSWERS = {"/revise": 202, "/trials": 201, "/trials/1/continue": 202, "/ensemble": 202, "/finish": 202}
 
 
 def test_every_call_of_the_document_is_accepted(people: People, call: Callable[..., Caller]) -> None:
@@ -32,7 +32,7 @@ def test_every_call_of_the_document_is_accepted(people: People, call: Callable[.
                 bytes=1,
             )
     calls = CALL.findall(TEXT)
-    assert len(calls) == TEXT.count("curl -sS") == 5
+    assert len(calls) == TEXT.count("curl -sS") == 6
     for path, body in calls:
         answer = call(people.owner).post(f"/jobs/{job.pk}{path}", json.loads(body))
         assert answer.status_code == ANSWERS[path], answer.content

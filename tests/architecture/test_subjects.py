@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "webapp/pages/docs": "shows the files of docs/",
     "webapp/pages/errors": "error pages",
     "webapp/pages/experiment_form": "the form of experiments, too large for their page",
+    "webapp/pages/job_overview": "the overview tab of the page of a job",
     "webapp/pages/job_tabs": "the tabs of the page of a job",
     "webapp/pages/pictures": "images in pages",
     "webapp/pages/shortcuts": "helpers of all pages",

@@ -16,42 +16,56 @@ BY_ECHARTS = ("parallel", "importance", "slice", "contour", "heat", "rank", "par
 BY_UPLOT = ("history", "curves")
 
 
+def tile(page: Page, chart: str) -> Locator:
+    """Return the place of a chart in the grid."""
+    return page.locator(f"[data-chart='{chart}']")
+
+
+def all_drawn(page: Page) -> None:
+    """Wait until every chart on the screen is drawn."""
+    expect(page.locator(".ty-tile:not(:has(canvas, .empty))")).to_have_count(0)
+    expect(page.locator(".ty-tile[aria-busy=true]")).to_have_count(0)
+
+
 def charts_of(search: Job, people: People, open_as: Open, query: str = "") -> Page:
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=charts{query}")
     expect(page.locator("ty-trials tbody tr").first).to_be_visible()
     return page
 
 
-def test_every_chart_opens_by_link_and_is_read_by_keyboard_and_as_a_table(
+def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_table(
     people: People, open_as: Open
 ) -> None:
     page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
-    links = page.get_by_role("navigation", name="Charts").get_by_role("link")
-    expect(links).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
+    expect(page.locator(".ty-tile")).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
     for name in BY_ECHARTS:
-        page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
-        chart = page.locator(".ty-echart")
+        page.locator(f"[data-enlarge={name}]").click()
+        chart = tile(page, name).locator(".ty-echart")
         expect(chart.locator("canvas").first).to_be_visible()
-        expect(page.locator("ty-charts [data-note]")).to_have_text(re.compile(r"\d+ trials"))
+        expect(tile(page, name).locator("[data-note]")).to_have_text(re.compile(r"\d+ trials"))
         chart.focus()
         chart.press("ArrowRight")
-        expect(page.locator(".ty-chart-status")).not_to_be_empty()
+        expect(tile(page, name).locator(".ty-chart-status")).not_to_be_empty()
         if name == "pareto":  # not `latency`, although it is the first
-            expect(page.get_by_label("Up")).to_have_value("m.val_loss")
+            expect(page.locator("ty-charts").get_by_label("Up")).to_have_value("m.val_loss")
         page.get_by_role("button", name="Table").click()
         expect(page.locator(".ty-chart-table tbody tr").first).to_be_visible()
         assert f"chart={name}" in page.url
         assert "as=table" in page.url
-        page.get_by_role("button", name="Table").click()
     for name in BY_UPLOT:
         page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
-        expect(page.locator("ty-charts canvas").first).to_be_visible()
+        expect(tile(page, name).locator("canvas").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".ty-enlarged")).to_have_count(1)  # the focus is on the list of charts
+    page.get_by_role("link", name="Show all charts").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator(".ty-enlarged")).to_have_count(0)
     check_accessibility(page, "light", None)
 
 
 def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_as: Open, look: Look) -> None:
     page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
-    plot = page.locator("ty-charts .u-over")
+    plot = page.locator("ty-history .u-over")
     expect(plot).to_be_visible()
     box = plot.bounding_box()
     assert box is not None
@@ -59,8 +73,8 @@ def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_a
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 60, steps=4)
     page.mouse.up()
-    expect(page.locator(".ty-chip")).to_have_text(re.compile(r"trial: \d+ – \d+"))
-    expect(page.locator("ty-trials tbody tr").first.locator("a")).to_have_text(re.compile(r"^(29|3\d)$"))
+    expect(page.locator("ty-trials .ty-chip")).to_have_text(re.compile(r"trial: \d+ – \d+"))
+    expect(page.locator("ty-trials tbody tr").first.locator("a")).to_have_text(re.compile(r"^(29|[345]\d)$"))
     page.get_by_role("button", name="units").click()
     page.keyboard.press("j")
     page.keyboard.press("x")
@@ -68,21 +82,23 @@ def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_a
     page.get_by_label("Filter by").select_option("h.optimizer")
     page.locator("ty-trials select[name=one]").select_option("adam")
     page.get_by_role("button", name="Filter", exact=True).click()
-    expect(page.locator(".ty-chip")).to_have_count(3)
-    page.locator(".ty-chart-nav a[href*='chart=parallel']").click()
-    expect(page.locator(".ty-echart canvas").first).to_be_visible()
+    expect(page.locator("ty-trials .ty-chip")).to_have_count(3)
+    expect(page.locator(".ty-chart-shared .ty-chip")).to_have_count(3)
     before = page.locator("ty-trials tbody a").all_inner_texts()
     page.reload()
-    expect(page.locator(".ty-chip")).to_have_count(3)
-    expect(page.locator(".ty-echart canvas").first).to_be_visible()
+    expect(page.locator("ty-trials .ty-chip")).to_have_count(3)
     assert page.locator("ty-trials tbody a").all_inner_texts() == before
-    look(page, "search-parallel")
+    page.set_viewport_size({"width": 1440, "height": 2600})
+    all_drawn(page)
+    look(page, "search-charts")
 
 
 def test_a_search_with_too_few_trials_shows_how_many_a_chart_needs(people: People, open_as: Open) -> None:
     search = seed_search(people.project, by=people.owner, trials=3)
     page = charts_of(search, people, open_as, "&chart=importance")
-    expect(page.locator("ty-charts .empty-title")).to_have_text("Needs 10 completed trials")
+    missing = tile(page, "importance").locator(".empty")
+    expect(missing.locator(".empty-title")).to_have_text("Needs 10 completed trials")
+    expect(missing).to_contain_text("With fewer trials, the result would be mostly chance.")
 
 
 def test_one_bad_trial_does_not_flatten_the_history(people: People, open_as: Open, look: Look) -> None:

@@ -15,7 +15,7 @@ Open = Callable[..., Page]
 
 def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_as: Open, look: Look) -> None:
     search = seed_search(people.project, by=people.owner, trials=30)
-    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&sort=number")
     expect(page.locator("ty-trials tbody tr").first).to_be_visible()
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
     for key in ("j", "x", "j", "j", "x"):
@@ -66,7 +66,7 @@ def test_rows_picked_with_the_mouse_are_compared_by_key_and_rates_are_told_apart
         run = trial.executions.get()
         run.metrics["lr"] = rate
         run.save(update_fields=["metrics"])
-    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&cols=h.learning_rate")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&sort=number&cols=h.learning_rate")
     rows = page.locator("ty-trials tbody tr")
     expect(rows.locator("td:nth-child(4)")).to_have_text(["0.0001234", "0.00013"])
     for number in (1, 2):

@@ -55,8 +55,7 @@ def interrupted(yard: RunningYard, job: int) -> dict[int, int]:
 
 
 def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
-    """Kill everything, delete all files but those `left`, and start again."""
-    yard.parts()["worker-1"].kill()  # first, so that no trial ends while the others are looked for
+    """Kill everything and delete all files but those `left`."""
     yard.end()
     wait_for(lambda: not yard.everything(), "everything to be dead")
     kept = {path for pattern in left for path in yard.home.glob(pattern)}
@@ -69,8 +68,12 @@ def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     """Do so in the middle of a search, which ends on the new installation."""
     round_ = Round(yard, seed=0)
     job = round_.submit_one("broken", body())
-    # The last one began when another was done, so it has its way before it.
+    # Found before the wait: the search may end while its processes are looked for.
+    worker = yard.parts()["worker-1"]
+    # The last one began when another was done, so most of its epochs are still to come.
     wait_for(lambda: TRIALS in interrupted(yard, job), "a trial to be done and the last to have a checkpoint")
+    # First, and its runners with it, so that no trial ends while the other processes are ended.
+    worker.kill()
     install_anew(yard, left=left)
     standing = interrupted(yard, job)
     before = len(read(yard.home, "SELECT 1 FROM jobs_attempt WHERE job_id = ?", job))

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.actions import attempt_end, control, external_search, pipeline, reports, schedule, suggest, trials
-from jobs.actions.external_search import Answer, HeldTrial
+from jobs.actions.external_search import HeldTrial, NoTrial
 from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
 from jobs.kinds.external_search.payload import ExternalSearch
@@ -48,7 +48,7 @@ def opened(people: People, **wanted: Any) -> Job:
 def ask(search: Job, script: str = "a") -> HeldTrial:
     """Ask for a trial until there is one, as the chief does with random suggestions."""
     found = external_search.claim_trial(search.pk, script)
-    if found is Answer.SUGGEST:
+    if found is NoTrial.SUGGEST:
         question = external_search.suggestion_request(search.pk)
         assert question is not None
         external_search.add_suggestion(search.pk, question, {"x": question.made / 10})
@@ -89,9 +89,9 @@ def test_a_script_that_asks_twice_gets_the_same_trial(search: Job) -> None:
 
 def test_until_the_space_is_known_only_one_script_gets_a_trial(search: Job) -> None:
     assert ask(search, "a").trial.values == {}
-    assert external_search.claim_trial(search.pk, "b") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "b") is NoTrial.WAIT
     finish(search, ask(search, "a"))
-    assert external_search.claim_trial(search.pk, "b") is Answer.SUGGEST
+    assert external_search.claim_trial(search.pk, "b") is NoTrial.SUGGEST
 
 
 def test_the_first_trial_defines_the_space_and_reports_its_values(search: Job) -> None:
@@ -177,7 +177,7 @@ def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(
     pipeline.advance(search)
     search.refresh_from_db()
     assert (search.state, search.error["code"]) == ("failed", "trials_keep_failing")
-    assert external_search.claim_trial(search.pk, "a") is Answer.OVER
+    assert external_search.claim_trial(search.pk, "a") is NoTrial.OVER
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_it_completes_once_all_its_trials_are_final(search: Job) -> None:
     pipeline.advance(search)
     search.refresh_from_db()
     assert (search.state, search.results_json["best_trial"]["number"]) == ("completed", 2)
-    assert external_search.claim_trial(search.pk, "a") is Answer.OVER
+    assert external_search.claim_trial(search.pk, "a") is NoTrial.OVER
 
 
 def test_scripts_wait_for_the_last_trial_to_take_it_over_if_it_is_lost(people: People) -> None:
     search = discovered(opened(people, max_trials=2))
     ask(search, "a")
-    assert external_search.claim_trial(search.pk, "b") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "b") is NoTrial.WAIT
 
 
 def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search: Job) -> None:
@@ -280,11 +280,26 @@ def test_killing_a_search_revokes_its_trials(people: People, search: Job) -> Non
     assert (search.state, state_of(held)) == ("stopped", "stopped")
 
 
+def test_a_finished_search_waits_for_the_trials_that_scripts_hold(people: People, search: Job) -> None:
+    discovered(search)
+    held = ask(search)
+    external_search.heartbeat(search.pk)
+    control.finish(Job.objects.get(pk=search.pk), by=people.owner)
+    assert external_search.claim_trial(search.pk, "b") is NoTrial.OVER
+    pipeline.advance(external_search.heartbeat(search.pk))
+    search.refresh_from_db()
+    assert (search.state, state_of(held)) == ("running", "running")
+    finish(search, held)
+    pipeline.advance(external_search.heartbeat(search.pk))
+    search.refresh_from_db()
+    assert (search.state, search.trials.count()) == ("completed", 2)
+
+
 def test_a_paused_search_hands_out_no_trial_until_it_is_resumed(people: People, search: Job) -> None:
     search = discovered(search)
     external_search.heartbeat(search.pk)
     control.pause(Job.objects.get(pk=search.pk), by=people.owner)
-    assert external_search.claim_trial(search.pk, "a") is Answer.WAIT
+    assert external_search.claim_trial(search.pk, "a") is NoTrial.WAIT
     control.resume(Job.objects.get(pk=search.pk), by=people.owner)
     assert ask(search).trial.number == 2
 

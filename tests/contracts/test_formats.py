@@ -170,6 +170,7 @@ REFUSALS: list[tuple[Any, str, str]] = [
     (vertex({**VERTEX, "integerValueSpec": {}}), "/parameters/0", "exactly one of doubleValueSpec"),
     (vertex({"parameterId": "x", "doubleValueSpec": {"minValue": "a", "maxValue": 1}}), "/parameters/0/doubleValueSpec/minValue", "number"),
     (vertex({"parameter_id": "x", "discrete_value_spec": {"values": [1, 2]}, "scale_type": "UNIT_LOG_SCALE"}), "/parameters/0/scale_type", "not supported for a list of values"),
+    (vertex(max_trial_count=1, max_trialCount=2), "/max_trialCount", "'max_trial_count' is given, too"),
     (vertex(algorithm="BANDIT"), "/algorithm", "expected one of"),
     (vertex(metrics=[{"metricId": "a"}, {"metricId": "b"}]), "/metrics", "2 metrics given; exactly one objective"),
     (vertex(metrics=[{"metricId": "accuracy"}]), "/metrics/0/metricId", "'accuracy' is not a validation metric"),
@@ -224,6 +225,7 @@ REFUSALS: list[tuple[Any, str, str]] = [
     ({"x": '{"name": "FloatDistribution", "attributes": '}, "/x", "not valid JSON"),
     # none of them, or no text to speak of
     ({"a": 1}, "", "the format is not recognized as KerasTuner, Katib"),
+    ({"a": {"type": []}}, "", "the format is not recognized as KerasTuner, Katib"),
     ([1, 2], "", "expected an object"),
     ("", "", "the text is empty"),
     ("{", "", "not valid JSON: line 1"),

@@ -88,6 +88,8 @@ def test_the_grid_has_these_values_and_samples_are_among_them(
         ("float", {"min": float("nan"), "max": 1.0}, "finite"),
         ("float", {"min": 0.0, "max": float("inf")}, "finite"),
         ("float", {"min": 0.0, "max": 1e300, "step": 1e-300}, "too small"),
+        ("float", {"min": -1e308, "max": 1e308, "step": 1e300}, "max 1e+308 is too far from min -1e+308"),
+        ("float", {"min": 1e-300, "max": 1e300, "sampling": "log"}, "max 1e+300 is too far from min 1e-300"),
         ("choice", {"values": [1, "a"]}, "mix types"),
         ("choice", {"values": [1, True]}, "mix types"),
         ("choice", {"values": [1, 1]}, "contain a value twice"),

@@ -107,11 +107,15 @@ def test_an_upload_above_the_limit_is_413(api: Client, settings: SettingsWrapper
     assert send(api).status_code == 413
 
 
-@pytest.mark.parametrize(("field", "value"), [("slug", "Not a slug"), ("task", "guessing")])
+@pytest.mark.parametrize(("field", "value"), [("slug", "Not a slug"), ("task", "guessing"), ("name", "a\0b")])
 def test_bad_fields_are_named(api: Client, field: str, value: Any) -> None:
     fields: dict[str, Any] = {field: value}
     answer = send(api, **fields)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{field}")
+
+
+def test_a_nul_in_a_field_is_not_reported_as_a_missing_field(api: Client) -> None:
+    assert "NUL" in send(api, name="a\0b").json()["detail"]
 
 
 def test_urls_are_refused_with_the_reason(api: Client) -> None:

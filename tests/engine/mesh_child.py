@@ -12,8 +12,9 @@ from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E40
 from workers.engine.data.dataset import load_dataset  # noqa: E402
 from workers.engine.training.checkpointing import Checkpointer  # noqa: E402
 from workers.engine.training.early_stopping import BestTracker  # noqa: E402
+from workers.engine.training.plan import TrainingPlan  # noqa: E402
 from workers.engine.training.prepare import prepare  # noqa: E402
-from workers.engine.training.training import Training, TrainingPlan  # noqa: E402
+from workers.engine.training.training import Training  # noqa: E402
 
 RULES = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
 MESHES = {

@@ -17,7 +17,7 @@ from workers.engine.training.checkpointing import MAX_UNRECORDED, Checkpointer
 def snapshot(value=1.0):
     arrays = {
         "model": [np.full((3, 2), value, np.float32), np.array([1, 2], np.uint32)],
-        "half": [np.arange(4).astype(ml_dtypes.bfloat16)],
+        "half": [np.arange(4).astype(kind) for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2)],
         "best": [],
     }
     return Snapshot(arrays, {"epoch": 3, "history": [{"loss": 0.1}]})

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from jobs.contracts.after import Ensemble
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.ensemble import Candidate, EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.dataset import load_dataset
@@ -58,6 +60,10 @@ def test_the_saved_model_is_the_weighted_mean_of_its_members(setting, done, tmp_
     assert np.abs(saved.predict(x, verbose=0) - expected).max() <= 1e-6 * scale
 
 
+def read(report):
+    return EnsembleReport.model_validate_json(report.artifacts["report"].read_bytes())
+
+
 def link(member, folder):
     path = folder / f"{member.name}.keras"
     path.symlink_to(member.model)
@@ -72,15 +78,23 @@ def test_the_weights_sum_to_one_and_name_every_member(setting, done):
 
 def test_the_report_compares_all_candidates(setting, done):
     _, report = done
-    comparison = json.loads(report.artifacts["report"].read_text())
-    assert [c["name"] for c in comparison["candidates"]] == ["m0", "m1", "m2", "mean", "ensemble"]
-    assert len(comparison["diversity"]["pairs"]) == 3
-    assert len(comparison["leave_one_out"]) == 3
-    by_name = {c["name"]: c for c in comparison["candidates"]}
-    assert by_name["ensemble"]["loss"] <= min(c["loss"] for c in comparison["candidates"]) + 1e-3
-    assert comparison["fit"]["loss"] == by_name["ensemble"]["loss"]
-    assert comparison["best_single"] in {"m1", "m2"}
-    assert comparison["difference"] < 1e-2
+    comparison = read(report)
+    assert [c.name for c in comparison.candidates] == ["m0", "m1", "m2", "mean", "ensemble"]
+    assert len(comparison.diversity.pairs) == 3
+    assert len(comparison.leave_one_out) == 3
+    loss = comparison.candidate("ensemble").loss
+    assert loss <= min(c.loss for c in comparison.candidates) + 1e-3
+    assert comparison.fit.loss == loss
+    assert comparison.best_single in {"m1", "m2"}
+    assert comparison.difference < 1e-2
+
+
+def test_the_gain_over_the_best_member_is_measured_on_rows_that_the_weights_were_not_fitted_on(done):
+    _, report = done
+    comparison = read(report)
+    alone, fit = comparison.candidate(comparison.best_single).loss, comparison.fit
+    assert fit.gain.value == pytest.approx(alone - fit.loss_held_out)
+    assert fit.gain.low <= fit.gain.value <= fit.gain.high
 
 
 def test_only_the_ensemble_is_evaluated_on_test_data(setting, done):
@@ -120,7 +134,8 @@ def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path):
     result = ensemble.run(task_for((spec, file, (good, bad)), tmp_path / "run"), report)
     assert "ensemble_not_better" in report.warnings
     assert result["best_single"] == "good"
-    comparison = json.loads(report.artifacts["report"].read_text())
+    comparison = read(report)
+    assert [each.title for each in comparison.members] == ["Retrain trial 2", "bad"]
     assert (
         "the best single member, Retrain trial 2, with"
         in dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
@@ -154,7 +169,7 @@ def test_a_task_stops_at_the_next_step_after_a_request(setting, tmp_path):
 def test_a_member_whose_metric_is_undefined_is_not_the_best_one(task, best):
     metric = "accuracy" if task == "multiclass" else "rmse"
     members = [
-        {"name": name, "kind": "member", "metrics": {metric: {"value": value}}, "loss": 1.0}
+        Candidate(name=name, kind="member", metrics={metric: MetricValue(value=value, rows=9)}, loss=1.0)
         for name, value in (("undefined", None), ("low", 0.1), ("high", 0.9))
     ]
-    assert best_single(members, task)["name"] == best
+    assert best_single(members, task).name == best

@@ -5,13 +5,13 @@ from workers.engine.evaluation.diversity import correlation, diversity, q_statis
 from workers.engine.evaluation.ensemble_weights import (
     equal_weights,
     fit_weights,
-    held_out_loss,
+    held_out_losses,
     leave_one_out,
     loss_terms,
     pooled_loss,
     weighted_mean,
 )
-from workers.engine.evaluation.evaluate import loss_of
+from workers.engine.evaluation.evaluate import evaluate, scores
 
 
 def classifiers(noises, rows=400, classes=5, seed=0):
@@ -56,9 +56,8 @@ def test_the_pooled_loss_is_the_log_loss_of_the_pooled_predictions():
     truth, members = classifiers([1.0, 2.0])
     weights = np.array([0.7, 0.3])
     terms = loss_terms("multiclass", truth, members)
-    assert pooled_loss("multiclass", terms, weights) == pytest.approx(
-        loss_of("multiclass", truth, weighted_mean(members, weights))
-    )
+    evaluation = evaluate("multiclass", truth, weighted_mean(members, weights))
+    assert pooled_loss("multiclass", terms, weights) == pytest.approx(scores(evaluation)["log_loss"])
 
 
 def test_binary_members_may_give_one_column_or_two():
@@ -77,7 +76,8 @@ def test_multilabel_weights_are_fitted_to_the_loss_of_all_labels():
     ]
     fit = fit_weights("multilabel", loss_terms("multilabel", truth, members))
     assert fit.weights[0] > 0.8
-    assert fit.loss == pytest.approx(loss_of("multilabel", truth, weighted_mean(members, fit.weights)))
+    evaluation = evaluate("multilabel", truth, weighted_mean(members, fit.weights))
+    assert fit.loss == pytest.approx(scores(evaluation)["log_loss"])
 
 
 def test_a_useless_member_is_left_out():
@@ -93,7 +93,7 @@ def test_a_useless_member_is_left_out():
 def test_loss_on_held_out_rows_is_not_below_the_fitted_one():
     truth, members = classifiers([2.0, 2.0, 2.0], rows=60)
     terms = loss_terms("multiclass", truth, members)
-    assert held_out_loss("multiclass", terms, seed=0) >= fit_weights("multiclass", terms).loss
+    assert held_out_losses("multiclass", terms, seed=0).mean() >= fit_weights("multiclass", terms).loss
 
 
 def test_leaving_out_the_best_member_costs_most():
@@ -119,21 +119,16 @@ def test_correlation_with_a_constant_is_undefined():
 def test_diversity_of_classifiers_compares_every_pair():
     truth, members = classifiers([1.0, 2.0, 3.0])
     found = diversity("multiclass", truth, [*members, members[0]], ["a", "b", "c", "d"])
-    assert len(found["pairs"]) == 6
-    same = next(pair for pair in found["pairs"] if (pair["a"], pair["b"]) == ("a", "d"))
-    assert same == {
-        "a": "a",
-        "b": "d",
-        "disagreement": 0.0,
-        "error_correlation": pytest.approx(1),
-        "q_statistic": 1.0,
-    }
-    assert 0 < found["mean_disagreement"] < 1
+    assert len(found.pairs) == 6
+    same = next(pair for pair in found.pairs if (pair.a, pair.b) == ("a", "d"))
+    assert (same.disagreement, same.q_statistic) == (0.0, 1.0)
+    assert same.error_correlation == pytest.approx(1)
+    assert 0 < found.mean_disagreement < 1
 
 
 def test_diversity_of_regressors_correlates_residuals():
     truth, (a, b) = regressors([3.0, 3.0])
-    (pair,) = diversity("regression", truth, [a, b], ["a", "b"])["pairs"]
-    assert abs(pair["error_correlation"]) < 0.2
-    assert pair["q_statistic"] is None
-    assert pair["disagreement"] == pytest.approx(np.abs(a - b).mean() / truth.std())
+    (pair,) = diversity("regression", truth, [a, b], ["a", "b"]).pairs
+    assert abs(pair.error_correlation) < 0.2
+    assert pair.q_statistic is None
+    assert pair.disagreement == pytest.approx(np.abs(a - b).mean() / truth.std())

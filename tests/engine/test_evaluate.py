@@ -1,12 +1,13 @@
 import csv
-import json
 import math
 
 import numpy as np
 import pytest
 from sklearn import metrics as reference
 
-from workers.engine.evaluation.evaluate import evaluate, loss_of, primary_metric, scores, write_predictions
+from jobs.contracts.measures import primary_metric
+from jobs.contracts.model_reports.evaluation import EVALUATION
+from workers.engine.evaluation.evaluate import evaluate, scores, write_predictions
 from workers.engine.evaluation.intervals import bootstrap, wilson
 
 
@@ -29,22 +30,22 @@ def test_multiclass_agrees_with_scikit_learn():
     assert values["accuracy"] == pytest.approx(reference.accuracy_score(truth, guess))
     assert values["log_loss"] == pytest.approx(reference.log_loss(truth, p))
     assert values["f1_macro"] == pytest.approx(reference.f1_score(truth, guess, average="macro"))
-    assert found["confusion"] == reference.confusion_matrix(truth, guess).tolist()
+    assert np.array_equal(found.confusion, reference.confusion_matrix(truth, guess))
     precision, recall, f1, support = reference.precision_recall_fscore_support(truth, guess)
-    for k, entry in enumerate(found["per_class"]):
-        assert entry["label"] == "abcd"[k]
-        assert (entry["precision"], entry["recall"], entry["f1"], entry["support"]) == (
+    for k, entry in enumerate(found.per_class):
+        assert entry.label == "abcd"[k]
+        assert (entry.precision, entry.recall, entry.f1, entry.support) == (
             pytest.approx(precision[k]), pytest.approx(recall[k]), pytest.approx(f1[k]), support[k],
         )  # fmt: skip
 
 
 def test_every_metric_has_its_rows_and_an_interval_that_contains_the_value():
     truth, p = multiclass()
-    for name, metric in evaluate("multiclass", truth, p)["metrics"].items():
-        assert metric["rows"] == 300
+    for name, metric in evaluate("multiclass", truth, p).metrics.items():
+        assert metric.rows == 300
         if name != "ece":
-            assert metric["low"] <= metric["value"] <= metric["high"]
-    assert evaluate("multiclass", truth, p)["metrics"]["accuracy"]["interval"] == "wilson"
+            assert metric.low <= metric.value <= metric.high
+    assert evaluate("multiclass", truth, p).metrics["accuracy"].interval == "wilson"
 
 
 def test_one_column_and_two_columns_of_a_binary_model_mean_the_same():
@@ -54,31 +55,43 @@ def test_one_column_and_two_columns_of_a_binary_model_mean_the_same():
     flat, column = evaluate("binary", truth, p), evaluate("binary", truth[:, None], p[:, None])
     both = evaluate("binary", truth, np.stack([1 - p, p], axis=1))
     assert scores(flat) == scores(column) == pytest.approx(scores(both))
-    assert flat["metrics"]["roc_auc"]["value"] == pytest.approx(reference.roc_auc_score(truth, p))
-    assert flat["roc_curve"][0] == (0.0, 0.0)
-    assert flat["roc_curve"][-1] == (1.0, 1.0)
+    assert flat.metrics["roc_auc"].value == pytest.approx(reference.roc_auc_score(truth, p))
+    assert flat.roc_curve[0] == (0.0, 0.0)
+    assert flat.roc_curve[-1] == (1.0, 1.0)
+
+
+def test_each_point_of_a_roc_curve_has_the_threshold_that_gives_it():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 50) == 1
+    p = rng.random(50).round(2)
+    found = evaluate("binary", truth, p)
+    for (false, true), threshold in zip(found.roc_curve[1:], found.roc_thresholds, strict=True):
+        assert false == pytest.approx((p >= threshold)[~truth].mean())
+        assert true == pytest.approx((p >= threshold)[truth].mean())
 
 
 def test_roc_auc_is_null_when_only_one_class_occurs():
     found = evaluate("binary", np.zeros(5), np.full(5, 0.2))
-    assert found["metrics"]["roc_auc"]["value"] is None
-    json.dumps(found, allow_nan=False)
+    assert found.metrics["roc_auc"].value is None
+    assert EVALUATION.validate_json(found.model_dump_json()) == found
 
 
 def test_a_perfectly_calibrated_model_has_no_calibration_error():
     p = np.repeat([0.85, 0.65], 100)
     truth = np.r_[np.ones(85), np.zeros(15), np.ones(65), np.zeros(35)]
-    assert evaluate("binary", truth, p)["metrics"]["ece"]["value"] == pytest.approx(0, abs=1e-12)
+    found = evaluate("binary", truth, p)
+    assert found.metrics["ece"].value == pytest.approx(0, abs=1e-12)
+    assert found.calibration.bias == pytest.approx(0, abs=1e-12)
 
 
 def test_rows_with_nan_count_as_wrong_and_do_not_reach_the_json():
     truth, p = multiclass(rows=10)
     p[:2] = np.nan
     found = evaluate("multiclass", truth, p)
-    assert found["nonfinite_rows"] == 2
-    assert found["metrics"]["accuracy"]["value"] <= 0.8
-    assert found["metrics"]["log_loss"]["value"] is None
-    json.dumps(found, allow_nan=False)
+    assert found.nonfinite_rows == 2
+    assert found.metrics["accuracy"].value <= 0.8
+    assert found.metrics["log_loss"].value is None
+    assert EVALUATION.validate_json(found.model_dump_json()) == found
 
 
 def test_multilabel_agrees_with_scikit_learn():
@@ -87,12 +100,10 @@ def test_multilabel_agrees_with_scikit_learn():
     p = np.clip(0.3 + 0.4 * truth + 0.2 * rng.normal(size=truth.shape), 0.01, 0.99)
     found = evaluate("multilabel", truth, p, ["x", "y", "z"])
     guess = p > 0.5
-    assert found["metrics"]["exact_match"]["value"] == pytest.approx(reference.accuracy_score(truth, guess))
-    assert found["metrics"]["f1_macro"]["value"] == pytest.approx(
-        reference.f1_score(truth, guess, average="macro")
-    )
-    assert found["confusion_per_label"] == reference.multilabel_confusion_matrix(truth, guess).tolist()
-    json.dumps(found, allow_nan=False)
+    assert found.metrics["exact_match"].value == pytest.approx(reference.accuracy_score(truth, guess))
+    assert found.metrics["f1_macro"].value == pytest.approx(reference.f1_score(truth, guess, average="macro"))
+    assert np.array_equal(found.confusion_per_label, reference.multilabel_confusion_matrix(truth, guess))
+    assert EVALUATION.validate_json(found.model_dump_json()) == found
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -105,17 +116,17 @@ def test_regression_agrees_with_scikit_learn(outputs):
     assert values["mae"] == pytest.approx(reference.mean_absolute_error(truth, guess))
     assert values["rmse"] == pytest.approx(math.sqrt(reference.mean_squared_error(truth, guess)))
     assert values["r2"] == pytest.approx(reference.r2_score(truth, guess))
-    assert len(found["outputs"]) == outputs
-    assert len(found["outputs"][0]["pairs"]) == 500
-    assert sum(found["outputs"][0]["histogram"]["counts"]) == 700
-    json.dumps(found, allow_nan=False)
+    assert len(found.outputs) == outputs
+    assert len(found.outputs[0].pairs) == 500
+    assert sum(found.outputs[0].histogram.counts) == 700
+    assert EVALUATION.validate_json(found.model_dump_json()) == found
 
 
 def test_regression_survives_a_diverged_model():
     found = evaluate("regression", np.arange(4.0), np.array([0.0, np.nan, np.inf, 3.0]))
-    assert found["nonfinite_rows"] == 2
-    assert found["metrics"]["rmse"]["value"] is None
-    json.dumps(found, allow_nan=False)
+    assert found.nonfinite_rows == 2
+    assert found.metrics["rmse"].value is None
+    assert EVALUATION.validate_json(found.model_dump_json()) == found
 
 
 def test_the_same_seed_gives_the_same_intervals():
@@ -134,16 +145,30 @@ def test_wilson_stays_inside_zero_and_one():
     assert wilson(0, 10)[0] == 0.0
 
 
+def test_intervals_of_f1_and_auc_are_those_of_resampled_rows():
+    from workers.engine.evaluation import classification
+
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 600)
+    score = np.round(1 / (1 + np.exp(-(2 * truth - 1 + rng.normal(0, 2, 600)))), 2)  # with ties
+    found = evaluate("binary", truth, score).metrics
+
+    def f1(rows):
+        t, g = truth[rows] == 1, score[rows] > 0.5
+        return np.mean([2 * (a & b).sum() / (a.sum() + b.sum()) for a, b in ((t, g), (~t, ~g))])
+
+    def auc(rows):
+        return classification.roc_auc(truth[rows] == 1, score[rows])
+
+    for name, statistic in (("f1_macro", f1), ("roc_auc", auc)):
+        expected = bootstrap(statistic, 600, seed=2)
+        assert [found[name].low, found[name].high] == pytest.approx(expected, abs=0.006), name
+
+
 def test_bootstrap_of_a_mean_is_about_two_standard_errors_wide():
     values = np.random.default_rng(0).normal(size=400)
     low, high = bootstrap(lambda i: float(values[i].mean()), 400, seed=0)
     assert (high - low) / 2 == pytest.approx(1.96 * values.std() / 20, rel=0.1)
-
-
-def test_loss_is_log_loss_for_classes_and_squared_error_for_regression():
-    truth, p = multiclass()
-    assert loss_of("multiclass", truth, p) == pytest.approx(reference.log_loss(truth, p))
-    assert loss_of("regression", [1.0, 2.0], [[2.0], [4.0]]) == 2.5
 
 
 def test_primary_metrics_have_the_right_direction():

@@ -1,15 +1,26 @@
 import json
+import math
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
+from jobs.contracts.gates import Floor, GateRules, Slice
 from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
-from workers.engine.evaluation.gates import baseline_gate, finite_gate, metric_gate, signature_gate
+from workers.engine.evaluation.comparison import Value, measure
+from workers.engine.evaluation.gates import (
+    baseline_gate,
+    finite_gate,
+    floor_gate,
+    latency_gate,
+    metric_gate,
+    signature_gate,
+    slice_gate,
+)
 from workers.engine.tasks import gate
 
 NAMES = [
@@ -36,16 +47,63 @@ def test_a_signature_may_become_more_general_but_not_change():
     assert signature_gate(signature(), signature((None, 8))).state == "failed"
 
 
-def test_accuracy_may_fall_by_delta_and_no_more():
-    assert metric_gate("multiclass", 0.955, 0.96, 0.01).state == "passed"
-    assert metric_gate("multiclass", 0.945, 0.96, 0.01).state == "failed"
-    assert metric_gate("multiclass", None, 0.96, 0.01).state == "failed"
+def value(number):
+    return Value(number, number - 0.02, number + 0.02)
+
+
+def test_accuracy_may_fall_by_the_tolerance_and_no_more():
+    def judged(ours, tolerance=0.01):
+        return metric_gate("accuracy", "max", value(ours), 0.96, tolerance, 360)
+
+    assert judged(0.955).state == "passed"
+    assert judged(0.945).state == "failed"
+    assert judged(0.945, tolerance=0.02).state == "passed"
+    assert judged(math.nan).state == "failed"
 
 
 def test_an_error_may_grow_by_a_share_and_no_more():
-    assert metric_gate("regression", 50.4, 50.0, 0.01).state == "passed"
-    assert metric_gate("regression", 50.6, 50.0, 0.01).state == "failed"
-    assert metric_gate("regression", 50.6, None, 0.01).state == "not_evaluated"
+    def judged(ours, champion=50.0):
+        return metric_gate("rmse", "min", value(ours), champion, 0.01, 89)
+
+    assert judged(50.4).state == "passed"
+    assert judged(50.6).state == "failed"
+    assert judged(50.6, math.nan).state == "not_evaluated"
+
+
+def test_a_gate_shows_its_rule_with_every_number():
+    gate = metric_gate("accuracy", "max", value(0.945), 0.96, 0.01, 360)
+    assert gate.rule == (
+        "accuracy on the test rows at least 0.95: the champion's 0.96 minus the tolerance of 0.01"
+    )
+    assert (gate.value, gate.limit, gate.champion, gate.rows) == (0.945, 0.95, 0.96, 360)
+    assert (gate.metric, gate.low, gate.high) == ("accuracy", 0.945 - 0.02, 0.945 + 0.02)
+
+
+def test_a_floor_is_a_lower_bound_or_an_upper_one_by_the_metric():
+    high = Floor(metric="roc_auc", limit=0.8)
+    assert floor_gate(high, "max", value(0.81), 90).state == "passed"
+    assert floor_gate(high, "max", value(0.79), 90).state == "failed"
+    low = Floor(metric="log_loss", limit=0.4)
+    assert floor_gate(low, "min", value(0.39), 90).state == "passed"
+    assert floor_gate(low, "min", value(0.41), 90).state == "failed"
+
+
+def test_a_slice_must_reach_its_limit_and_the_champion():
+    one = Slice(column="city", value="Paris", limit=0.7)
+
+    def judged(ours, champion, one=one):
+        return slice_gate(one, "accuracy", "max", value(ours), champion, 0.01, 40)
+
+    assert (judged(0.71, None).state, judged(0.69, None).state) == ("passed", "failed")
+    assert (judged(0.85, 0.86).state, judged(0.84, 0.86).state) == ("passed", "failed")
+    assert judged(0.69, 0.5).state == "failed"
+    assert judged(0.1, None, Slice(column="city", value="Paris")).state == "skipped"
+
+
+def test_a_latency_above_the_ceiling_fails():
+    assert latency_gate(4.0, 5.0, "").state == "passed"
+    assert latency_gate(6.0, 5.0, "").state == "failed"
+    assert latency_gate(6.0, None, "").state == "passed"
 
 
 def predictions_for(truth, share, classes, rng):
@@ -57,8 +115,8 @@ def predictions_for(truth, share, classes, rng):
 def test_only_a_model_that_has_learned_beats_the_baseline():
     rng = np.random.default_rng(0)
     train, test = rng.integers(0, 10, 1000), rng.integers(0, 10, 360)
-    learned = baseline_gate("multiclass", train, test, predictions_for(test, 0.5, 10, rng), 0)
-    chance = baseline_gate("multiclass", train, test, predictions_for(test, 0.0, 10, rng), 0)
+    learned = baseline_gate("accuracy", "multiclass", train, test, predictions_for(test, 0.5, 10, rng))
+    chance = baseline_gate("accuracy", "multiclass", train, test, predictions_for(test, 0.0, 10, rng))
     assert (learned.state, chance.state) == ("passed", "failed")
     assert learned.limit == chance.limit
 
@@ -66,20 +124,50 @@ def test_only_a_model_that_has_learned_beats_the_baseline():
 def test_a_rare_class_passes_by_log_loss_where_accuracy_cannot_improve():
     rng = np.random.default_rng(0)
     train, test = (rng.random(4000) < 0.03).astype(int), (rng.random(2000) < 0.03).astype(int)
-    p = np.where(test == 1, 0.4, 0.01)
-    assert baseline_gate("binary", train, test, p, 0).state == "passed"
-    assert baseline_gate("binary", train, test, np.full(2000, 0.03), 0).state == "failed"
+    by_loss = baseline_gate("accuracy", "binary", train, test, np.where(test == 1, 0.4, 0.01))
+    assert by_loss.state == "passed"
+    # the values shown are those of the comparison that passed, and both are listed
+    assert by_loss.metric == "log_loss"
+    assert by_loss.value < by_loss.limit
+    assert [(one.metric, one.passed) for one in by_loss.alternatives] == [
+        ("accuracy", False), ("log_loss", True),
+    ]  # fmt: skip
+    assert "a gain in log_loss also counts" in by_loss.rule
+    assert baseline_gate("accuracy", "binary", train, test, np.full(2000, 0.03)).state == "failed"
+
+
+def test_a_model_under_class_weights_passes_by_its_auc_where_accuracy_and_log_loss_are_worse():
+    rng = np.random.default_rng(0)
+    train, test = (rng.random(4000) < 0.08).astype(int), (rng.random(500) < 0.08).astype(int)
+    p = 1 / (1 + np.exp(-(rng.normal(size=500) + 1.5 * test)))
+    by_accuracy = baseline_gate("accuracy", "binary", train, test, p)
+    by_auc = baseline_gate("roc_auc", "binary", train, test, p)
+    assert (by_accuracy.state, by_auc.state) == ("failed", "passed")
+    assert (by_auc.limit, by_auc.metric) == (0.5, "roc_auc")
+    chance = np.random.default_rng(1).random(500)
+    assert baseline_gate("roc_auc", "binary", train, test, chance).state == "failed"
+
+
+def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it():
+    rng = np.random.default_rng(0)
+    y = (rng.random(500) < 0.3).astype(int)
+    all_positive = np.full(500, 0.9)
+    assert measure("recall", "binary")(y, all_positive) == 1.0
+    gate = baseline_gate("recall", "binary", y, y, all_positive)
+    assert (gate.state, gate.metric) == ("failed", "roc_auc")
 
 
 def test_regression_and_multilabel_have_their_baselines():
     rng = np.random.default_rng(0)
     y = rng.normal(size=(300, 1))
-    assert baseline_gate("regression", y, y, y + 0.3 * rng.normal(size=y.shape), 0).state == "passed"
-    assert baseline_gate("regression", y, y, rng.normal(size=y.shape), 0).state == "failed"
-    assert baseline_gate("regression", y, y, np.full(y.shape, np.nan), 0).state == "failed"
+    assert baseline_gate("rmse", "regression", y, y, y + 0.3 * rng.normal(size=y.shape)).state == "passed"
+    assert baseline_gate("rmse", "regression", y, y, rng.normal(size=y.shape)).state == "failed"
+    assert baseline_gate("rmse", "regression", y, y, np.full(y.shape, np.nan)).state == "failed"
     labels = (rng.random((300, 3)) < 0.4).astype(float)
-    assert baseline_gate("multilabel", labels, labels, np.clip(labels, 0.1, 0.9), 0).state == "passed"
-    assert baseline_gate("multilabel", labels, labels, rng.random(labels.shape), 0).state == "failed"
+    assert (
+        baseline_gate("accuracy", "multilabel", labels, labels, np.clip(labels, 0.1, 0.9)).state == "passed"
+    )
+    assert baseline_gate("accuracy", "multilabel", labels, labels, rng.random(labels.shape)).state == "failed"
 
 
 def test_a_single_nan_fails_the_finite_gate():
@@ -141,6 +229,14 @@ def test_an_upload_without_data_leaves_its_metric_gates_open(tmp_path):
     assert result["metrics"] == {}
 
 
+def test_infinite_predictions_fail_their_gates(tmp_path):
+    def overflow(x):
+        return keras.layers.Rescaling(1e30)(keras.layers.Rescaling(1e30)(x))
+
+    gates, _ = evaluate_gates(tmp_path, foreign(tmp_path, overflow))
+    assert gates["batch_invariance"]["state"] == gates["finite"]["state"] == "failed"
+
+
 def test_another_file_than_the_registered_one_fails_its_digest(tmp_path):
     gates, _ = evaluate_gates(tmp_path, foreign(tmp_path, keras.layers.Dense(3)), challenger_digest="0" * 64)
     assert gates["digest"]["state"] == "failed"
@@ -162,3 +258,45 @@ def test_predictions_that_depend_on_the_batch_are_found(tmp_path):
     keras.Model(inputs, over_the_batch(shifted)).save(tmp_path / "m.keras")
     gates, _ = evaluate_gates(tmp_path, tmp_path / "m.keras")
     assert gates["batch_invariance"]["state"] == "failed"
+
+
+def test_floors_slices_and_the_ceiling_are_gates_of_their_own(setting, tmp_path):
+    folder, spec, file = setting
+    member = train_member(folder, "ruled", spec, file)
+    metric, column = ("rmse", "sex") if "diabetes" in str(folder) else ("log_loss", "nowhere")
+    rules = GateRules(
+        floors=(Floor(metric=metric, limit=1e6),),
+        slices=(Slice(column=column, value="0.05068", min_rows=1), Slice(column=column, value="x")),
+        latency_p95_ms=1e-6,
+    )
+    names = [*NAMES[:5], *rules.own_gates(), *NAMES[5:]]
+    task = GateTask(
+        folder=str(tmp_path), challenger=str(member.model), challenger_digest=file_digest(Path(member.model)),
+        champion=str(member.model), dataset=file, spec=spec, rules=rules,
+    )  # fmt: skip
+    result = gate.run(task, ArtifactReport(tmp_path))
+    gates = {one["name"]: one for one in result["gates"]}
+    assert list(gates) == names
+    assert gates[f"floor:{metric}"]["state"] == "passed"
+    assert gates[f"slice:{column}=x"]["state"] == "not_evaluated"
+    assert (gates["latency"]["state"], gates["latency"]["limit"]) == ("failed", 1e-6)
+
+
+def test_a_metric_of_another_task_is_not_evaluated_and_says_which_fit(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    member = train_member(tmp_path, "other", spec, file)
+    gates, _ = evaluate_gates(tmp_path, member.model, dataset=file, spec=spec, rules=GateRules(metric="rmse"))
+    for name in ("metric", "better_than_baseline"):
+        assert gates[name]["state"] == "not_evaluated"
+        assert "use one of accuracy, log_loss" in gates[name]["detail"]
+
+
+def test_the_objective_of_the_search_is_the_metric(tmp_path):
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    member = train_member(tmp_path, "aimed", spec, file)
+    gates, _ = evaluate_gates(
+        tmp_path, member.model, dataset=file, spec=spec, champion=member.model,
+        objective={"metric": "val_loss", "direction": "min"},
+    )  # fmt: skip
+    assert (gates["metric"]["metric"], gates["metric"]["direction"]) == ("log_loss", "min")
+    assert gates["metric"]["limit"] == pytest.approx(1.01 * gates["metric"]["champion"])

@@ -22,14 +22,14 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_training_ends_with_the_same_bits(file, tmp_path, monkeypatch, kind):
-    from workers.engine.compiled import program
+    from workers.engine.compiled import training_time
     from workers.engine.report import TaskInterrupted
     from workers.engine.training import checkpoint, training
 
     fit = {**BLOBS, **KINDS[kind]}
     train_on(file, tmp_path / "unbroken", fit=fit)
     monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
-    monkeypatch.setattr(program, "TARGET_CALL_SECONDS", 0.0)
+    monkeypatch.setattr(training_time, "TARGET_CALL_SECONDS", 0.0)
     with pytest.raises(TaskInterrupted):
         train_on(file, tmp_path / "broken", fit=fit, requests=[None] * 9 + ["pause"])
     middle = checkpoint.read(checkpoint.list_committed(tmp_path / "broken")[0])
@@ -99,5 +99,7 @@ def test_the_keys_of_the_first_phase_in_checkpoints_do_not_change():
     from workers.engine.tasks.train import FIND_PHASE, RETRAIN_PHASE, FirstPhase
 
     names = [field.name for field in fields(FirstPhase)]
-    assert names == ["best_epoch", "epochs", "steps", "score", "figures", "rates"]
+    assert names == ["best_epoch", "epochs", "steps", "score", "figures", "rates", "stopped_by"]
+    # Checkpoints of earlier releases lack the fields that were added.
+    assert FirstPhase(3, 5, 50, 0.9, {}).stopped_by == ""
     assert (FIND_PHASE, RETRAIN_PHASE) == ("find", "again")

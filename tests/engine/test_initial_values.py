@@ -45,6 +45,27 @@ def test_the_sources_of_randomly_initialized_layers_are_found(name: str) -> None
     assert kinds >= wanted.get(name, {"seed_generator_state"})
 
 
+def test_loading_a_file_draws_no_initial_values_on_the_device(tmp_path, monkeypatch) -> None:
+    import keras
+    from keras.src.backend.jax import random
+
+    from workers.engine.models.files import load_model, save_model
+
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Dense(3, kernel_initializer="glorot_uniform")(inputs))
+    save_model(model, tmp_path / "m.keras")
+    draw = random.uniform
+    monkeypatch.setattr(
+        random, "uniform", lambda *_, **__: pytest.fail("a program is compiled for each shape")
+    )
+    loaded = load_model(tmp_path / "m.keras", tmp_path)
+    for mine, theirs in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    monkeypatch.setattr(random, "uniform", draw)
+    first, second = (keras.initializers.GlorotUniform(seed=seed)((3, 3)) for seed in (1, 2))
+    assert not np.array_equal(first, second), "outside of loading Keras draws as before"
+
+
 def test_a_layer_with_a_custom_initializer_is_not_complete() -> None:
     import keras
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 import weakref
 from pathlib import Path
 
@@ -272,64 +273,91 @@ def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monk
 @pytest.fixture
 def program(file):
     """A program that has trained for a minute with 0.01 s per epoch, many steps in each call."""
+    from workers.engine.compiled.autotune import TimingResults
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
     data = load_dataset(file, spec.data)
     made = prepare(spec, data, data.parts.train, name="t", seed=1).program
-    made._timings.step_mode = "many"
-    made.trained_seconds, made.trained_steps = 60.0, 60 * 100 * STEPS
+    # Results of other tests are not read.
+    made._timings = made.vmapped._timings = TimingResults(uuid.uuid4().hex)
+    made.training_time.seconds, made.training_time.steps = 60.0, 60 * 100 * STEPS
     return made
 
 
+def timed(program, monkeypatch, count, *, epochs_left):
+    """Return whether a round of timing `count` trainings in one call begins."""
+    from workers.engine.compiled.vmapped import EpochInputs
+
+    begun = []
+    monkeypatch.setattr(program.vmapped, "_time", lambda *_: begun.append(1) or 0.01)
+    inputs = EpochInputs(None, None, range(STEPS), None)
+    program.vmapped.measure(inputs, count, None, epochs_left)
+    return bool(begun)
+
+
 def test_a_vmapped_epoch_is_timed_only_if_that_can_pay(program, monkeypatch):
-    hour = 3600 * 100 * STEPS
-    assert program.should_time_vmap(3, STEPS, hour)
-    assert not program.should_time_vmap(300, STEPS, hour), "a call of three seconds"
-    program.trained_seconds, program.trained_steps = 10.0, 10 * 100 * STEPS
-    assert not program.should_time_vmap(3, STEPS, 100 * STEPS), "a second is left"
-    assert not program.should_time_vmap(3, STEPS, hour), "timing takes longer than training has taken"
-    program.trained_seconds, program.trained_steps = 60.0, 60 * 100 * STEPS
-    program._timings.step_mode = None
-    assert not program.should_time_vmap(3, STEPS, hour), "one step per call may be faster"
-    program._timings.step_mode = "many"
-    program._timings.set_relative_cost(3, 1.0)
-    assert not program.should_time_vmap(3, STEPS, hour), "it has been timed"
+    hour = 3600 * 100
+    assert timed(program, monkeypatch, 3, epochs_left=hour)
+    assert not timed(program, monkeypatch, 300, epochs_left=hour), "a call of three seconds"
+    spent = program.training_time
+    spent.seconds, spent.steps = 30.0, 30 * 100 * STEPS
+    assert not timed(program, monkeypatch, 4, epochs_left=50), "half a second is left"
+    spent.seconds, spent.steps = 15.0, 15 * 100 * STEPS
+    assert not timed(program, monkeypatch, 5, epochs_left=hour), "compiling takes a twentieth of 20 s"
+    spent.seconds, spent.steps = 60.0, 60 * 100 * STEPS
+    spent.timing_seconds = 2.5
+    assert not timed(program, monkeypatch, 6, epochs_left=hour), "a twentieth has been spent"
+    spent.timing_seconds = 0.0
+    program._timings.set_relative_cost(7, 1.0)
+    assert not timed(program, monkeypatch, 7, epochs_left=hour), "its cost is known"
 
 
-def test_the_relative_cost_is_the_time_of_a_call_divided_by_that_of_one_training(program, monkeypatch):
+def measure(program, count, times=20):
     from workers.engine.compiled import vmapped
 
-    now, took = [0.0], {1: 1.0, 4: 2.5}
+    for _ in range(times):
+        program.vmapped.measure(vmapped.EpochInputs(None, None, range(STEPS), None), count, None, 10**6)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0.025, 2.5), (0.5, 50.0)])
+def test_the_relative_cost_is_the_time_of_a_call_divided_by_that_of_one_training(
+    program, monkeypatch, seconds, expected
+):
+    from workers.engine.compiled import vmapped
+
+    now, took, calls = [0.0], {1: 0.01, 4: seconds}, []
 
     def train(inputs, _):
+        calls.append(len(inputs))
         now[0] += took[len(inputs)]
         return [(None, {}, None)] * len(inputs)
 
     monkeypatch.setattr(program.vmapped, "train", train)
     monkeypatch.setattr(vmapped, "timing_clock", lambda: lambda: now[0])
-    program.vmapped.measure(vmapped.EpochInputs(None, None, None, None), 4, None, 0.01)
-    assert program._timings.relative_cost(4) == pytest.approx(2.5)
-    assert [program.vmapped.is_faster(4, active) for active in (2, 3, 4)] == [False, True, True]
+    measure(program, 4)
+    assert program._timings.relative_cost(4) == pytest.approx(expected)
+    fast = expected < 4
+    assert [program.vmapped.is_faster(4, active) for active in (2, 3, 4)] == [False, fast, fast]
+    if not fast:
+        assert calls == [4, 4], "the first call compiles, the second has clearly lost"
 
 
 def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
     import jax
 
-    from workers.engine.compiled import vmapped
-
     def train(*_):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of report")
 
     monkeypatch.setattr(program.vmapped, "train", train)
-    program.vmapped.measure(vmapped.EpochInputs(None, None, None, None), 4, None, 0.01)
+    measure(program, 4, times=1)
     assert program.vmapped.is_timed(4)
     assert not program.vmapped.is_faster(4, 4)
 
 
 def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cache, monkeypatch):
-    from workers.engine.compiled import program
+    from workers.engine.compiled import training_time
     from workers.engine.compiled.autotune import TimingResults
     from workers.engine.tasks import trial
 
@@ -338,10 +366,10 @@ def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cach
     models = trial.MODEL_CACHE._models.values()
     (cached,) = (model for model in models if model.prepared.spec.model.args["units"] == 7)
     timings = cached.prepared.program._timings
-    timings.set_step_mode("many")
-    monkeypatch.setattr(program, "TIMING_PAYOFF_ALWAYS", 0.0)
-    trained(task)
+    monkeypatch.setattr(training_time, "TIMING_SHARE", float("inf"))
+    for _ in range(20):
+        trained(task)
     cost = timings.relative_cost(3)
     assert 0.2 < cost < 12
     assert TimingResults(timings._key).relative_cost(3) == cost
-    assert list(cache.glob("price-3-*"))
+    assert list(cache.glob("cost-3-*"))

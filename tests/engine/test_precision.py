@@ -27,8 +27,9 @@ def trained(tmp_path):
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.checkpointing import Checkpointer
     from workers.engine.training.early_stopping import BestTracker
+    from workers.engine.training.plan import TrainingPlan
     from workers.engine.training.prepare import prepare
-    from workers.engine.training.training import Training, TrainingPlan
+    from workers.engine.training.training import Training
 
     file = profiled(tmp_path / "iris", bundled="iris")
 

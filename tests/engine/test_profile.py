@@ -140,6 +140,16 @@ def test_pickled_arrays_are_rejected(tmp_path):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
 
 
+def test_a_damaged_npz_is_rejected(tmp_path):
+    path = tmp_path / "d.npz"
+    np.savez_compressed(path, x=np.arange(1000), y=np.arange(1000) % 2)
+    body = bytearray(path.read_bytes())
+    body[60:90] = b"\xff" * 30
+    path.write_bytes(body)
+    with pytest.raises(BadData, match="not a readable NPZ"):
+        profiled(tmp_path, source="npz", path=str(path))
+
+
 def test_arrays_of_unequal_length_are_rejected(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.arange(3))
     with pytest.raises(BadData, match="differ in length"):

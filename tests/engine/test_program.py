@@ -1,5 +1,7 @@
 """Compiled programs: they train like Keras' `fit`, and trials share them."""
 
+import uuid
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,8 @@ def train(prepared, tmp_path, loop):
     """Train; return the best epoch's metrics and all variables."""
     from workers.engine.models.variables import values
     from workers.engine.training.checkpointing import Checkpointer
-    from workers.engine.training.training import Training, TrainingPlan
+    from workers.engine.training.plan import TrainingPlan
+    from workers.engine.training.training import Training
 
     report = RecordingReport(tmp_path)
     plan = TrainingPlan(
@@ -244,7 +247,7 @@ def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data):
         return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
 
     shared = program(6)
-    shared.trained_seconds = 1e6
+    shared.training_time.seconds = 1e6
     program(9)
     assert program(6) is shared
 
@@ -268,32 +271,138 @@ def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(data, monkeyp
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
     program = prepared.program
     loop = prepared.loop(epochs=3)
-    quick = program._many_steps
-    monkeypatch.setattr(program, "_many_steps", lambda *args: [quick(*args), spin(0.05)][0])
+    quick = program._run
+
+    def slow_loop(mode, *args):
+        spin(0.05 if mode == "many" else 0.0)
+        return quick(mode, *args)
+
+    monkeypatch.setattr(program, "_run", slow_loop)
     loop.epoch(1, 0, [], lambda _: None)
     loop.epoch(2, 0, [], lambda _: None)
-    assert not program.should_time_modes(steps_left=10)
-    monkeypatch.setattr(program, "trained_seconds", 1e6)
-    loop.epoch(3, 0, [], lambda _: None)
-    assert (loop.step_mode, program.should_time_modes(steps_left=10)) == ("one", False)
+    assert loop.step_mode == "many", "nothing is timed before much time has been trained"
+    program.training_time.seconds, program.training_time.steps = 1e6, 10**8
+    for epoch in range(3, 20):
+        loop.epoch(epoch, 0, [], lambda _: None)
+    assert loop.step_mode == "one"
 
 
-@pytest.mark.parametrize(("seconds", "mode"), [(0.85, "one"), (0.95, "many"), (1.2, "many")])
-def test_one_step_per_call_is_chosen_only_if_it_is_clearly_faster(data, monkeypatch, seconds, mode):
+@pytest.fixture
+def fake_steps(data, monkeypatch):
+    """Return a function that makes a program whose steps take given seconds on a clock of the test's own."""
+    from workers.engine.compiled import comparison, training_time
     from workers.engine.compiled import program as module
+    from workers.engine.compiled.autotune import TimingResults
     from workers.engine.training.prepare import prepare
 
-    program = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
-    now, took = [0.0], {"many": 1.0, "one": seconds}
+    def make(seconds, *, estimated="many", compile_seconds=0.0):
+        made = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
+        now, calls, compiled = [0.0], [], set()
 
-    def train(mode, *_):
-        now[0] += took[mode]
+        def run(mode, state, _hyperparameters, _data, steps):
+            now[0] += len(steps) * seconds[mode] + (0.0 if mode in compiled else compile_seconds)
+            compiled.add(mode)
+            calls.append((mode, len(steps)))
+            return state
 
-    monkeypatch.setattr(program, "train", train)
-    monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
-    program.trained_seconds, program.trained_steps = 1.0, 100
-    program.time_modes(([], [], [], []), None, None, range(3))
-    assert program.step_mode == mode
+        monkeypatch.setattr(made, "_run", run)
+        for mode, name in (("many", "_many_steps"), ("one", "_one_step")):
+            function = getattr(made, name)
+            monkeypatch.setattr(function, "is_compiled", lambda *_, mode=mode: mode in compiled)
+        monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
+        monkeypatch.setattr(training_time.time, "perf_counter", lambda: now[0])
+        monkeypatch.setattr(comparison, "CALL_SECONDS", 0.0)
+        made._timings = TimingResults(uuid.uuid4().hex)
+        made._estimated_mode = estimated
+        made.calls = calls
+        return made
+
+    return make
+
+
+def train_for(program, seconds, *, of=3600.0):
+    """Train step by step for some seconds, and time the modes between the steps as the loop does."""
+    state, rows = ([np.zeros(1)] * 30, [], [], []), np.zeros((50, 1), np.int32)
+    spent = program.training_time
+    while spent.seconds < seconds:
+        left = (of - spent.seconds) / (spent.seconds_per_step if spent.steps else 1.0)
+        program.time_modes(state, np.zeros(1), (rows, rows, rows, rows), left)
+        program.train(program.step_mode, state, None, None, range(10))
+
+
+@pytest.mark.parametrize(("seconds", "mode"), [(0.085, "one"), (0.095, "many"), (0.12, "many")])
+def test_one_step_per_call_is_chosen_only_if_it_is_clearly_faster(fake_steps, seconds, mode):
+    program = fake_steps({"many": 0.1, "one": seconds})
+    train_for(program, 200)
+    assert (program.step_mode, program._timings.step_mode) == (mode, mode)
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 3.0])
+def test_timing_takes_at_most_a_twentieth_of_the_time_trained(fake_steps, seconds):
+    program = fake_steps({"many": 0.1, "one": seconds}, compile_seconds=2.0)
+    spent = program.training_time
+    for trained in range(5, 400, 5):
+        train_for(program, trained)
+        # A single measurement may take longer than expected: that of the first step of a slow way does.
+        assert spent.timing_seconds <= 0.05 * spent.seconds + max(seconds - 0.1, 0)
+    assert program._timings.step_mode is not None
+
+
+def test_a_way_that_has_clearly_lost_is_dropped_after_one_step(fake_steps):
+    program = fake_steps({"many": 0.1, "one": 3.0})
+    train_for(program, 300)
+    assert [call for call in program.calls if call[0] == "one"] == [("one", 1), ("one", 1)], "one compiles"
+    assert program._timings.step_mode == "many"
+
+
+def test_long_steps_are_never_run_in_a_compiled_loop(fake_steps):
+    program = fake_steps({"many": 0.05, "one": 0.05}, estimated="one")
+    train_for(program, 2000)
+    assert {mode for mode, _ in program.calls} == {"one"}
+    assert program.step_mode == "one"
+
+
+def test_short_steps_of_convolutions_are_timed_in_a_compiled_loop(fake_steps):
+    program = fake_steps({"many": 0.001, "one": 0.004}, estimated="one")
+    train_for(program, 200)
+    assert program.step_mode == "many"
+
+
+def test_modes_that_cannot_be_timed_are_not_tried_again(fake_steps, monkeypatch):
+    import jax
+
+    program = fake_steps({"many": 0.1, "one": 0.1})
+    train = program._run
+
+    def run(mode, *args):
+        if mode == "one":
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        return train(mode, *args)
+
+    monkeypatch.setattr(program, "_run", run)
+    train_for(program, 200)
+    assert program._timings.step_mode == "many"
+
+
+def test_a_process_that_dies_while_it_times_leaves_the_usual_mode_behind(tmp_path, fake_steps, monkeypatch):
+    from workers.engine.compiled import cache
+    from workers.engine.compiled.autotune import TimingResults
+
+    monkeypatch.setattr(cache, "active", lambda: cache.FileCache(tmp_path))
+    program = fake_steps({"many": 0.1, "one": 0.1})
+    train, seen = program._run, []
+
+    def run(mode, *args):
+        if mode == "one":
+            seen.append(TimingResults(program._timings._key).step_mode)
+        return train(mode, *args)
+
+    monkeypatch.setattr(program, "_run", run)
+    while not seen:
+        train_for(program, program.training_time.seconds + 1)
+    assert set(seen) == {"many"}
+    assert program._timings.step_mode is None
+    assert TimingResults(program._timings._key).step_mode is None, "another process may time the rest"
 
 
 @pytest.mark.parametrize(
@@ -315,15 +424,19 @@ def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(rows,
     assert estimate_step_mode(keras.Sequential([inner, keras.layers.Flatten()]), rows) == mode
 
 
-def test_step_modes_are_not_timed_for_a_training_that_ends_soon(data):
-    from workers.engine.training.prepare import prepare
+def test_step_modes_are_not_timed_for_a_training_that_ends_soon(fake_steps):
+    program = fake_steps({"many": 0.1, "one": 0.05})
+    train_for(program, 22.5, of=23)
+    assert {mode for mode, _ in program.calls} == {"many"}
+    train_for(program, 23.5, of=3600)
+    assert {mode for mode, _ in program.calls} == {"many", "one"}
 
-    program = prepare(spec("mlp", {"units": 5}, {}), data, data.parts.train, name="t", seed=3).program
-    program.trained_seconds, program.trained_steps = 5.0, 5000
-    assert not program.should_time_modes(steps_left=100)
-    assert program.should_time_modes(steps_left=100_000)
-    program.trained_seconds, program.trained_steps = 50.0, 50_000
-    assert program.should_time_modes(steps_left=100)
+
+def test_step_modes_are_timed_after_many_trainings_that_end_soon(fake_steps):
+    program = fake_steps({"many": 0.1, "one": 0.05})
+    for _ in range(100):
+        train_for(program, program.training_time.seconds + 2, of=program.training_time.seconds + 2)
+    assert program.step_mode == "one"
 
 
 def spin(seconds):

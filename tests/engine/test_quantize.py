@@ -5,6 +5,13 @@ import numpy as np
 import pytest
 
 from jobs.contracts.after import Ensemble, Quantize
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.quantization import (
+    Agreement,
+    BytesBeforeAfter,
+    QuantizationReport,
+    QuantizedBytes,
+)
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
@@ -66,7 +73,7 @@ def test_every_kind_of_model_predicts_the_same_after_loading(tmp_path, form, qua
     original = load_model(source, tmp_path)
     done, left = compare_layers(original, loaded)
     assert (len(done), len(left)) == (quantized, skipped)
-    assert all(0 < layer["relative_error"] < 0.02 for layer in done)
+    assert all(0 < layer.relative_error < 0.02 for layer in done)
     again = keras.saving.load_model(tmp_path / "q.keras", safe_mode=True)
     np.testing.assert_array_equal(Predictor(again)(X), Predictor(loaded)(X))
     assert np.abs(Predictor(original)(X) - Predictor(loaded)(X)).max() < 0.03
@@ -75,13 +82,30 @@ def test_every_kind_of_model_predicts_the_same_after_loading(tmp_path, form, qua
 def test_a_skipped_layer_has_a_reason(tmp_path):
     source = stored(tmp_path, attention)
     _, left = compare_layers(load_model(source, tmp_path), quantize_file(source, tmp_path / "q.keras", X))
-    assert {layer["reason"] for layer in left} == {"part of an attention layer, which could not be loaded"}
+    assert {layer.reason for layer in left} == {"part of an attention layer, which could not be loaded"}
 
 
 def test_a_model_without_quantizable_layers_is_rejected(tmp_path):
     source = stored(tmp_path, lambda x: keras.layers.Activation("tanh")(x))
     with pytest.raises(NotQuantizable, match="no layer that can be quantized"):
         quantize_file(source, tmp_path / "q.keras", X)
+
+
+def read(report):
+    return QuantizationReport.model_validate_json(report.artifacts["report"].read_bytes())
+
+
+def compared(accuracies, file):
+    """Return a report with only the accuracies and file sizes of both models."""
+    metrics = {
+        name: {"accuracy": MetricValue(value=value, rows=9)}
+        for name, value in zip(("original", "quantized"), accuracies, strict=True)
+    }
+    size = BytesBeforeAfter(before=file[0], after=file[1])
+    return QuantizationReport(
+        mode="int8", task="multiclass", test_rows=9, bytes=QuantizedBytes(file=size, weights=size),
+        metrics=metrics, agreement=Agreement(), latency={}, hardware="", layers=(), skipped=(),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=["diabetes", "digits"])
@@ -98,37 +122,40 @@ def done(request, tmp_path_factory):
 
 def test_the_report_compares_the_quantized_model_with_the_original(done):
     result, report = done
-    comparison = json.loads(report.artifacts["report"].read_text())
-    assert (
-        comparison["bytes"]["file"]["after"]
-        < comparison["bytes"]["file"]["before"]
-        < comparison["bytes"]["stored"]
-    )
-    assert comparison["bytes"]["weights"]["after"] < 0.5 * comparison["bytes"]["weights"]["before"]
-    assert set(comparison["latency"]["quantized"]) == {"1", "32"}
-    assert (
-        comparison["latency"]["original"]["1"]["p50_ms"] <= comparison["latency"]["original"]["1"]["p95_ms"]
-    )
-    assert "1 of " in comparison["hardware"]
-    assert len(comparison["layers"]) == 2
+    comparison = read(report)
+    assert comparison.bytes.file.after < comparison.bytes.file.before < comparison.bytes.stored
+    assert comparison.bytes.weights.after < 0.5 * comparison.bytes.weights.before
+    assert set(comparison.latency["quantized"]) == {"1", "32"}
+    assert comparison.latency["original"]["1"].p50_ms <= comparison.latency["original"]["1"].p95_ms
+    assert "1 of " in comparison.hardware
+    assert comparison.platform == "cpu"
+    assert len(comparison.layers) == 2
     assert report.steps[-1] == 1.0
     json.dumps(result, allow_nan=False)
 
 
 def test_both_are_measured_on_the_same_test_rows(done):
     result, report = done
-    comparison = json.loads(report.artifacts["report"].read_text())
-    rows = {m["rows"] for metrics in comparison["metrics"].values() for m in metrics.values()}
+    comparison = read(report)
+    rows = {m.rows for metrics in comparison.metrics.values() for m in metrics.values()}
     assert rows == {result["test_rows"]}
     assert result["metrics"]["test"].keys() == result["original"]["test"].keys()
 
 
 def test_predictions_stay_nearly_the_same(done):
     found = done[0]["agreement"]
-    if "share" in found:
+    if found["share"] is not None:
         assert found["share"] >= 0.98
     else:
         assert found["mean_difference"] <= found["max_difference"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "codes"),
+    [(None, 0.9, []), (0.9, None, ["quantized_less_accurate"]), (None, None, ["quantized_less_accurate"])],
+)
+def test_only_an_undefined_metric_of_the_quantized_model_causes_a_warning(before, after, codes):
+    assert [code for code, _ in quantization_warnings(compared((before, after), file=(2, 1)))] == codes
 
 
 def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
@@ -151,20 +178,15 @@ def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
 
 def test_agreement_of_classes_is_a_share_and_of_targets_a_distance():
     a, b = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.6, 0.4], [0.7, 0.3]])
-    assert agreement("multiclass", np.array([0, 1]), a, b) == {"share": 0.5}
+    assert agreement("multiclass", np.array([0, 1]), a, b) == Agreement(share=0.5)
     truth = np.array([[0.0], [2.0]])
-    assert agreement("regression", truth, truth, truth + 0.5) == {
-        "max_difference": 0.5,
-        "mean_difference": 0.5,
-    }
+    assert agreement("regression", truth, truth, truth + 0.5) == Agreement(
+        max_difference=0.5, mean_difference=0.5
+    )
 
 
 def test_a_larger_and_worse_model_has_two_warnings():
-    comparison = {
-        "task": "multiclass",
-        "bytes": {"file": {"before": 100, "after": 120}},
-        "metrics": {"original": {"accuracy": {"value": 0.9}}, "quantized": {"accuracy": {"value": 0.8}}},
-    }
+    comparison = compared((0.9, 0.8), file=(100, 120))
     assert [code for code, _ in quantization_warnings(comparison)] == [
         "quantized_not_smaller",
         "quantized_less_accurate",

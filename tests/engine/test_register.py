@@ -122,6 +122,36 @@ def test_any_further_member_is_rejected(tmp_path, name):
         scan(path)
 
 
+@pytest.mark.parametrize("part", ["class_name", "module"])
+@pytest.mark.parametrize("of", [lambda config: config, dense], ids=["model", "layer"])
+def test_a_class_whose_name_is_not_a_text_is_rejected(tmp_path, part, of):
+    path = rewrite(save(tmp_path, plain), lambda config: of(config).update({part: ["Dense"]}))
+    with pytest.raises(BadModel):
+        scan(path)
+
+
+def test_a_shape_with_a_million_axes_is_rejected(tmp_path):
+    path = rewrite(
+        save(tmp_path, plain), lambda config: dense(config)["config"].update(units=[1 << 24] * 1_000_000)
+    )
+    with pytest.raises(BadModel, match="1,000,000 axes"):
+        scan(path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.weights.h5"])
+def test_a_damaged_member_is_rejected(tmp_path, name):
+    path = tmp_path / "damaged.keras"
+    with zipfile.ZipFile(save(tmp_path, plain)) as source, zipfile.ZipFile(path, "w") as target:
+        for member in source.namelist():
+            target.writestr(member, source.read(member), zipfile.ZIP_DEFLATED)
+        start = target.getinfo(name).header_offset + 30 + len(name)
+    body = bytearray(path.read_bytes())
+    body[start : start + 8] = b"\xff" * 8
+    path.write_bytes(body)
+    with pytest.raises(BadModel, match=f"{name} cannot be unpacked"):
+        scan(path)
+
+
 def _nothing():
     import contextlib
 
@@ -207,11 +237,17 @@ def texts(file):
     file["x"] = ["a text"]
 
 
+def no_shape(file):
+    file["x"] = h5py.Empty("f4")
+
+
 def loop(file):
     file.create_group("a")["again"] = file["/"]
 
 
-@pytest.mark.parametrize("fill", [external_link, soft_link, virtual, external_data, bomb, texts, loop])
+@pytest.mark.parametrize(
+    "fill", [external_link, soft_link, virtual, external_data, bomb, texts, no_shape, loop]
+)
 def test_weights_outside_the_file_are_rejected(tmp_path, fill):
     path = rewrite(save(tmp_path, plain), weights=weights(fill))
     with pytest.raises(BadModel):

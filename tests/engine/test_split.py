@@ -33,6 +33,13 @@ def test_stratified_parts_have_the_proportions_of_the_whole():
         np.testing.assert_array_equal(np.bincount(Y[part]), [12, 6, 2])
 
 
+@pytest.mark.parametrize("spec", [Split(validation=0.9, test=0.05), Split(validation=0.05, test=0.9)])
+def test_each_part_has_rows_of_a_class_of_three(spec):
+    y = np.repeat([0, 1], 3)
+    for part in split(y, {}, "multiclass", spec):
+        np.testing.assert_array_equal(np.bincount(y[part]), [1, 1])
+
+
 def test_a_group_is_never_in_two_parts():
     groups = np.arange(100) // 7
     parts = split(Y, {"patient": groups}, "multiclass", Split(group="patient"))

@@ -95,13 +95,13 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("after", [1, 5])
 def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(train, tmp_path, monkeypatch, after):
-    from workers.engine.compiled import program
+    from workers.engine.compiled import training_time
     from workers.engine.report import TaskInterrupted
     from workers.engine.training import checkpoint, training
 
     train(folder="unbroken")
     monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
-    monkeypatch.setattr(program, "TARGET_CALL_SECONDS", 0.0)
+    monkeypatch.setattr(training_time, "TARGET_CALL_SECONDS", 0.0)
     with pytest.raises(TaskInterrupted):
         train(folder="broken", requests=[None] * after + ["pause"])
     middle = checkpoint.read(checkpoint.list_committed(tmp_path / "broken")[0])
@@ -159,3 +159,23 @@ def test_a_requested_checkpoint_is_written_and_the_training_continues(train):
     result = train(requests=["checkpoint"])
     assert result.epochs == 4
     assert [named["epoch"] for _, named in train.report.of("checkpoint")] == [1, 4]
+
+
+def test_the_train_task_reports_what_it_does_while_it_does_no_steps(tmp_path):
+    from jobs.kinds.train.payload import TrainTask
+    from tests.engine.helpers import RecordingReport, spec_of
+    from tests.engine.training import blobs_file
+    from workers.engine.tasks import train as task
+
+    spec = spec_of("blobs", args={"units": 11}, fit={"epochs": 2, "batch_size": 16})
+    report = RecordingReport(tmp_path)
+    wanted = TrainTask(
+        folder=str(tmp_path), fence=1, dataset=blobs_file(tmp_path), spec=spec, retrain=None, model_name="m",
+        objective={"metric": "val_loss", "direction": "min"},
+    )  # fmt: skip
+    task.run(wanted, report)
+    kinds = [(name, args[0]) for name, args, _ in report.calls if name in ("phase", "progress")]
+    assert kinds[0] == ("phase", "loading")
+    assert ("phase", "compiling") in kinds[: kinds.index(("progress", 1))]
+    after = [kind for kind in kinds[kinds.index(("progress", 2)) + 1 :] if kind != ("phase", "compiling")]
+    assert after == [("phase", "saving"), ("phase", "evaluating")]

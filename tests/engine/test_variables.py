@@ -10,9 +10,9 @@ from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import (
     check_layout,
     memory_per_device,
+    optimizer_slots,
     parameters,
     shard_shape,
-    slots,
     suggest_layout,
     variables,
 )
@@ -67,7 +67,7 @@ def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
     made = make_optimizer(spec.fit, 1)
     made.build(model.trainable_variables)
     values = sum(math.prod(v.shape) for v in made.variables if len(v.shape))
-    assert values == slots(spec.fit) * parameters(spec.model, image_profile())
+    assert values == optimizer_slots(spec.fit) * parameters(spec.model, image_profile())
 
 
 def test_memory_is_divided_as_the_layout_says():

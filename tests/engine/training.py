@@ -32,6 +32,7 @@ def train_on(
     from workers.engine.training import training
     from workers.engine.training.checkpointing import Checkpointer
     from workers.engine.training.early_stopping import BestTracker
+    from workers.engine.training.plan import TrainingPlan
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
@@ -40,7 +41,7 @@ def train_on(
     report = RecordingReport(folder.parent)
     report.requests = list(requests)
     stop = BestTracker("val_loss", "min", patience) if patience is not None else None
-    plan = training.TrainingPlan(
+    plan = TrainingPlan(
         model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=spec.fit.epochs),
         validation=prepared.evaluation_set(dataset.parts.validation), epochs=spec.fit.epochs,
         best=BestTracker("val_loss", "min"), stop=stop,

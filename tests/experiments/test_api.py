@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from jobs.models import Experiment, Job
 from tests.experiments.conftest import World
@@ -130,6 +132,18 @@ def test_deleting_waits_until_no_job_runs(api: Client, spec: dict[str, Any]) -> 
     Job.objects.update(state="stopped")
     assert api.delete(address).status_code == 204
     assert not Job.objects.filter(experiment=made["id"]).exists()
+
+
+def test_the_queries_of_the_list_do_not_depend_on_its_length(api: Client, spec: dict[str, Any]) -> None:
+    counts = []
+    for _ in range(3):
+        made = make(api, spec)
+        post(api, f"/experiments/{made['id']}/submit")
+        with CaptureQueriesContext(connection) as queries:
+            items = api.get("/api/v1/experiments").json()["items"]
+        counts.append(len(queries))
+        assert (items[0]["revision"], items[0]["state"]) == (1, "queued")
+    assert len(set(counts)) == 1
 
 
 def test_archived_experiments_are_listed_only_on_request(api: Client, spec: dict[str, Any]) -> None:

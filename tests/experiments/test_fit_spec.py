@@ -105,6 +105,18 @@ def test_an_invalid_fit_setting_is_reported_at_its_field(
             "/fit/schedule/monitor",
             "not measured",
         ),
+        (
+            spec({"early_stopping": {"monitor": "val_r2"}}),
+            DIGITS_PROFILE,
+            "/fit/early_stopping/monitor",
+            "not measured",
+        ),
+        (
+            ExperimentSpec.model_validate({**BASE, "after": {"retrain": {"monitor": "val_r2"}}}),
+            DIGITS_PROFILE,
+            "/after/retrain/monitor",
+            "not measured",
+        ),
         (spec({}, choice("schedule/alpha", 0.1)), DIGITS_PROFILE, "/search/space/0", "needs a schedule"),
         (
             spec({"clipnorm": 1.0}, choice("clipvalue", 0.1)),
@@ -178,3 +190,26 @@ def test_folds_multiply_the_planned_executions() -> None:
     assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
     pointers = {warning.pointer for warning in found.warnings}
     assert "/search/executions_per_trial" not in pointers
+
+
+@pytest.mark.parametrize(
+    ("fit", "warned"),
+    [
+        ({"class_weights": "balanced", "early_stopping": {"monitor": "val_loss"}}, True),
+        ({"class_weights": "balanced", "early_stopping": {}}, False),
+        ({"class_weights": "none", "early_stopping": {"monitor": "val_loss"}}, False),
+    ],
+)
+def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warning(
+    fit: dict[str, Any], warned: bool
+) -> None:
+    asked = spec(fit, UNITS, objective={"metric": "val_accuracy", "direction": "max"})
+    found = {warning.pointer: warning.message for warning in checks.warnings(asked, DIGITS_PROFILE)}
+    assert ("/fit/early_stopping/monitor" in found) is warned
+    if warned:
+        assert "leave it empty to stop by the objective" in found["/fit/early_stopping/monitor"]
+
+
+def test_a_retraining_is_never_monitored_on_its_training_rows() -> None:
+    with pytest.raises(ValidationError, match="begins with val_"):
+        ExperimentSpec.model_validate({**BASE, "after": {"retrain": {"monitor": "loss"}}})

@@ -42,6 +42,7 @@ def test_the_documented_example_is_valid_and_planned(world: World) -> None:
     assert found.distinct is None, "learning_rate is continuous"
     assert found.grid_size == (4 * 10) + (4 * 6 * 10)
     assert found.steps == ("search", "train", "ensemble", "quantize", "register")
+    assert (found.epoch_chosen_by, found.stopped_by) == ("val_accuracy", "val_loss")
 
 
 LAYERS = {"name": "layers", "kind": "int", "min": 1, "max": 3}

@@ -166,6 +166,26 @@ def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
     assert (attempt.state, job.state, job.error["code"]) == ("ended", "failed", "internal")
 
 
+def test_an_attempt_renewed_after_its_end_raised_an_error_continues(
+    job: Job, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    def renew_first(expired: Attempt, cause: Exception) -> None:
+        attempts.renew(worker.row.pk, [attempt.pk])
+        abandon(expired, cause)
+
+    attempt, abandon = placed(worker), attempt_end._abandon
+    expire(attempt)
+    monkeypatch.setattr(attempt_end, "_requeue_job", refuse)
+    monkeypatch.setattr(attempt_end, "_abandon", renew_first)
+    attempt_end.reap()
+    attempt.refresh_from_db()
+    job.refresh_from_db()
+    assert (attempt.state, job.state, job.error) == ("running", "starting", None)
+
+
 def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
@@ -185,6 +205,29 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "paused"
+
+
+def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job = yard.submit(search=None)
+    attempt = placed(worker)
+    counted = contract.Progress(time=time.time(), done=1, total=4, unit="epochs")
+
+    def phase_after(*events: contract.RunnerEvent) -> str | None:
+        worker.report(attempt, *events)
+        progress = shown.detail(Job.objects.get(pk=job.pk)).progress
+        assert progress.total == 4
+        return progress.phase
+
+    assert phase_after(contract.Started(time=time.time()), counted) is None
+    timing = contract.Phase(time=time.time(), name="timing")
+    assert phase_after(contract.Phase(time=time.time(), name="compiling"), timing) == "timing"
+    assert phase_after(counted) is None
+    assert phase_after(counted, timing) == "timing"
+    assert [event["name"] for event in all_events(job) if event["type"] == "phase"] == [
+        "compiling", "timing", "timing"
+    ]  # fmt: skip
 
 
 def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: PretendWorker) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from jobs.actions import attempt_end, attempts, metrics, schedule
 from jobs.contracts import events as contract
 from jobs.errors import StaleFence
-from jobs.models import Attempt, Job, MetricChunk
+from jobs.models import Attempt, Job, MetricChunk, MetricSeries, Trial
 from jobs.queries import events as event_log
 from jobs.queries import metrics as curves
 from jobs.queries.codec import pack_columns, unpack_columns
@@ -151,6 +152,33 @@ def test_too_many_metric_names_are_refused_with_one_warning(
     assert {series["name"] for series in curves.read(job)} == {"a0", "b0", "a1"}
     warnings = [e for e in event_log.read(job.pk, after=0).items if e["type"] == "warning"]
     assert [event["code"] for event in warnings] == ["too_many_metrics"]
+
+
+def test_series_are_in_the_order_of_the_numbers_of_their_trials(job: Job) -> None:
+    trials = [Trial(job=job, number=number, values={}, values_digest="") for number in range(1, 11)]
+    for trial in (None, *reversed(Trial.objects.bulk_create(trials))):
+        MetricSeries.objects.create(job=job, trial=trial, attempt=1, name="loss")
+    assert [series["trial"] for series in curves.read(job)] == [None, *range(1, 11)]
+
+
+def test_a_log_line_written_during_a_read_of_the_newest_comes_after_its_cursor(
+    job: Job, attempt: Attempt, worker: PretendWorker
+) -> None:
+    worker.report(attempt, contract.Log(time=1.0, line="before"))
+    reads: list[str] = []
+
+    def write_after_first_read(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        reads.append(sql)
+        if len(reads) == 1:
+            worker.report(attempt, contract.Log(time=2.0, line="during"))
+        return result
+
+    with connection.execute_wrapper(write_after_first_read):
+        newest = event_log.newest_logs(job)
+    assert [line["line"] for line in newest.items] == ["before"]
+    following = event_log.logs(job, after=newest.cursor)
+    assert [line["line"] for line in following.items] == ["during"]
 
 
 def test_a_slice_of_events_ends_before_it_grows_too_large(

@@ -7,7 +7,7 @@ from jobs.kinds import planned
 from jobs.kinds.train.actions import TrainActions
 from jobs.models import Job
 from jobs.states import Outcome
-from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, spec, turn, until_final
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, spec, turn, until_final
 
 AFTER = {"retrain": {"top": 2}, "ensemble": {}, "quantize": {}}
 
@@ -125,6 +125,20 @@ def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
     control.retry(job, by=yard.owner)
     until_final(worker, job)
     assert job.state == "completed"
+
+
+def test_the_failed_trial_of_a_completed_search_is_retried_without_its_old_start_and_error(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job, (first, second) = placed_search(yard, worker)
+    trial = first.trials.get()
+    worker.report(first, begun(trial, ago=60), ended(trial, error="out of luck"))
+    attempt_end.finish(first.pk, Outcome.COMPLETED)
+    worker.run(second)
+    assert until_final(worker, job).state == "completed"
+    control.retry(job, by=yard.owner)
+    trial.refresh_from_db()
+    assert (job.state, trial.state, trial.started, trial.error) == ("queued", "queued", None, None)
 
 
 def test_a_trial_that_another_user_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:

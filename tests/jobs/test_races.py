@@ -13,14 +13,14 @@ import pytest
 from django.db import connections, transaction
 
 from jobs import clock, scheduler
-from jobs.actions import attempt_end, attempts, events, schedule
+from jobs.actions import attempt_end, attempts, events, pipeline, schedule, search_changes
 from jobs.contracts import events as contract
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow
 from jobs.queries import events as event_log
 from jobs.queries import metrics as metric_log
 from jobs.states import Outcome
-from tests.jobs.yard import PretendWorker, Yard, make_yard
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, make_yard
 
 THREADS = 8
 PATIENCE = 200.0
@@ -85,6 +85,27 @@ def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
     at_once(*[schedule.place] * THREADS)
     assert Counter(Attempt.objects.values_list("job", flat=True)) == {job.pk: 1 for job in jobs}
     assert set(Job.objects.values_list("state", "fence")) == {("starting", 1)}
+
+
+def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continues(yard: Yard) -> None:
+    job = yard.submit(search={**SEARCH, "algorithm": "random"})
+    pipeline.advance_all()
+    is_revised = threading.Event()
+
+    def revise() -> None:
+        with transaction.atomic():
+            search_changes.revise(job, {"max_trials": 9}, by=yard.owner)
+            is_revised.set()
+            time.sleep(0.5)  # the scheduler reaches the locked row
+
+    def advance() -> None:
+        is_revised.wait(timeout=60)
+        pipeline.advance_all()
+
+    assert at_once(revise, advance) == [None, None]
+    job = Job.objects.get(pk=job.pk)
+    assert (job.state, job.error) == ("queued", None)
+    assert job.revision is not None and job.revision.number == 2
 
 
 def test_of_many_schedulers_one_holds_the_lease(transactional_db: None) -> None:

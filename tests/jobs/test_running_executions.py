@@ -4,11 +4,14 @@ import time
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from jobs.actions import attempt_end, attempts, control, pipeline, trials
 from jobs.contracts import events as contract
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from jobs.queries import columns, progress
-from jobs.queries import jobs as shown
+from jobs.queries import trials as shown
+from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 
@@ -38,6 +41,69 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
     first, second = shown.trial(running.trials.get(number=1), best=None).executions
     assert (first.epochs, first.of_epochs) == (2, 3)
     assert (second.epochs, second.of_epochs) == (0, None)
+
+
+def events_of(attempt: Attempt, *events: contract.RunnerEvent) -> None:
+    """Report further events of an attempt."""
+    # After those that the fixture has reported.
+    attempts.record(attempt.pk, events, spool_position=100, stored={})
+
+
+def checkpoint(epoch: int) -> contract.CheckpointCommitted:
+    folder = f"search/1/{epoch}"
+    return contract.CheckpointCommitted(
+        time=time.time(),
+        trial=1,
+        execution=1,
+        folder=folder,
+        step=9 * epoch,
+        epoch=epoch,
+        manifest="0" * 64,
+        bytes=1,
+    )
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.PAUSED, Outcome.LOST]
+)
+def test_an_execution_that_ends_early_keeps_the_epochs_of_its_checkpoint(
+    yard: Yard, running: Job, outcome: Outcome
+) -> None:
+    attempt = running.attempts.get()
+    events_of(attempt, checkpoint(1), checkpoint(2))
+    attempt_end.finish(attempt.pk, outcome)
+    execution = running.trials.get(number=1).executions.get(number=1)
+    assert (execution.epochs, execution.state) != (0, "running")
+    assert execution.epochs == 2
+
+
+def test_the_progress_does_not_fall_when_a_search_is_paused_and_resumed(yard: Yard, running: Job) -> None:
+    attempt = running.attempts.get()
+    before = progress.of_job(running).fraction
+    control.pause(running, by=yard.owner)
+    events_of(attempt, checkpoint(2))
+    attempt_end.finish(attempt.pk, Outcome.PAUSED)
+    pipeline.advance_all()
+    paused = Job.objects.get(pk=running.pk)
+    assert paused.state == "paused"
+    assert progress.of_job(paused).fraction == before > 0
+    control.resume(paused, by=yard.owner)
+    pipeline.advance_all()
+    resumed = Job.objects.get(pk=running.pk)
+    assert progress.of_job(resumed).fraction == before
+    control.stop(resumed, by=yard.owner)
+    stopped = Job.objects.get(pk=running.pk)
+    assert (stopped.state, progress.of_job(stopped).fraction) == ("stopped", before)
+
+
+def test_a_retried_execution_without_a_checkpoint_begins_at_zero(yard: Yard, running: Job) -> None:
+    attempt = running.attempts.get()
+    events_of(attempt, checkpoint(2))
+    attempt_end.finish(attempt.pk, Outcome.FAILED)
+    trial = running.trials.get(number=1)
+    trial.checkpoints.update(removed=timezone.now())
+    trials.retry(trial, by=yard.owner)
+    assert trial.executions.get(number=1).epochs == 0
 
 
 def test_running_executions_count_by_their_epochs(running: Job) -> None:

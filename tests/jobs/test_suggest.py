@@ -113,6 +113,7 @@ def test_a_repeated_configuration_is_answered_without_training(yard: Yard, worke
     columns = ("number", "state", "score", "best_epoch", "epochs")
     assert list(copy.executions.values(*columns)) == list(first.executions.values(*columns))
     assert outcomes.best_trials(job, limit=1).get() == first
+    assert not outcomes.best_trials(job, limit=0).exists()
     copy_id = copy.pk
     job.delete()
     assert not Trial.objects.filter(pk=copy_id).exists()

@@ -165,11 +165,48 @@ def test_halfway_the_remaining_time_is_right_within_30_percent(replay: Replay) -
     assert replay.left_at(half) == pytest.approx(half, rel=0.3)
 
 
+STEPS = 8
+"""The later steps of `AFTER`: three retrainings, an ensemble, a quantization and three registrations."""
+
+
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
-def test_the_fraction_is_that_of_completed_executions(replay: Replay) -> None:
+def test_the_fraction_is_that_of_completed_executions_and_later_steps(replay: Replay) -> None:
     shown = replay.at(23.0)
     assert (shown.done, shown.total, shown.unit) == (13, 24, "executions")
-    assert shown.fraction == pytest.approx(13 / 24)
+    assert shown.fraction == pytest.approx(13 / 24 * 12 / (12 + STEPS))
+
+
+@pytest.mark.parametrize(("second", "steps"), [(30.75, 0), (37.2, 3), (44.4, 5)])
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_the_fraction_still_rises_during_the_later_steps(replay: Replay, second: float, steps: int) -> None:
+    assert replay.at(second).fraction == pytest.approx((12 + steps) / (12 + STEPS))
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_a_running_step_counts_by_its_own_progress(replay: Replay) -> None:
+    replay.at(40.0)
+    quantize = replay.root.children.get(kind="quantize")
+    quantize.progress = {"done": 2, "total": 4, "time": replay._moment(39.9).timestamp()}
+    quantize.save()
+    root = Job.objects.get(pk=replay.root.pk)
+    assert progress.of_job(root).fraction == pytest.approx((12 + 4 + 2 / 4) / (12 + STEPS))
+
+
+@pytest.mark.parametrize("replay", [1.0], indirect=True)
+def test_the_time_left_of_the_last_step_counts_down_and_then_is_unknown(
+    replay: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two of three registrations have ended; the third hangs.
+    replay.recording = replace(replay.recording, ended=90.0)
+    replay.recording.steps["register"][2] = (45.0, 90.0)
+    replay.at(45.25)
+    left = []
+    for second in (45.25, 45.3, 46.0, 60.0):
+        moment = replay._moment(second)
+        monkeypatch.setattr(clock, "estimate", lambda moment=moment: moment)
+        left.append(progress.of_job(Job.objects.get(pk=replay.root.pk)).eta_seconds)
+    assert left[0] is not None and left[1] is not None and left[0] > left[1]
+    assert left[2:] == [None, None]
 
 
 def test_slots_of_other_jobs_do_not_count_for_later_trials(
@@ -192,11 +229,12 @@ def test_before_a_trial_has_ended_no_remaining_time_is_shown(replay: Replay) -> 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
 def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Replay) -> None:
-    assert replay.left_at(23.0) is not None
+    before = replay.at(23.0)
+    assert before.eta_seconds is not None
     replay.root.state = "paused"
     shown = progress.of_job(replay.root)
-    assert (shown.eta_seconds, shown.fraction) == (None, shown.done / shown.total)
-    assert shown.done > 0
+    assert (shown.eta_seconds, shown.fraction) == (None, before.fraction)
+    assert shown.fraction > 0
 
 
 def test_a_slow_trial_does_not_increase_the_remaining_time(

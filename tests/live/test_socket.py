@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import AnonymousUser
 
 from jobs import hints
-from jobs.actions import events, people
+from jobs.actions import deletions, events, people
 from jobs.models import Job, Role, User
 from tests.jobs.yard import Yard
 from webapp.live.consumer import LiveConsumer
@@ -123,6 +123,20 @@ async def test_a_removed_member_gets_no_more_events_at_once(
     assert [e["line"] for e in await pages[0].events(1)] == ["line 0"]
     for page in pages:
         await page.disconnect()
+
+
+async def test_the_readers_of_a_deleted_job_get_no_more_events(
+    yard: Yard, job: Job, broker: "redis.Redis"
+) -> None:
+    page = Page(yard.owner)
+    await page.connect()
+    await page.subscribe(job.pk)
+    await page.events(1)
+    await wait_for_subscription(broker)
+    await database_sync_to_async(Job.objects.filter(pk=job.pk).update)(state="completed")
+    await database_sync_to_async(deletions.delete)(job, by=yard.owner)
+    assert await page.frame() == {"type": "error", "code": "not_found", "job": job.pk}
+    await page.disconnect()
 
 
 async def test_the_connection_of_an_anonymous_user_is_closed_with_a_code(yard: Yard) -> None:

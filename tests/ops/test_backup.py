@@ -143,6 +143,16 @@ def test_a_home_that_is_not_empty_is_replaced_only_with_force(full: Installation
     assert full.points() == 1
 
 
+def test_artifacts_without_a_folder_are_refused_and_nothing_changes(
+    full: Installation, empty: Installation, tmp_path: Path
+) -> None:
+    source = full.back_up(tmp_path / "backup.tar")
+    with pytest.raises(OpsError, match=r"is no local folder"):
+        restore(empty.home, empty.database, None, source, force=False)
+    assert not Path(empty.database["NAME"]).exists()
+    assert not (empty.home.root / "secret.key").exists()
+
+
 def test_a_home_in_use_is_not_restored(full: Installation, empty: Installation, tmp_path: Path) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     lock = HomeLock(empty.home.lock_file)

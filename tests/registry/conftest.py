@@ -73,7 +73,7 @@ class Yard:
     def version(self, *, by: User | None = None) -> ModelVersion:
         """Make a version that has been validated."""
         with transaction.atomic():
-            version = registration._number(
+            version = registration._create_numbered(
                 self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
             )
         labels = list("0123456789")

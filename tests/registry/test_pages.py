@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import promotions
+from jobs.actions import gate_rules, promotions
+from jobs.contracts.gates import GateRules
 from jobs.models import PromotionRequest, User
 from tests.markup import one_line, text_of
 from tests.people import browser_of
@@ -26,6 +27,7 @@ def see(user: User, path: str, **query: Any) -> Any:
 PAGES = (
     "/models",
     "/models/digits",
+    "/models/digits/gates",
     "/models/digits/versions/1",
     "/approvals",
     "/approvals/3",
@@ -173,3 +175,86 @@ def test_a_version_that_is_not_served_cannot_be_tried(filled: Yard) -> None:
 def test_an_anonymous_user_is_redirected_to_the_login(filled: Yard, client: Client) -> None:
     for path in PAGES:
         assert client.get(path).status_code == 302
+
+
+RULES = {
+    "metric": "f1_macro", "tolerance": "0.02", "latency_p95_ms": "", "comment": "why", "revision": "0",
+    "floors-rows": "2", "floors-0-metric": "accuracy", "floors-0-limit": "0.9", "slices-rows": "1",
+}  # fmt: skip
+
+
+def test_an_approver_changes_the_gates_on_their_page_and_empty_rows_are_left_out(filled: Yard) -> None:
+    answer = browser_of(filled.approver).post("/models/digits/gates", RULES, follow=True)
+    assert "Saved as revision 1" in text_of(answer)
+    assert "metric: the objective → f1_macro" in text_of(answer)
+    assert len(filled.model.gate_revisions.get().rules.floors) == 1
+    assert "last changed by approver" in text_of(see(filled.member, "/models/digits"))
+
+
+def test_adding_a_row_saves_nothing_and_keeps_the_entries(filled: Yard) -> None:
+    page = browser_of(filled.approver).post("/models/digits/gates", RULES | {"more": "slices"})
+    assert 'name="slices-1-column"' in page.content.decode()
+    assert 'value="0.9"' in page.content.decode()
+    assert not filled.model.gate_revisions.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tolerance": "-1"}, "greater than or equal to 0"),
+        ({"floors-1-limit": "0.5"}, "Field required"),
+        ({"slices-0-column": "city"}, "Field required"),
+        ({"latency_p95_ms": "0"}, "greater than 0"),
+        ({"floors-1-metric": "accuracy", "floors-1-limit": "0.5"}, "is there twice"),
+    ],
+)
+def test_a_wrong_rule_is_shown_at_its_field(filled: Yard, change: dict[str, str], message: str) -> None:
+    page = browser_of(filled.approver).post("/models/digits/gates", RULES | change)
+    assert page.status_code == 422
+    assert message in text_of(page)
+    assert not filled.model.gate_revisions.exists()
+
+
+@pytest.mark.parametrize("rows", ["x", "-1", "9" * 5000, "٣"])
+def test_a_strange_number_of_rows_is_no_error_of_ours(filled: Yard, rows: str) -> None:
+    page = browser_of(filled.approver).post("/models/digits/gates", RULES | {"floors-rows": rows})
+    assert page.status_code in (303, 422)
+
+
+def test_a_change_meanwhile_keeps_the_entries_and_names_the_other_person(filled: Yard) -> None:
+    gate_rules.change(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
+    page = browser_of(filled.approver).post("/models/digits/gates", RULES)
+    assert page.status_code == 409
+    assert "second-approver saved revision 1 while you were editing" in text_of(page)
+    assert "tolerance: 0.01 → 0.3" in text_of(page)
+    assert filled.model.gate_revisions.count() == 1
+
+
+def test_a_member_sees_the_rules_and_who_may_change_them_but_no_form(filled: Yard) -> None:
+    page = see(filled.member, "/models/digits/gates")
+    assert "Approvers and admins of vision may change them" in text_of(page)
+    assert b"Save as revision" not in page.content
+    assert browser_of(filled.member).post("/models/digits/gates", RULES).status_code == 403
+
+
+def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yard) -> None:
+    gate_rules.change(filled.model, GateRules(tolerance=0.02), by=filled.second_approver)
+    promotion = filled.request()
+    gate_rules.change(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
+    alternative = {
+        "metric": "log_loss", "direction": "min", "value": 0.43, "limit": 0.49, "gain": 0.06, "low": 0.03,
+        "high": 0.09, "passed": True,
+    }  # fmt: skip
+    passed = {
+        "name": "better_than_baseline",
+        "state": "passed",
+        "rule": "a rule",
+        "alternatives": [alternative],
+    }
+    judge(promotion, {"gates": [passed, {"name": "latency", "state": "failed", "value": 9.0, "limit": 5.0}]})
+    text = text_of(see(filled.approver, f"/approvals/{promotion.pk}"))
+    assert "revision 1 , last changed by" in text
+    assert "second-approver" in text
+    assert "revision 2 applies to later requests" in text
+    assert "log_loss 0.4300 against 0.4900: gain 0.0600 (0.0300 to 0.0900), passes" in text
+    assert "Next: Choose a smaller model or quantize it." in text

@@ -180,7 +180,7 @@ def test_canary_is_refused_with_the_reason(yard: Yard) -> None:
 
 
 def test_a_version_that_is_not_validated_cannot_be_requested(yard: Yard) -> None:
-    version = registration._number(yard.model, artifact=yard.new_bytes(), created_by=yard.member)
+    version = registration._create_numbered(yard.model, artifact=yard.new_bytes(), created_by=yard.member)
     with pytest.raises(Conflict, match="being validated"):
         yard.request(version)
 

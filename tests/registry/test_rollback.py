@@ -53,6 +53,47 @@ def test_a_reason_is_required(yard: Yard) -> None:
         releases.rollback(yard.endpoint, reason="  ", by=yard.approver)
 
 
+def test_an_endpoint_that_is_taken_down_serves_nothing_and_comes_up_as_it_was(yard: Yard) -> None:
+    first, second = yard.live(), yard.live()
+    record = releases.take_down(yard.endpoint, reason="it leaks data", by=yard.approver)
+    down = SignedRelease.model_validate(record.body)
+    assert (down.release.production, down.release.versions, down.release.labels) == (None, (), {})
+    assert (record.generation, record.replaced, yard.endpoint.is_down) == (3, second, True)
+    assert AuditEvent.objects.get(action="release.take_down").detail["reason"] == "it leaks data"
+    up = SignedRelease.model_validate(releases.bring_up(yard.endpoint, by=yard.approver).body)
+    assert (up.release.production, up.release.standby) == (second.number, (first.number,))
+    assert (yard.endpoint.production, yard.endpoint.is_down) == (second, False)
+    assert releases.rollback(yard.endpoint, reason="bad", by=yard.approver).version == first
+
+
+def test_only_an_approver_takes_an_endpoint_down_with_a_reason_and_once(yard: Yard) -> None:
+    with pytest.raises(Conflict, match="serves no version"):
+        releases.take_down(yard.endpoint, reason="x", by=yard.approver)
+    yard.live()
+    with pytest.raises(Forbidden):
+        releases.take_down(yard.endpoint, reason="x", by=yard.member)
+    with pytest.raises(BadInput):
+        releases.take_down(yard.endpoint, reason=" ", by=yard.approver)
+    with pytest.raises(Conflict, match="is not down"):
+        releases.bring_up(yard.endpoint, by=yard.approver)
+    releases.take_down(yard.endpoint, reason="x", by=yard.approver)
+    with pytest.raises(Conflict, match="bring it up first"):
+        releases.take_down(yard.endpoint, reason="x", by=yard.approver)
+    with pytest.raises(Forbidden):
+        releases.bring_up(yard.endpoint, by=yard.member)
+
+
+def test_an_approval_or_a_rollback_brings_an_endpoint_up(yard: Yard) -> None:
+    yard.live()
+    second = yard.live()
+    releases.take_down(yard.endpoint, reason="x", by=yard.approver)
+    third = promotions.approve(yard.pending(), by=yard.approver).version
+    assert (yard.endpoint.production, yard.endpoint.is_down) == (third, False)
+    releases.take_down(yard.endpoint, reason="x", by=yard.approver)
+    releases.rollback(yard.endpoint, reason="worse", by=yard.approver)
+    assert (yard.endpoint.production, yard.endpoint.is_down) == (second, False)
+
+
 def test_a_member_cannot_roll_back(yard: Yard) -> None:
     yard.live()
     yard.live()

@@ -95,6 +95,21 @@ def test_frequent_metrics_are_delayed_no_longer_than_the_batch_interval(
     assert time.monotonic() - began < 1.0
 
 
+def test_a_phase_is_sent_once_and_the_next_progress_ends_it_at_once(
+    pipe: tuple[int, int], writer: EventWriter, report: EventReporter
+) -> None:
+    report.progress(1, 4, "epochs")
+    report.phase("compiling")
+    report.phase("compiling")
+    report.phase("timing")
+    report.progress(1.1, 4, "epochs")  # without the phases it would come too soon after the first
+    report.phase("timing")
+    kinds = [(event["type"], event.get("name") or event.get("done")) for event in received(pipe, writer)]
+    assert kinds == [
+        ("progress", 1.0), ("phase", "compiling"), ("phase", "timing"), ("progress", 1.1), ("phase", "timing")
+    ]  # fmt: skip
+
+
 def test_any_other_event_flushes_waiting_metrics_in_order(
     pipe: tuple[int, int], writer: EventWriter, report: EventReporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

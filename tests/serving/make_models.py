@@ -30,7 +30,52 @@ def two_sided() -> keras.Model:
     return keras.Model({"a": a, "b": b}, {"ten_a": ten_a, "next_b": next_b})
 
 
+def recurrent() -> keras.Model:
+    words = keras.Input((None,), name="words", dtype="int32")
+    hidden = keras.layers.LSTM(4, return_sequences=True)(keras.layers.Embedding(50, 4)(words))
+    hidden = keras.layers.Bidirectional(keras.layers.GRU(3))(hidden)
+    return keras.Model(words, keras.layers.Dense(2, name="y")(hidden))
+
+
+def convolution_1d() -> keras.Model:
+    inputs = keras.Input((None, 2), name="x")
+    hidden = keras.layers.MaxPooling1D(2)(keras.layers.Conv1D(3, 3)(inputs))
+    hidden = keras.layers.GlobalAveragePooling1D()(hidden)
+    return keras.Model(inputs, keras.layers.Dense(2, name="y")(hidden))
+
+
+def convolution_2d() -> keras.Model:
+    inputs = keras.Input((None, None, 1), name="x")
+    hidden = keras.layers.BatchNormalization()(keras.layers.Conv2D(2, 3)(inputs))
+    hidden = keras.layers.GlobalMaxPooling2D()(keras.layers.SeparableConv2D(2, 2)(hidden))
+    return keras.Model(inputs, keras.layers.Dense(2, name="y")(hidden))
+
+
+def attention() -> keras.Model:
+    inputs = keras.Input((None, 4), name="x")
+    hidden = keras.layers.MultiHeadAttention(2, 2)(inputs, inputs)
+    hidden = keras.layers.LayerNormalization()(hidden + inputs)
+    return keras.Model(
+        inputs, {"mean": keras.layers.GlobalAveragePooling1D(name="mean")(hidden), "all": hidden}
+    )
+
+
+def normalized() -> keras.Model:
+    inputs = keras.Input((6,), name="x")
+    hidden = keras.layers.GroupNormalization(2)(keras.layers.BatchNormalization()(inputs))
+    hidden = keras.layers.Dropout(0.5)(keras.layers.UnitNormalization()(hidden))
+    return keras.Model(inputs, keras.layers.Dense(1, name="y")(hidden))
+
+
+def folded() -> keras.Model:
+    """Accepts any length by its signature, but computes only length 2."""
+    inputs = keras.Input((None, 4), name="x")
+    return keras.Model(inputs, keras.layers.Dense(1, name="y")(keras.layers.Reshape((8,))(inputs)))
+
+
 def main(folder: Path) -> None:
+    for build in (recurrent, convolution_1d, convolution_2d, attention, normalized, folded):
+        build().save(folder / f"{build.__name__}.keras")
     for version in (1, 2):
         telling(version).save(folder / f"telling-{version}.keras")
     two_sided().save(folder / "two-sided.keras")

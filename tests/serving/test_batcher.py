@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone, Saturated, Unavailable
+from workers.serving.errors import BodyTooLarge, ClientGone, Saturated, ServingError, Unavailable
 from workers.serving.frames import Frame
-from workers.serving.versions.batcher import Batcher, WorkItem
+from workers.serving.versions.batcher import Batcher, BatchLimits, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed
 
 Array = npt.NDArray[np.float32]
@@ -21,6 +21,7 @@ class FakeChild:
     def __init__(self) -> None:
         self.batches: list[Array] = []
         self.killed = False
+        self.is_compiling = False
         self._answer: asyncio.Future[Frame]
 
     def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
@@ -48,7 +49,7 @@ async def turn() -> None:
 
 def batcher(**limits: float) -> tuple[Batcher, FakeChild]:
     given = {"max_batch": 4, "queue_rows": 16, "batch_seconds": 60, **limits}
-    made, child = Batcher(**given), FakeChild()  # type: ignore[arg-type]
+    made, child = Batcher(BatchLimits(**given)), FakeChild()  # type: ignore[arg-type]
     made.attach(child)
     return made, child
 
@@ -67,9 +68,9 @@ def result(work: WorkItem) -> list[float]:
 
 async def test_an_idle_child_gets_a_request_at_once_and_a_busy_one_the_collected_batch() -> None:
     queue, child = batcher()
-    (first,) = queue.submit(rows(1))
+    first = queue.submit(rows(1))
     await turn()
-    later = [queue.submit(rows(value))[0] for value in (2, 3, 4)]
+    later = [queue.submit(rows(value)) for value in (2, 3, 4)]
     await turn()
     assert sizes(child) == [1]
     await child.answer()
@@ -86,14 +87,46 @@ async def test_requests_of_one_turn_share_a_batch() -> None:
     assert sizes(child) == [3]
 
 
-async def test_a_request_longer_than_a_batch_is_split() -> None:
+async def test_a_request_longer_than_a_batch_is_computed_in_slices() -> None:
     queue, child = batcher()
-    works = queue.submit(rows(*range(10)))
+    work = queue.submit(rows(*range(10)))
     for _ in range(3):
         await turn()
         await child.answer()
     assert sizes(child) == [4, 4, 2]
-    assert [value for work in works for value in result(work)] == [2 * value for value in range(10)]
+    assert result(work) == [2 * value for value in range(10)]
+
+
+async def test_a_request_longer_than_the_queue_is_computed_in_slices() -> None:
+    queue, child = batcher()
+    work = queue.submit(rows(*range(50)))
+    for _ in range(13):
+        await turn()
+        await child.answer()
+    assert result(work) == [2 * value for value in range(50)]
+    assert queue.waiting_rows == 0
+
+
+async def test_others_are_answered_between_the_slices_of_a_long_request() -> None:
+    queue, child = batcher()
+    long = queue.submit(rows(*range(50)))
+    await turn()
+    short = queue.submit(rows(7))
+    await child.answer()
+    await child.answer()
+    await child.answer()
+    assert result(short) == [14]
+    assert not long.future.done()
+
+
+async def test_long_requests_leave_room_for_short_ones() -> None:
+    queue, _ = batcher()
+    while True:
+        try:
+            queue.submit(rows(*range(50)))
+        except Saturated:
+            break
+    queue.submit(rows(1))
 
 
 async def test_requests_of_other_shapes_wait_for_their_own_batch() -> None:
@@ -107,14 +140,12 @@ async def test_requests_of_other_shapes_wait_for_their_own_batch() -> None:
 
 async def test_the_queue_is_bounded_in_rows() -> None:
     queue, _ = batcher()
-    queue.submit(rows(*range(4)))
-    await turn()
-    queue.submit(rows(*range(16)))
+    for _ in range(5):
+        queue.submit(rows(*range(4)))
+        await turn()
     with pytest.raises(Saturated) as refused:
         queue.submit(rows(1))
     assert refused.value.retry_after is not None
-    with pytest.raises(BodyTooLarge, match="17 rows; the limit is 16"):
-        queue.submit(rows(*range(17)))
 
 
 async def test_a_cancelled_request_leaves_the_queue() -> None:
@@ -131,9 +162,9 @@ async def test_a_cancelled_request_leaves_the_queue() -> None:
 
 async def test_requests_of_a_dead_child_are_retried_once() -> None:
     queue, child = batcher()
-    (work,) = queue.submit(rows(1))
+    work = queue.submit(rows(1))
     await turn()
-    (behind,) = queue.submit(rows(2))
+    behind = queue.submit(rows(2))
     await child.fail(ChildExited("killed"))
     queue.attach(child)
     await turn()
@@ -143,7 +174,7 @@ async def test_requests_of_a_dead_child_are_retried_once() -> None:
 
 async def test_a_request_that_kills_two_children_fails() -> None:
     queue, child = batcher()
-    (work,) = queue.submit(rows(1))
+    work = queue.submit(rows(1))
     for _ in range(2):
         await turn()
         await child.fail(ChildExited("killed"))
@@ -152,19 +183,61 @@ async def test_a_request_that_kills_two_children_fails() -> None:
         work.future.result()
 
 
-async def test_an_error_of_the_model_is_a_bad_request() -> None:
+@pytest.mark.parametrize(
+    ("kind", "status", "retry_after"), [("input", 400, None), ("memory", 503, 1), ("internal", 500, None)]
+)
+async def test_the_kind_of_a_failure_decides_the_status(
+    kind: str, status: int, retry_after: int | None
+) -> None:
     queue, child = batcher()
-    (work,) = queue.submit(rows(1))
+    work = queue.submit(rows(1))
     await turn()
-    await child.fail(ChildFailed("shapes do not fit"))
-    with pytest.raises(BadRequest, match="shapes do not fit"):
+    await child.fail(ChildFailed("does not fit", kind))
+    with pytest.raises(ServingError, match="does not fit") as failed:
         work.future.result()
+    assert (failed.value.status, failed.value.retry_after) == (status, retry_after)
+
+
+async def test_requests_that_exceed_the_memory_together_are_tried_alone() -> None:
+    queue, child = batcher()
+    first, second = queue.submit(rows(1)), queue.submit(rows(2))
+    await turn()
+    await child.fail(ChildFailed("too large", "memory"))
+    await child.answer()
+    await child.answer()
+    assert sizes(child) == [2, 1, 1]
+    assert (result(first), result(second)) == ([2], [4])
+
+
+async def test_an_answer_beyond_its_limit_is_refused() -> None:
+    queue, child = batcher(answer_bytes=20)
+    work = queue.submit(rows(*range(50)))
+    await turn()
+    await child.answer()
+    await child.answer()
+    with pytest.raises(BodyTooLarge):
+        work.future.result()
+    assert (len(child.batches), queue.waiting_rows) == (2, 0)
+
+
+async def test_a_slice_of_a_dead_child_is_computed_again_and_the_others_are_kept() -> None:
+    queue, child = batcher()
+    work = queue.submit(rows(*range(10)))
+    await turn()
+    await child.answer()
+    await child.fail(ChildExited("killed"))
+    queue.attach(child)
+    for _ in range(2):
+        await turn()
+        await child.answer()
+    assert sizes(child) == [4, 4, 4, 2]
+    assert result(work) == [2 * value for value in range(10)]
 
 
 async def test_a_version_that_cannot_load_fails_queued_and_new_requests() -> None:
     queue, _ = batcher()
     queue.detach()
-    (work,) = queue.submit(rows(1))
+    work = queue.submit(rows(1))
     queue.refuse("does not load")
     with pytest.raises(Unavailable, match="does not load"):
         work.future.result()
@@ -188,3 +261,25 @@ async def test_a_child_that_does_not_answer_is_killed() -> None:
     async with asyncio.timeout(5):
         while not child.killed:
             await asyncio.sleep(0.005)
+
+
+async def test_a_batch_may_take_three_times_as_long_as_the_slowest_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workers.serving.versions.batcher._TICK_SECONDS", 0.01)
+    queue, child = batcher(batch_seconds=0.01)
+    queue.attach(child, slowest=1.0)
+    work = queue.submit(rows(1))
+    await asyncio.sleep(0.1)
+    assert not child.killed
+    await child.answer()
+    assert result(work) == [2]
+
+
+async def test_a_new_program_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.serving.versions.batcher._TICK_SECONDS", 0.01)
+    queue, child = batcher(batch_seconds=0.01, compile_seconds=60)
+    child.is_compiling = True
+    queue.submit(rows(1))
+    await asyncio.sleep(0.1)
+    assert not child.killed

@@ -7,12 +7,12 @@ import pytest
 
 from jobs.contracts.signature import TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+from workers.serving.protocols.json_tensors import dump, needs_check, parse, to_array
 
 
 def read(text: str, dtype: str = "float32", shape: tuple[int | None, ...] = ()) -> np.ndarray:
     body = text.encode()
-    return to_array(parse(body), TensorSpec(name="x", dtype=dtype, shape=shape), strict=has_booleans(body))
+    return to_array(parse(body), TensorSpec(name="x", dtype=dtype, shape=shape), strict=needs_check(body, 0))
 
 
 def test_floats_take_any_number() -> None:

@@ -1,6 +1,7 @@
 """SIGKILL of a child and of the router: no wrong answer is given, and no process is left behind."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import httpx
@@ -37,6 +38,75 @@ async def test_a_child_killed_under_load_costs_no_answer(
     assert len(load.answers) > 600
     dashboard.publish(Release(model="killed", generation=2, production=None, versions=(), issued_at="x"))
     await asyncio.to_thread(dashboard.serves, "killed", 2)
+
+
+@pytest.mark.chaos
+def test_a_stopped_child_is_not_ready_and_is_replaced(
+    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+) -> None:
+    dashboard.publish(release(telling, "stopped", 1, 1))
+    dashboard.serves("stopped", 1)
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        child = until(lambda: server.child_of("stopped"))
+        until(lambda: client.get("/v2/health/ready").status_code == 200)
+        child.suspend()
+        until(lambda: client.get("/v2/health/ready").status_code == 503)
+        assert client.get("/v2/models/stopped/ready").status_code == 503
+        (status,) = client.get("/v1/models/stopped").json()["model_version_status"]
+        assert status["state"] == "LOADING"
+        # A request that is sent meanwhile waits for the next process.
+        answer = client.post("/v1/models/stopped:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
+        assert answer.json() == {"predictions": [[4.0, 1.0]]}
+        until(lambda: client.get("/v2/health/ready").status_code == 200)
+    assert not child.is_running()
+    dashboard.publish(Release(model="stopped", generation=2, production=None, versions=(), issued_at="x"))
+    dashboard.serves("stopped", 2)
+
+
+@pytest.mark.chaos
+def test_a_child_that_stops_for_a_moment_is_kept(
+    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+) -> None:
+    dashboard.publish(release(telling, "paused", 1, 1))
+    dashboard.serves("paused", 1)
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        child = until(lambda: server.child_of("paused"))
+        child.suspend()
+        until(lambda: client.get("/v2/models/paused/ready").status_code == 503)
+        child.resume()
+        until(lambda: client.get("/v2/models/paused/ready").status_code == 200)
+        assert server.child_of("paused") == child
+    dashboard.publish(Release(model="paused", generation=2, production=None, versions=(), issued_at="x"))
+    dashboard.serves("paused", 2)
+
+
+def is_idle(process: psutil.Process) -> bool:
+    """Return whether the process uses no CPU time for a moment."""
+    before = process.cpu_times().user
+    time.sleep(1)
+    return 0 < before == process.cpu_times().user
+
+
+@pytest.mark.chaos
+def test_a_stopped_spare_child_delays_no_load(
+    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+) -> None:
+    def spares() -> list[psutil.Process]:
+        text = httpx.get(f"{server.url}/monitoring/prometheus/metrics").text
+        serving = {int(line.split()[-1]) for line in text.splitlines() if "child_pid{" in line}
+        # The router's other children parse and encode large bodies.
+        models = [one for one in server.children() if "workers.serving.child" in one.cmdline()]
+        return [one for one in models if one.pid not in serving]
+
+    (spare,) = until(lambda: len(found := spares()) == 1 and found)  # the others end
+    until(lambda: is_idle(spare))  # its imports are done
+    spare.suspend()
+    time.sleep(2.5)  # as long as it takes to notice
+    dashboard.publish(release(telling, "spared", 1, 1))
+    dashboard.serves("spared", 1)
+    assert not spare.is_running()
+    dashboard.publish(Release(model="spared", generation=2, production=None, versions=(), issued_at="x"))
+    dashboard.serves("spared", 2)
 
 
 @pytest.mark.chaos

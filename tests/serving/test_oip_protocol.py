@@ -89,6 +89,10 @@ def test_outputs_may_be_chosen_and_json_ones_stand_beside_raw_ones() -> None:
         (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "binary_data_size 8 does not fit"),
         (infer(outputs=[{"name": "z"}]), "unexpected output 'z'"),
         (infer(id=5), "'id' must be a string"),
+        (infer(id="i" * 1001), "'id' must be a string of at most 1000 characters"),
+        (infer(inputs=[A, B, B]), "input 'b' is given twice"),
+        (infer(outputs=[{"name": "p"}, {"name": "p"}]), "output 'p' is requested twice"),
+        (infer(inputs=[A | {"data": ["1", 2]}, B]), "is not of expected type: float"),
     ],
 )
 def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:

@@ -184,6 +184,21 @@ async def test_a_rollback_to_a_warm_version_needs_no_load(fake: FakeServer) -> N
     assert fake.loads() == [1, 2]
 
 
+async def test_an_endpoint_that_is_taken_down_answers_as_if_it_did_not_exist(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1, staging=2))
+    await fake.publish(release(2, None))
+    assert fake.report["generation"] == 2
+    for target in (
+        Target("m"),
+        Target("m", version=1),
+        Target("m", label="staging"),
+        Target("m", label="no"),
+    ):
+        with pytest.raises(NotFound):
+            fake.catalog.pick(target)
+    assert fake.catalog.is_ready
+
+
 async def test_a_rollback_does_not_wait_for_a_version_that_is_not_warm(fake: FakeServer) -> None:
     await fake.serving(release(1, 1))
     await fake.publish(release(2, 2, 1))

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from workers.node.compile_cache import PARTIAL_SECONDS, UNUSED_DAYS, evict
+from workers.node.compile_cache import PARTIAL_SECONDS, UNUSED_SECONDS, evict
 from workers.supervise.attempt_repository import Assignment
 
 DAY = 86_400
@@ -33,7 +33,7 @@ def test_programs_beyond_the_limit_are_evicted_least_recently_used_first_across_
 
 
 def test_unused_programs_and_partial_files_of_killed_runners_are_deleted(tmp_path: Path) -> None:
-    program(tmp_path, "project-1/stale", age=(UNUSED_DAYS + 1) * DAY)
+    program(tmp_path, "project-1/stale", age=UNUSED_SECONDS + DAY)
     program(tmp_path, "project-1/.broken", age=2 * PARTIAL_SECONDS)
     program(tmp_path, "project-1/.being-written")
     program(tmp_path, "project-1/used")

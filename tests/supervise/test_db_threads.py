@@ -79,6 +79,43 @@ def test_a_stall_is_measured_against_the_runs_own_speed(monkeypatch: pytest.Monk
     assert detector.stalled
 
 
+def test_a_phase_without_progress_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
+    detector = StallDetector(Timing(silence=60, silence_factor=10, phase=300))
+    detector.progress_made()
+    now[0] += 10
+    detector.phase_began()
+    now[0] += 299
+    assert not detector.stalled
+    now[0] += 2
+    assert detector.stalled, "compiling and timing are bounded"
+    detector.phase_began()
+    assert not detector.stalled, "the next phase counts from its own start"
+    detector.progress_made()
+    detector.progress_made()
+    now[0] += 10 * 311 + 1
+    assert detector.stalled
+
+
+def test_a_run_is_not_stalled_before_twice_its_longest_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
+    detector = StallDetector(Timing(silence=60, silence_factor=10, epoch_factor=2))
+    detector.progress_made()
+    for _ in range(3):
+        for _ in range(100):  # steps of a second are reported
+            now[0] += 1
+            detector.progress_made()
+        now[0] += 100
+        detector.progress_made()
+        detector.epoch_ended()
+    now[0] += 399
+    assert not detector.stalled
+    now[0] += 2
+    assert detector.stalled
+
+
 def test_timing_comes_from_the_environment() -> None:
     timing = Timing.from_environment({"TRAINYARD_NODE_LEASE": "1.5", "TRAINYARD_NODE_RENEW": ""})
     assert timing.lease == 1.5

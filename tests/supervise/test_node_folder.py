@@ -77,6 +77,23 @@ def test_a_process_that_reuses_the_pid_is_left_alone(tmp_path: Path) -> None:
     stranger.wait()
 
 
+def test_a_runner_that_ends_during_the_clean_up_does_not_stop_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = NodeFolder.claim(tmp_path, "dead")
+    runner = leave_runner(dead)
+    die(dead)
+
+    def too_late(pid: int, _signal: int) -> None:
+        runner.kill()
+        runner.wait()
+        raise ProcessLookupError(pid)
+
+    monkeypatch.setattr(os, "killpg", too_late)
+    assert clean_up_dead_nodes(NodeFolder.claim(tmp_path, "own")) == []
+    assert not dead.root.exists()
+
+
 def test_a_long_home_still_gets_a_socket(tmp_path: Path) -> None:
     folder = NodeFolder.claim(tmp_path / ("x" * 100), "node")
     assert len(os.fsencode(folder.socket)) <= 107

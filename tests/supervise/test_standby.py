@@ -88,6 +88,20 @@ async def test_a_standby_ends_when_another_task_gets_its_device(pool: RunnerPool
     assert not psutil.pid_exists(pid)
 
 
+async def test_a_sweep_does_not_end_a_runner_that_a_task_has_just_taken(pool: RunnerPool) -> None:
+    other = KEY._replace(root=8)
+    first, second = await pool.take(KEY), await pool.take(other)
+    for runner, key in ((first, KEY), (second, other)):
+        await pool.give_back(runner, key)
+        runner.idle_since = -pool.idle_seconds  # idle for too long
+    sweeping = asyncio.create_task(pool.sweep())
+    await asyncio.sleep(0)
+    assert await pool.take(other) is second  # while the sweep ends the first
+    await sweeping
+    assert (first.alive, second.alive) == (False, True)
+    await pool.discard(second)
+
+
 async def test_closing_the_pool_ends_standbys(pool: RunnerPool, tmp_path: Path) -> None:
     await pool.standbys.add(STANDBY, cache=tmp_path)
     pid = pool.standbys.all[0].runner.pid

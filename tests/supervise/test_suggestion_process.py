@@ -1,5 +1,6 @@
 """The suggestion process is warm, and replaced when it fails."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,9 @@ for line in sys.stdin:
     request = json.loads(line)
     if request.get("die"): os._exit(3)
     if request.get("sleep"): time.sleep(60)
-    good = {"answer": {"suggestions": [{"values": {"pid": os.getpid()}}]}}
+    if request.get("slow"): time.sleep(0.5)
+    values = {"pid": os.getpid(), "name": request.get("name", "")}
+    good = {"answer": {"suggestions": [{"values": values}]}}
     answer = {"error": "no"} if request.get("refuse") else good
     print(json.dumps(answer), flush=True)
 """
@@ -47,6 +50,19 @@ async def test_a_process_that_times_out_is_replaced(suggestion_process: Suggesti
         await suggestion_process.suggest({"sleep": True})
     suggestion_process._timeout = 5
     assert await suggestion_process.suggest({}) != first
+
+
+async def test_a_cancelled_request_does_not_answer_the_next_one(
+    suggestion_process: SuggestionProcess,
+) -> None:
+    await suggestion_process.suggest({})
+    cancelled = asyncio.create_task(suggestion_process.suggest({"slow": True, "name": "first"}))
+    await asyncio.sleep(0.1)
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    answer = await suggestion_process.suggest({"name": "second"})
+    assert answer.suggestions[0].values["name"] == "second"
 
 
 async def test_a_refusal_carries_the_process_own_message(suggestion_process: SuggestionProcess) -> None:

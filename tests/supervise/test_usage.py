@@ -41,6 +41,42 @@ def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
     assert psutil.Process(grandparent.pid).memory_info().rss < 64 * MIB
 
 
+BURN = "while True: sum(range(1000))"
+BURN_ON_REQUEST = f"input(); {BURN}"
+
+
+@pytest.fixture
+def burning() -> Iterator[psutil.Popen]:
+    """A process that has used more than a second of CPU, and continues."""
+    with psutil.Popen([sys.executable, "-c", BURN]) as process:
+        try:
+            wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_seconds_that_a_process_used_before_do_not_count(burning: psutil.Popen) -> None:
+    tree = ProcessTree(burning.pid)
+    assert tree.measure().cpu_percent == 0.0
+    samples = []
+    wait_for(lambda: samples.append(tree.measure().cpu_percent) or samples[-1] > 0, "a sample of its CPU", 60)
+    # One thread uses one core at most. The clock of processes ticks every 10 ms, so a short sample is rough.
+    assert samples[-1] < 1000
+
+
+def test_a_process_that_starts_to_work_counts_from_then_on() -> None:
+    with psutil.Popen([sys.executable, "-c", BURN_ON_REQUEST], stdin=subprocess.PIPE) as process:
+        try:
+            tree = ProcessTree(process.pid)
+            tree.measure()
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            wait_for(lambda: tree.measure().cpu_percent > 0, "CPU of the process", 60)
+        finally:
+            process.kill()
+
+
 def test_an_ended_process_uses_no_memory() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

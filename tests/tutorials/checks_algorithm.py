@@ -23,7 +23,7 @@ def test_the_form_offers_it(world: World) -> None:  # noqa: F811
     for shown in (
         "Halton (even sequence)",
         "/search/options/skip",
-        "So many first points, which lie on lines.",
+        "Omits the first points, which lie on lines.",
     ):
         assert shown in text
 

@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from jobs.kinds import KINDS
-from jobs.models import Checkpoint, Job
+from jobs.models import Attempt, Checkpoint, Job, MetricSeries
+from jobs.queries import home
 from tests.factories import (
     SEARCH,
     make_attempt,
@@ -52,6 +53,15 @@ def browser(people: People, search: Job) -> Client:
     return browser_of(people.owner)
 
 
+def test_the_home_page_has_the_best_score_of_all_trials(
+    people: People, search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "SPARK_POINTS", 1)
+    search.trials.filter(number=1).update(score=0.99)
+    (running,) = home.home(people.owner).running
+    assert running.best == 0.99
+
+
 @pytest.mark.parametrize("tab", [*KINDS["search"].tabs, "nonsense"])
 def test_every_tab_is_shown_and_an_unknown_one_shows_the_overview(
     browser: Client, search: Job, tab: str
@@ -83,6 +93,84 @@ def test_a_trial_is_shown_before_any_trial_has_a_score(browser: Client, search: 
     page = browser.get(f"/jobs/{search.pk}/trials/1")
     assert (page.status_code, page.context["best"]) == (200, None)
     assert "inactive" not in page.content.decode(), "no best trial is shown"
+
+
+HUNG = {
+    "code": "hung",
+    "message": "The watchdog ended the run after 60 s without progress; its stacks are in the log.",
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (HUNG, "The watchdog ended the run after 60 s without progress; its stacks are in the log."),
+        ({"code": "lease_expired", "message": "worker a did not renew its lease"}, "Worker a did not renew"),
+        (None, "Its worker was lost."),
+    ],
+)
+def test_a_run_that_was_ended_and_restarted_says_so_with_its_cause(
+    browser: Client, people: People, error: Any, cause: str
+) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    training = make_job(experiment=experiment, by=people.owner, kind="train", state="retrying")
+    worker = make_worker()
+    lost = make_attempt(training, worker)
+    Attempt.objects.filter(pk=lost.pk).update(
+        state="ended", outcome="lost", error=error, ended=timezone.now()
+    )
+
+    def shown() -> str:
+        return text_of(browser.get(f"/jobs/{training.pk}"))
+
+    assert f"Attempt 1 was ended: {cause}" in shown()
+    assert "It will be restarted from its newest checkpoint." in shown()
+    following = make_attempt(training, worker)
+    Attempt.objects.filter(pk=following.pk).update(record={"python": "3"}, resumed_from=115)
+    assert "Attempt 2 resumed from step 115." in shown()
+    Checkpoint.objects.create(
+        job=training, attempt=1, step=115, epoch=5, folder="a", manifest="0", bytes=1, removed=timezone.now()
+    )
+    assert "Attempt 2 resumed from epoch 5." in shown()
+    Attempt.objects.filter(pk=following.pk).update(resumed_from=None)
+    assert "Attempt 2 began from the start." in shown()
+
+
+def test_a_lost_attempt_of_a_search_names_its_trials_and_each_trial_shows_it(
+    browser: Client, search: Job
+) -> None:
+    first, second = search.trials.order_by("number")
+    lost = make_attempt(search, make_worker(), trial=first)
+    Attempt.objects.filter(pk=lost.pk).update(state="ended", outcome="lost", error=HUNG)
+    cause = f"was ended: {HUNG['message']}"
+    assert f"Attempt 1 (trial {first.number}) {cause}" in text_of(browser.get(f"/jobs/{search.pk}"))
+    assert f"Attempt 1 {cause}" in text_of(browser.get(f"/jobs/{search.pk}/trials/{first.number}"))
+    assert cause not in text_of(browser.get(f"/jobs/{search.pk}/trials/{second.number}"))
+
+
+def test_an_attempt_that_ended_on_request_or_never_ran_is_no_restart(browser: Client, search: Job) -> None:
+    worker = make_worker()
+    for outcome, error in (
+        ("paused", None),
+        ("completed", None),
+        ("lost", {"code": "unclaimed", "message": ""}),
+    ):
+        ended = make_attempt(search, worker)
+        Attempt.objects.filter(pk=ended.pk).update(state="ended", outcome=outcome, error=error)
+    assert "was ended" not in text_of(browser.get(f"/jobs/{search.pk}"))
+
+
+def test_a_phase_without_progress_is_shown_while_the_task_runs(browser: Client, people: People) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    training = make_job(experiment=experiment, by=people.owner, kind="train", state="running")
+    Job.objects.filter(pk=training.pk).update(started=timezone.now())
+    progress = {"done": 3.5, "total": 5, "unit": "epochs", "phase": "timing"}
+    Job.objects.filter(pk=training.pk).update(progress=progress)
+    assert "choosing the faster way" in text_of(browser.get(f"/jobs/{training.pk}"))
+    Job.objects.filter(pk=training.pk).update(progress={"phase": "compiling"})
+    assert "compiling" in text_of(browser.get(f"/jobs/{training.pk}"))
+    Job.objects.filter(pk=training.pk).update(state="paused")
+    assert "compiling" not in text_of(browser.get(f"/jobs/{training.pk}"))
 
 
 def test_the_values_of_a_trial_are_queued_again(browser: Client, search: Job) -> None:
@@ -130,7 +218,8 @@ def test_only_an_unfinished_search_has_a_best_so_far(browser: Client, search: Jo
     running = [text_of(browser.get(path)) for path in pages]
     Job.objects.filter(pk=search.pk).update(state="completed")
     completed = [text_of(browser.get(path)) for path in pages]
-    assert "Best so far" in running[0] and "Best " in completed[0] and "Best so far" not in completed[0]
+    assert "Best so far best: highest val_accuracy on" in running[0]
+    assert "Answer best: highest val_accuracy on" in completed[0] and "Best so far" not in completed[0]
     assert " best so far" in running[1] and " best " in completed[1] and " best so far" not in completed[1]
     assert not any(" ± " in page for page in (*running, *completed)), "a standard deviation of 0 is not shown"
 
@@ -381,3 +470,91 @@ def test_an_error_page_links_to_the_page_before(browser: Client, search: Job) ->
     assert f'href="{escape(came_from)}"' in page
     elsewhere = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": "https://example.org/x"})
     assert "example.org" not in elsewhere.content.decode()
+
+
+def test_the_system_tab_names_its_charts_in_words(people: People, search: Job, browser: Client) -> None:
+    for name in ("system/cpu_percent", "system/other"):
+        MetricSeries.objects.create(job=search, attempt=1, name=name, x="second", count=0)
+    text = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "system"}))
+    assert "CPU runner and its children; 100 % is one core" in text
+    assert "system/cpu_percent" not in text
+    assert "system/other" in text
+
+
+def test_the_record_of_an_attempt_is_shown_in_words(people: People, search: Job, browser: Client) -> None:
+    attempt = make_attempt(search, make_worker())
+    attempt.record = {"packages": {"jax": "0.12.0", "keras": "3.15.1"}, "devices": [{"id": 0, "kind": "cpu"}]}
+    attempt.save()
+    page = browser.get(f"/jobs/{search.pk}", {"tab": "attempts"})
+    assert "jax 0.12.0, keras 3.15.1" in text_of(page)
+    assert "{&#x27;" not in page.content.decode()
+
+
+def test_finish_stop_and_pause_say_what_they_do(browser: Client, search: Job, people: People) -> None:
+    search.experiment.revisions.update(spec_json=SEARCH | {"after": {"retrain": {"top": 2}, "quantize": {}}})
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    markup = browser.get(f"/jobs/{search.pk}").content.decode()
+    assert "Finish with what we have" in page
+    assert "the steps after the search run with the best trials so far: train, quantize." in markup
+    assert "The later steps do not run: train, quantize." in markup
+    assert "Runners write checkpoints and free their slots; Resume continues from there." in markup
+    assert "Finish with what we have" not in text_of(browser_of(people.viewer).get(f"/jobs/{search.pk}"))
+    answer = browser.post(f"/jobs/{search.pk}/finish")
+    assert answer.status_code == 303
+    search.refresh_from_db()
+    assert search.payload.finishing
+    assert "Finish with what we have" not in text_of(browser.get(f"/jobs/{search.pk}"))
+
+
+def test_a_search_without_a_score_offers_no_finish(browser: Client, search: Job) -> None:
+    search.trials.update(state="running", score=None)
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "Finish with what we have" not in page and "Best so far" not in page
+
+
+def test_other_tabs_link_to_the_notes_of_the_overview(browser: Client, search: Job) -> None:
+    warnings = [{"code": "x", "message": "a long warning"}]
+    Job.objects.filter(pk=search.pk).update(warnings=warnings)
+    assert "a long warning" in text_of(browser.get(f"/jobs/{search.pk}"))
+    logs = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "logs"}))
+    assert "a long warning" not in logs and "1 note" in logs
+
+
+def test_the_head_of_the_overview_is_redrawn_with_its_steps(browser: Client, search: Job) -> None:
+    part = {"part": "head", "tab": "overview"}
+    head = browser.get(f"/jobs/{search.pk}", part, headers={"HX-Request": "true"}).content.decode()
+    assert "ty-job-counts" in head and "<html" not in head
+
+
+def test_the_answer_starts_what_follows_in_one_click_each(
+    browser: Client, search: Job, people: People
+) -> None:
+    make_dataset("digits", by=people.owner)
+    wide = {
+        **SEARCH["search"],
+        "algorithm": "random",
+        "space": [{**SEARCH["search"]["space"][0], "max": 512}],
+    }
+    search.experiment.revisions.update(spec_json={**SEARCH, "search": wide})
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    for label in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
+        assert label in page
+    for path in ("repeat", "narrow", "trials/2/register"):
+        assert browser.post(f"/jobs/{search.pk}/{path}").status_code == 303
+    registered, narrower, repeated = Job.objects.order_by("-pk")[:3]
+    assert registered.revision.spec.after.register_.model
+    assert narrower.revision.spec.search.space[0].max < 512
+    assert repeated.trials.count() == 2
+    viewer = browser_of(people.viewer)
+    assert "Train the best two again" not in text_of(viewer.get(f"/jobs/{search.pk}"))
+    assert viewer.post(f"/jobs/{search.pk}/repeat").status_code == 403
+
+
+def test_one_training_of_each_shows_nothing_about_the_lead(browser: Client, search: Job) -> None:
+    for trial in search.trials.all():
+        trial.executions.filter(number=2).delete()
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "That is not known yet. Each of the two was trained once." in page
+    assert "To find out, train both again with new seeds." in page

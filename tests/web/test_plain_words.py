@@ -1,8 +1,8 @@
-"""The filter that shows JSON values in words."""
+"""The filters that show JSON values and shares in words."""
 
 import pytest
 
-from webapp.templatetags.trainyard import in_words
+from webapp.templatetags.trainyard import in_words, percent
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,8 @@ from webapp.templatetags.trainyard import in_words
 )
 def test_a_json_value_is_shown_in_words(value: object, words: str) -> None:
     assert in_words(value) == words
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.427, "43 %"), (0, "0 %"), (None, "–"), ("", "–")])
+def test_an_unknown_share_is_a_dash(share: object, shown: str) -> None:
+    assert percent(share) == shown

@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from jobs import models
-from jobs.actions import tokens
+from jobs.actions import deletions, tokens
 from tests import factories
 from tests.people import People, browser_of, make_people
 from webapp.live import routing
@@ -63,6 +63,8 @@ def make_yard() -> Yard:
     worker = factories.make_worker("box")
     factories.make_attempt(job, worker)
     token, _ = tokens.create(owner, by=owner, scopes=["read"], name=MARK)
+    gone = factories.make_job(by=member, project=project, state="completed", title=MARK)
+    deletion = deletions.delete(gone, by=member)
     arguments = {
         "project": project.slug,
         "slug": project.slug,  # of the project and of its data set
@@ -80,6 +82,9 @@ def make_yard() -> Yard:
         "command": "kill",
         "what": "kill",
         "kind": "search",
+        "deletable": "job",
+        "target": job.pk,
+        "deletion_id": deletion.pk,
         "secret": "no-such-secret",
     }
     return Yard(people, job, arguments)

@@ -16,6 +16,7 @@ from jobs.contracts.analysis import ImportanceRequest
 from jobs.contracts.search_space import ChoiceParameter, FloatParameter, IntParameter
 from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial
 from jobs.queries import columns, exports, importance, timeline
+from jobs.queries import events as event_log
 from jobs.queries.codec import pack_columns
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of
@@ -64,6 +65,19 @@ def test_after_a_cursor_only_changed_trials_are_returned(search: Job, people: Pe
     search.refresh_from_db()
     again = columns.read(search, after=before)
     assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
+
+
+def test_a_trial_is_returned_that_ended_after_events_with_many_points(
+    search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "POINTS_PER_SLICE", 3)
+    search.trials.filter(number=3).update(state="running")
+    before = columns.read(search)["cursor"]
+    many = {"points": [["loss", x, 0.5, 1.0] for x in range(4)]}
+    events.append(search.pk, [events.event("metric", search, **many)] * 2)
+    move_trial(search.trials.get(number=3), "completed")
+    search.refresh_from_db()
+    assert columns.read(search, after=before)["number"] == [3]
 
 
 def test_an_old_cursor_returns_all_trials(search: Job) -> None:

@@ -1,4 +1,4 @@
-"""The caller."""
+"""Operations on the caller."""
 
 from django.http import HttpRequest
 from ninja import Router

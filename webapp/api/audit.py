@@ -1,13 +1,11 @@
-"""The audit log."""
+"""Operations on the audit log."""
 
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
 from jobs import access
 from jobs.actions import audit
 from jobs.contracts.answers.audit import AuditEventOut, VerifiedOut
-from jobs.models import AuditEvent, User
 from jobs.queries import audit as queries
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate
@@ -30,17 +28,12 @@ def list_audit_events(
     request: HttpRequest, paging: Query[Paging], wanted: Query[AuditFilter]
 ) -> Page[AuditEventOut]:
     """List the audit log of the caller's projects. Administrators see every row."""
-    return paginate(
-        Page[AuditEventOut], _rows(actor(request), wanted), paging, queries.shown_event, sorts=BY_ID
-    )
-
-
-def _rows(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:
-    rows = queries.project_events(user)
+    rows = queries.project_events(actor(request))
     if wanted.project is not None:
-        rows = rows.filter(project=access.get_project(user, wanted.project))
+        rows = rows.filter(project=access.get_project(actor(request), wanted.project))
     equal = {"action": wanted.action, "target": wanted.target, "actor__username": wanted.actor}
-    return rows.filter(**{name: value for name, value in equal.items() if value is not None})
+    rows = rows.filter(**{name: value for name, value in equal.items() if value is not None})
+    return paginate(Page[AuditEventOut], rows, paging, queries.shown_event, sorts=BY_ID)
 
 
 @router.get("/audit/verify", response=VerifiedOut, auth=needs("admin"))

@@ -47,6 +47,7 @@ def caller(request: HttpRequest) -> Caller:
     """
     cached = getattr(request, "_caller", None)
     if cached is None:
+        # An invalid token is refused even if there is a valid session.
         cached = _by_token(request) or _by_session(request)
         request._caller = cached  # type: ignore[attr-defined]
     return cast(Caller, cached)
@@ -81,7 +82,8 @@ class Credentials(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "A token made on the page Tokens or by `manage.py token`."
-    csrf = True  # the documentation page sends the CSRF token of the reader's session
+    # django-ninja's documentation page then sends the CSRF token of the reader's session.
+    csrf = True
 
     def __init__(self, *scopes: str) -> None:
         super().__init__()
@@ -96,6 +98,7 @@ class Credentials(AuthBase):
             Forbidden: the token lacks the scope.
         """
         who = caller(request)
+        # Before the scopes are checked, so that refused requests count as well.
         throttle.consume(who.key)
         wanted = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
         if not set(wanted) & set(who.scopes):

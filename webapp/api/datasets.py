@@ -1,4 +1,4 @@
-"""Data sets and their versions. Files are uploaded as multipart forms."""
+"""Operations on data sets and their versions. Files are uploaded as multipart forms."""
 
 from typing import Annotated
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import datasets as actions
+from jobs.actions import deletions
 from jobs.actions.datasets import Roles
 from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, PreviewOut
 from jobs.contracts.problems import Problem
@@ -54,7 +55,7 @@ def list_datasets(
 @idempotent
 def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     """Create a data set from a CSV, NPZ or Parquet file. A worker then describes its columns."""
-    _refuse_urls(request)
+    _require_form(request)
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     with received(request, sha256=form_text(request, "sha256", "")) as upload:
@@ -74,6 +75,14 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
 def get_dataset(request: HttpRequest, slug: str, project: str | None = None) -> DatasetOut:
     """Return a data set."""
     return queries.shown_dataset(access.get_dataset(actor(request), slug, _project(request, project)))
+
+
+@router.delete("/datasets/{slug}", response={204: None})
+def delete_dataset(request: HttpRequest, slug: str, project: str | None = None) -> Status[None]:
+    """Delete a data set with its versions. Refused while an experiment or a job uses it."""
+    found = access.get_dataset(actor(request), slug, _project(request, project))
+    deletions.delete(found, by=actor(request))
+    return Status(204, None)
 
 
 @router.get("/datasets/{slug}/versions", response=Page[DatasetVersionOut])
@@ -103,7 +112,7 @@ def create_dataset_version(
     request: HttpRequest, slug: str, project: str | None = None
 ) -> Status[DatasetVersionOut]:
     """Add a version to an uploaded data set."""
-    _refuse_urls(request)
+    _require_form(request)
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
     with received(request, sha256=form_text(request, "sha256", "")) as upload:
@@ -129,7 +138,13 @@ def get_dataset_preview(
     return queries.preview(found)
 
 
-def _refuse_urls(request: HttpRequest) -> None:
+def _require_form(request: HttpRequest) -> None:
+    """Require a form with a file.
+
+    Raises:
+        BadInput: the body is JSON, with a URL or without; data sets by URL are not supported yet.
+        UnsupportedMediaType: the body is neither a form nor JSON.
+    """
     if is_multipart(request):
         return
     body = read_json(request.body)

@@ -9,6 +9,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
 BLOCK = 1 << 18
+"""Bytes per block."""
 
 
 def described(kind: str) -> dict[str, Any]:
@@ -18,10 +19,8 @@ def described(kind: str) -> dict[str, Any]:
 
 
 def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResponse:
-    """Return a file as a download under `name`, which must not contain quotes.
-
-    Under ASGI, Django would read a synchronous iterator to its end before it sends the first byte.
-    """
+    """Return a file as a download under `name`, which must not contain quotes."""
+    # Under ASGI, Django would read a synchronous iterator to its end before it sends the first byte.
     chunks = _read_async(path) if isinstance(request, ASGIRequest) else _read(path)
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',

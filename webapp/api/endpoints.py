@@ -1,13 +1,17 @@
-"""Endpoints and the versions that they serve."""
+"""Operations on endpoints and the versions that they serve."""
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Status
+from pydantic import Field
 
 from jobs import access
-from jobs.contracts.answers.endpoints import EndpointOut
+from jobs.actions import releases
+from jobs.contracts.answers.endpoints import EndpointOut, ServedOut
 from jobs.queries import registry as queries
-from webapp.api.auth import actor
+from webapp.api.auth import actor, needs
+from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
+from webapp.api.shapes import In
 
 router = Router()
 BY_NAME = {"name": "model__name"}
@@ -21,7 +25,37 @@ def list_endpoints(request: HttpRequest, paging: Query[Paging]) -> Page[Endpoint
     return paginate(Page[EndpointOut], rows, paging, queries.shown_endpoint, sorts=BY_NAME, default="name")
 
 
+class DownIn(In):
+    """The reason for taking an endpoint down."""
+
+    reason: str = Field(min_length=1, max_length=2000, examples=["it leaks personal data"])
+
+
+class UpIn(In):
+    """An optional reason for bringing an endpoint up again."""
+
+    reason: str = Field("", max_length=2000)
+
+
 @router.get("/endpoints/{name}", response=EndpointOut)
 def get_endpoint(request: HttpRequest, name: str) -> EndpointOut:
     """Return an endpoint with its replicas."""
     return queries.shown_endpoint(access.get_endpoint(actor(request), name))
+
+
+@router.post("/endpoints/{name}/down", response={202: ServedOut}, auth=needs("approve"))
+@idempotent
+def take_endpoint_down(request: HttpRequest, name: str, body: DownIn) -> Status[ServedOut]:
+    """Take an endpoint down: prediction servers answer 404 for its model until it is brought up again."""
+    endpoint = access.get_endpoint(actor(request), name)
+    record = releases.take_down(endpoint, reason=body.reason, by=actor(request))
+    return Status(202, ServedOut(generation=record.generation, down=True))
+
+
+@router.post("/endpoints/{name}/up", response={202: ServedOut}, auth=needs("approve"))
+@idempotent
+def bring_endpoint_up(request: HttpRequest, name: str, body: UpIn | None = None) -> Status[ServedOut]:
+    """Serve the versions again that an endpoint served when it was taken down."""
+    endpoint = access.get_endpoint(actor(request), name)
+    record = releases.bring_up(endpoint, reason=body.reason if body else "", by=actor(request))
+    return Status(202, ServedOut(generation=record.generation, down=False))

@@ -24,12 +24,15 @@ def require_match(request: HttpRequest, version: int | str) -> None:
     wanted = request.headers.get("If-Match")
     if wanted is None or wanted.strip() == "*":
         return
-    seen = {part.strip().removeprefix("W/") for part in wanted.split(",")}
-    if tag(version) not in seen:
+    if tag(version) not in _tags_in(wanted):
         raise StaleEtag(f"If-Match is {wanted}, but the current version is {tag(version)}. Read it again.")
 
 
 def is_not_modified(request: HttpRequest, version: int | str) -> bool:
     """Return whether the caller already has this version, by `If-None-Match`."""
-    held = request.headers.get("If-None-Match", "")
-    return tag(version) in {part.strip().removeprefix("W/") for part in held.split(",")}
+    return tag(version) in _tags_in(request.headers.get("If-None-Match", ""))
+
+
+def _tags_in(header: str) -> set[str]:
+    # A proxy that compresses a response makes its tag a weak one.
+    return {part.strip().removeprefix("W/") for part in header.split(",")}

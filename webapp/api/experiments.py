@@ -1,4 +1,4 @@
-"""Experiments: specs, revisions and plans."""
+"""Operations on experiments: specs, revisions and plans."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
+from jobs.actions import deletions
 from jobs.actions import experiments as actions
 from jobs.contracts.answers.experiments import (
     ExperimentOut,
@@ -153,6 +154,7 @@ def change_experiment(
     """Change an experiment. A spec that differs becomes a new revision."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
     etags.require_match(request, experiment.version)
+    # The action compares the version again when it writes, since another request may write in between.
     seen = experiment.version if "If-Match" in request.headers else body.version
     specs = {"draft": body.spec} if body.draft else {"spec": body.spec}
     given: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
@@ -167,9 +169,9 @@ def change_experiment(
 @router.delete("/experiments/{id}", response={204: None})
 def delete_experiment(request: HttpRequest, id: Id) -> Status[None]:  # noqa: A002
     """Delete an experiment with its jobs. Refused while a job runs or a model version came from one."""
-    experiment = access.get_experiment(actor(request), id, Action.WRITE)
+    experiment = access.get_experiment(actor(request), id)
     etags.require_match(request, experiment.version)
-    actions.delete(experiment, by=actor(request))
+    deletions.delete(experiment, by=actor(request))
     return Status(204, None)
 
 

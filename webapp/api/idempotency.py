@@ -30,7 +30,7 @@ def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
         if not 0 < len(key) <= 200:
             return problem(422, "An Idempotency-Key must have 1 to 200 characters.")
         try:
-            return _once(request, key, caller(request), lambda: run(request, **arguments))
+            return _run_once(request, key, caller(request), lambda: run(request, **arguments))
         except TrainyardError as error:
             return problem_of(error)
 
@@ -41,9 +41,13 @@ idempotent = decorate_view(idempotent_view)
 """Decorator of operations that create rows. Decisions do not need it: a repeated one is refused as stale."""
 
 
-def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
+def _run_once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
+    """Run an operation and store its response under a key, or return the response that is stored."""
     digest = _body_digest(request)
-    row, is_new = idempotency.claim(who.user, _key_of(key, who), request.path[:200], digest)
+    # With the token in the key, a token with fewer scopes cannot replay the responses of another.
+    own_key = f"{who.token.pk if who.token else 'session'}:{key}"
+    row, is_new = idempotency.claim(who.user, own_key, request.path[:200], digest)
+    # The same key with another body is a mistake of the client; the stored response would hide it.
     if row.body_digest != digest:
         return problem(
             422, "This Idempotency-Key was used with a different body.", code="idempotency_mismatch"
@@ -51,7 +55,7 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
     if not is_new:
         if row.status is None:
             raise idempotency.in_flight()
-        throttle.consume(who.key)
+        throttle.consume(who.key)  # otherwise the authentication of the operation does this
         return _replayed(row)
     try:
         with transaction.atomic():  # the rows and the stored response are committed together
@@ -61,34 +65,25 @@ def _once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpRes
             else:
                 transaction.set_rollback(True)
     except BaseException:
-        row.delete()
+        row.delete()  # a request without effect releases its key, so that a repetition runs
         raise
     if row.status is None:
         row.delete()
     return response
 
 
-def _key_of(key: str, who: Caller) -> str:
-    """Return the stored key. It contains the token, so that one with fewer scopes cannot replay responses."""
-    return f"{who.token.pk if who.token else 'session'}:{key}"
-
-
 def _body_digest(request: HttpRequest) -> str:
-    """Return the digest of a request body. A form is hashed by fields and files: its boundary varies."""
     if request.content_type != MULTIPART:
         return hashlib.sha256(request.body).hexdigest()
+    # Clients choose a new boundary for each request, so a form is hashed by its fields and files.
     digest = hashlib.sha256(json.dumps(sorted(request.POST.lists())).encode())
     for name, files in sorted(request.FILES.lists()):
         for file in files:
             digest.update(json.dumps([name, getattr(file, "name", "")]).encode())
-            _hash_file(digest, file)
+            for chunk in file.chunks():
+                digest.update(chunk)
+            file.seek(0)  # the operation reads it next
     return digest.hexdigest()
-
-
-def _hash_file(digest: Any, file: Any) -> None:
-    for chunk in file.chunks():
-        digest.update(chunk)
-    file.seek(0)
 
 
 def _stored(response: HttpResponse) -> dict[str, Any]:

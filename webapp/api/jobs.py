@@ -1,4 +1,4 @@
-"""Jobs: lists, control, artifacts, attempts, metrics, events and logs."""
+"""Operations on jobs: lists, control, artifacts, attempts, metrics, events and logs."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import control, submit
+from jobs.actions import control, deletions, submit
 from jobs.actions.kind_submission import submit_kind
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.events import EventsOut, LogsOut
@@ -34,16 +34,16 @@ from webapp.live import sse
 
 router = Router()
 
-Command = Literal["pause", "resume", "stop", "kill", "retry", "clone"]
+Command = Literal["pause", "resume", "finish", "stop", "kill", "retry", "clone"]
 _COMMANDS = {
     "pause": control.pause,
     "resume": control.resume,
+    "finish": control.finish,
     "stop": control.stop,
     "kill": control.kill,
     "retry": control.retry,
     "clone": submit.clone,
 }
-
 
 KIND_NAMES = tuple(
     dict.fromkeys(
@@ -157,6 +157,13 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> JobOut:
     return queries.detail(control.change(job, priority=body.priority, pool=body.pool, by=who))
 
 
+@router.delete("/jobs/{int:job_id}", response={204: None})
+def delete_job(request: HttpRequest, job_id: Id) -> Status[None]:
+    """Delete a job with its steps, trials, metrics and files. Refused until the job has ended."""
+    deletions.delete(access.get_job(actor(request), job_id), by=actor(request))
+    return Status(204, None)
+
+
 @router.get("/jobs/{int:job_id}/artifacts", response=Page[ArtifactOut])
 def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[ArtifactOut]:
     """List the artifacts of a job and its children, oldest first."""
@@ -210,33 +217,29 @@ def get_events(
     job = access.get_job(who, job_id)
     if "text/event-stream" in request.headers.get("Accept", ""):
         token = caller(request).token
-        after = _last_event_id(request, filters.after)
+        # A browser that reconnects repeats the address, and sends the last cursor in this header.
+        last = request.headers.get("Last-Event-ID", "")
+        after = int(last) if last.isdecimal() and len(last) < 19 else filters.after
         return sse.stream(who, job, after=after, token_id=token.pk if token is not None else None)
     only = None if job.parent_id is None else job.pk
     found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
     return fast_json({"items": found.items, "cursor": found.cursor})
 
 
-def _last_event_id(request: HttpRequest, default: int) -> int:
-    text = request.headers.get("Last-Event-ID", "")
-    return int(text) if text.isdecimal() and len(text) < 19 else default
-
-
 @router.get("/jobs/{int:job_id}/logs", response=LogsOut)
 def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> HttpResponse:
     """Return log lines after a cursor, or the newest ones."""
     job = access.get_job(actor(request), job_id)
-    asked: dict[str, Any] = {
+    limits: dict[str, Any] = {
         "text": filters.q,
         "level": filters.level,
         "trial": filters.trial,
         "limit": filters.limit,
     }
-    found = (
-        event_log.newest_logs(job, **asked)
-        if filters.newest
-        else event_log.logs(job, after=filters.after, **asked)
-    )
+    if filters.newest:
+        found = event_log.newest_logs(job, **limits)
+    else:
+        found = event_log.logs(job, after=filters.after, **limits)
     return fast_json({"items": found.items, "cursor": found.cursor})
 
 
@@ -244,7 +247,7 @@ def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Ht
 @router.post("/jobs/{int:job_id}/{command}", response={202: JobOut})
 @idempotent
 def command_job(request: HttpRequest, job_id: Id, command: Command) -> Status[JobOut]:
-    """Pause, resume, stop, kill, retry or clone a job."""
+    """Pause, resume, finish, stop, kill, retry or clone a job. Only a search can be finished."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
     return Status(202, queries.detail(_COMMANDS[command](job, by=who)))

@@ -52,8 +52,13 @@ def form_text(request: HttpRequest, name: str, default: str | None = None) -> st
         BadInput: the field is missing and has no default, or contains a NUL character.
     """
     value = request.POST.get(name, default)
-    if value is None or "\0" in value:
+    if value is None:
         raise BadInput(f"The form lacks {name!r}.", [Problem(f"/{name}", "Field required")])
+    # PostgreSQL's columns accept no NUL.
+    if "\0" in value:
+        raise BadInput(
+            f"The field {name!r} has a NUL character.", [Problem(f"/{name}", "has a NUL character")]
+        )
     return value
 
 
@@ -62,6 +67,7 @@ class FiniteRenderer(JSONRenderer):
 
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> str:  # noqa: ARG002
         """Return `data` as JSON text."""
+        # Nearly all responses are finite, so only the others pay for the walk through their values.
         try:
             return json.dumps(data, cls=self.encoder_class, allow_nan=False)
         except ValueError:
@@ -69,6 +75,7 @@ class FiniteRenderer(JSONRenderer):
 
 
 def _finite(value: Any) -> Any:
+    """Return `value` with null for each number that is not finite, and objects marked that contain one."""
     if isinstance(value, dict):
         marked = {key: _finite(item) for key, item in value.items()}
         return marked | {"nonfinite": True} if any(_holds_nonfinite(v) for v in value.values()) else marked
@@ -89,6 +96,9 @@ def _holds_nonfinite(value: Any) -> bool:
 
 
 def fast_json(body: Any) -> HttpResponse:
-    """Return a response with plain values and NumPy columns. Numbers that are not finite are null."""
+    """Return a response with plain values and NumPy columns. Numbers that are not finite are null.
+
+    For large responses: nothing is validated or marked.
+    """
     content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     return HttpResponse(content, content_type=JSON)

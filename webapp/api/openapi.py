@@ -37,9 +37,15 @@ PROBLEM: dict[str, Any] = {
                 },
             },
         },
+        "referrers": {
+            "type": "array",
+            "description": "With the code `in_use`: what prevents a deletion.",
+            "items": {"$ref": "#/components/schemas/ReferrerOut"},
+        },
     },
 }
 
+# Error responses by status, as descriptions.
 ALWAYS = {
     "400": "Malformed request",
     "401": "Credentials are missing or invalid",
@@ -62,22 +68,16 @@ def completed(schema: OpenAPISchema) -> OpenAPISchema:
     version = VersionIn.model_json_schema()
     schema["components"]["schemas"] |= {"Problem": PROBLEM, "VersionIn": version, **FORMS}
     for component in schema["components"]["schemas"].values():
-        _drop_object_defaults(component)
+        for field in component.get("properties", {}).values():
+            # The schema of the object has these defaults as well, and generators of clients refuse them here.
+            if isinstance(field.get("default"), dict):
+                del field["default"]
+    answer = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for methods in schema["paths"].values():
         for method, operation in methods.items():
             wanted = ALWAYS if method == "get" else ALWAYS | ON_WRITES
             for status, description in wanted.items():
-                operation["responses"].setdefault(int(status), _answer(description))
+                response = {"description": description, "content": answer}
+                # django-ninja's own keys are integers.
+                operation["responses"].setdefault(int(status), response)
     return schema
-
-
-def _drop_object_defaults(component: dict[str, Any]) -> None:
-    """Drop defaults of objects: the object's own schema has them, and generators refuse them."""
-    for field in component.get("properties", {}).values():
-        if isinstance(field.get("default"), dict):
-            del field["default"]
-
-
-def _answer(description: str) -> dict[str, Any]:
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"description": description, "content": content}

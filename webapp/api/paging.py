@@ -67,6 +67,7 @@ def paginate_bulk[M: Model, T](
     """Return one page, where `show` converts all its rows in one call. See `paginate`."""
     order = _order(paging.sort or default, sorts)
     part = part_of(rows, cursor=paging.cursor, limit=paging.limit, order=order)
+    # Without validation, since the items already have their types.
     return page.model_construct(items=show(part.items), next=part.next)
 
 

@@ -1,4 +1,4 @@
-"""The people of the installation."""
+"""Operations on the people of the installation."""
 
 from django.http import HttpRequest
 from ninja import Query, Router
@@ -52,6 +52,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
 @router.patch("/users/{username}", response=PersonOut, auth=needs("admin"))
 def change_user(request: HttpRequest, username: str, body: UserChange) -> PersonOut:
     """Deactivate or reactivate an account, or grant or revoke the admin right."""
+    # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)
     if body.active is not None:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, TrainyardError
+from jobs.errors import BadInput, InUse, TrainyardError
 from webapp.http_errors import Throttled
 
 MEDIA_TYPE = "application/problem+json"
@@ -47,6 +47,7 @@ def problem(
     code: str | None = None,
     errors: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> HttpResponse:
     """Return a problem document.
 
@@ -56,6 +57,7 @@ def problem(
         code: a stable code for programs; the default depends on the status.
         errors: the invalid places of the request body.
         headers: further headers of the response.
+        fields: further members of the document.
     """
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -66,23 +68,24 @@ def problem(
     }
     if errors:
         body["errors"] = [{"pointer": error.pointer, "message": error.message} for error in errors]
+    # RFC 9110 requires this header in every 401.
+    required = {"WWW-Authenticate": 'Bearer realm="trainyard"'} if status == HTTPStatus.UNAUTHORIZED else {}
     return HttpResponse(
-        json.dumps(body),
+        json.dumps(body | fields),
         status=status,
         content_type=MEDIA_TYPE,
-        headers={**_extra(status), **(headers or {})},
+        headers={**required, **(headers or {})},
     )
-
-
-def _extra(status: int) -> dict[str, str]:
-    return {"WWW-Authenticate": 'Bearer realm="trainyard"'} if status == HTTPStatus.UNAUTHORIZED else {}
 
 
 def problem_of(error: TrainyardError) -> HttpResponse:
     """Return the problem document of an error."""
     headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Throttled) else None
     errors = error.problems if isinstance(error, BadInput) else ()
-    return problem(error.status, error.message, code=error.code, errors=errors, headers=headers)
+    fields = {}
+    if isinstance(error, InUse):
+        fields["referrers"] = [each.model_dump() for each in error.referrers]
+    return problem(error.status, error.message, code=error.code, errors=errors, headers=headers, **fields)
 
 
 class ProblemMiddleware:
@@ -92,18 +95,14 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the response. NUL bytes are refused, because no database column accepts them."""
         if not request.path.startswith(PREFIX):
             return self.get_response(request)
+        # PostgreSQL's columns accept no NUL.
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
             return problem(400, "The address contains a NUL byte.")
         response = self.get_response(request)
         if response.status_code < 400 or response.get("Content-Type", "").startswith(MEDIA_TYPE):
             return response
-        return _translated(response)
-
-
-def _translated(response: HttpResponseBase) -> HttpResponse:
-    status = response.status_code
-    kept = {name: response[name] for name in ("Allow", "Retry-After") if response.has_header(name)}
-    return problem(status, SENTENCES.get(status, HTTPStatus(status).description), headers=kept)
+        status = response.status_code
+        kept = {name: response[name] for name in ("Allow", "Retry-After") if response.has_header(name)}
+        return problem(status, SENTENCES.get(status, HTTPStatus(status).description), headers=kept)

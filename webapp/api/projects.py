@@ -1,4 +1,4 @@
-"""Projects and their members."""
+"""Operations on projects and their members."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import people
+from jobs.actions import deletions, people
 from jobs.contracts.answers.projects import MemberOut, ProjectOut
 from jobs.models import Role
 from jobs.queries import projects as queries
@@ -80,6 +80,7 @@ def get_project(request: HttpRequest, slug: str) -> ProjectOut:
 def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> ProjectOut:
     """Change a project. Fields that are left out stay as they are."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
+    # null removes the quota, whereas a field that is left out does not change it.
     lift = "max_slots" in body.model_fields_set and body.max_slots is None
     changed = people.change_project(
         project,
@@ -94,9 +95,8 @@ def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> Proj
 
 @router.delete("/projects/{slug}", response={204: None})
 def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
-    """Delete a project with its experiments, jobs and data sets."""
-    project = access.get_project(actor(request), slug, Action.MANAGE)
-    people.delete_project(project, by=actor(request))
+    """Delete a project with everything in it. Refused if a version of it was ever released."""
+    deletions.delete(access.get_project(actor(request), slug), by=actor(request))
     return HttpResponse(status=204)
 
 

@@ -1,4 +1,4 @@
-"""Promotion requests and decisions."""
+"""Operations on promotion requests and decisions."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Registered models: versions, aliases, history and rollback."""
+"""Operations on registered models: versions, aliases, history and rollback."""
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -8,19 +8,23 @@ from pydantic import Field, ValidationError
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registration, registry, releases
+from jobs.actions import deletions, gate_rules, registration, registry, releases
+from jobs.contracts.answers.gates import GatesOut
 from jobs.contracts.answers.registry import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
+from jobs.contracts.gates import GateRules
 from jobs.contracts.problems import Problem, problems
-from jobs.errors import BadInput, NotFound
+from jobs.errors import BadInput, NotFound, StaleState
 from jobs.models import ModelVersion
+from jobs.queries import gate_rules as gate_queries
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
-from webapp.api import media, uploads
+from webapp.api import etags, media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Number, Slug, Text
 from webapp.api.uploads import VersionIn
+from webapp.http_errors import StaleEtag
 from webapp.json_text import read_json
 from webapp.uploads import file_on_disk
 
@@ -62,6 +66,13 @@ class RollbackIn(In):
     reason: str = Field(min_length=1, max_length=2000, examples=["wrong answers on sevens"])
 
 
+class GatesIn(In):
+    """The rules of a model's gates. They replace all earlier ones; absent fields have their defaults."""
+
+    rules: GateRules
+    comment: str = Field("", max_length=2000, description="Why they are changed.")
+
+
 class ModelFilter(Schema):
     """Filters of the list."""
 
@@ -99,6 +110,30 @@ def change_model(request: HttpRequest, name: str, body: ModelChange) -> ModelOut
     return queries.shown_model(registry.describe(model, body.description, by=actor(request)))
 
 
+@router.get("/models/{name}/gates", response=GatesOut)
+def get_gates(request: HttpRequest, name: str, response: HttpResponse) -> GatesOut:
+    """Return the rules of a model's gates. The `ETag` is the number of their revision."""
+    found = gate_queries.shown(access.get_model(actor(request), name))
+    etags.set_etag(response, found.revision)
+    return found
+
+
+@router.put("/models/{name}/gates", response=GatesOut, auth=needs("approve"))
+def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResponse) -> GatesOut:
+    """Replace the rules of a model's gates. Open requests keep the revision that they were made under."""
+    model = access.get_model(actor(request), name, Action.APPROVE)
+    revision = gate_queries.number_of(gate_queries.current(model))
+    etags.require_match(request, revision)
+    seen = revision if "If-Match" in request.headers else None
+    try:
+        gate_rules.change(model, body.rules, comment=body.comment, seen=seen, by=actor(request))
+    except StaleState as error:  # changed since the check above
+        raise StaleEtag(error.message) from error
+    found = gate_queries.shown(model)
+    etags.set_etag(response, found.revision)
+    return found
+
+
 @router.get("/models/{name}/versions", response=Page[VersionOut])
 def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[VersionOut]:
     """List the versions of a model, newest first."""
@@ -119,16 +154,14 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
         with file_on_disk(request, "file") as path:
             version = registration.add_uploaded(model, path, by=actor(request))
     else:
-        version = registration.add_version(model, _artifact(request), by=actor(request))
+        # django-ninja cannot declare a body that is JSON or a form, so the JSON is parsed here.
+        body = read_json(request.body)
+        try:
+            digest = VersionIn.model_validate(body).artifact
+        except ValidationError as error:
+            raise BadInput("The version is invalid.", problems(error, body)) from error
+        version = registration.add_version(model, digest, by=actor(request))
     return Status(201, queries.shown_version(version))
-
-
-def _artifact(request: HttpRequest) -> str:
-    body = read_json(request.body)
-    try:
-        return VersionIn.model_validate(body).artifact
-    except ValidationError as error:
-        raise BadInput("The version is invalid.", problems(error, body)) from error
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
@@ -142,6 +175,13 @@ def change_model_version(request: HttpRequest, name: str, number: Number, body: 
     """Change the card of a version. Everything else about a version is immutable."""
     version = access.get_version(actor(request), name, number, Action.WRITE)
     return queries.shown_version(registry.write_card(version, body.card, by=actor(request)))
+
+
+@router.delete("/models/{name}/versions/{number}", response={204: None})
+def delete_model_version(request: HttpRequest, name: str, number: Number) -> HttpResponse:
+    """Delete a version that was never released. Its number is not used again."""
+    deletions.delete(access.get_version(actor(request), name, number), by=actor(request))
+    return HttpResponse(status=204)
 
 
 @router.put("/models/{name}/aliases/{alias}", response=AliasOut)

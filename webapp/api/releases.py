@@ -1,4 +1,4 @@
-"""The API of prediction servers: signed releases and reports."""
+"""Operations for prediction servers: signed releases and reports."""
 
 import asyncio
 import time
@@ -14,12 +14,13 @@ from jobs import access
 from jobs.actions import releases
 from jobs.contracts.answers.endpoints import ReleasesOut
 from jobs.contracts.release import ReplicaReport, SignedRelease
-from jobs.models import ReleaseRecord, User
+from jobs.models import User
 from jobs.queries import releases as queries
 from webapp.api.auth import actor, needs
 
 router = Router()
 POLL_SECONDS = 0.25
+"""The interval at which a waiting request reads the database."""
 
 
 class Since(Schema):
@@ -29,29 +30,28 @@ class Since(Schema):
     wait: float = Field(0, ge=0, le=60, description="How many seconds to wait for a new release.")
 
 
+# Asynchronous, since a synchronous long poll would occupy a thread while it waits.
 @router.get("/serving/releases", response=ReleasesOut, auth=needs("serve"))
 async def list_releases(request: HttpRequest, since: Query[Since]) -> ReleasesOut:
     """Return the releases after `after`. Waits up to `wait` seconds for a new one."""
     user = actor(request)
     read = sync_to_async(_newest)
-    give_up = time.monotonic() + since.wait
+    deadline = time.monotonic() + since.wait
     while True:
         sequence, found = await read(user, since.after)
-        if found or since.after is None or time.monotonic() >= give_up:
+        if found or since.after is None or time.monotonic() >= deadline:
             return ReleasesOut(sequence=sequence, releases=cast(list[SignedRelease], found))
         await asyncio.sleep(POLL_SECONDS)
 
 
 def _newest(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
+    """Return the newest sequence number, and the bodies of the new releases that `user` may see."""
     sequence, records = queries.newest_releases(after)
-    return sequence, [record.body for record in _visible(user, records)]
-
-
-def _visible(user: User, records: list[ReleaseRecord]) -> list[ReleaseRecord]:
-    if user.is_service or user.is_superuser or not records:
-        return records
-    mine = set(access.visible_endpoints(user).values_list("pk", flat=True))
-    return [record for record in records if record.endpoint_id in mine]
+    # Prediction servers are members of no project and serve all endpoints.
+    if records and not (user.is_service or user.is_superuser):
+        visible = set(access.visible_endpoints(user).values_list("pk", flat=True))
+        records = [record for record in records if record.endpoint_id in visible]
+    return sequence, [record.body for record in records]
 
 
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))

@@ -1,4 +1,4 @@
-"""Changes of a running search: its budget and its space."""
+"""Changes the budget and the space of a running search."""
 
 from typing import Annotated
 

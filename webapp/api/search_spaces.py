@@ -1,4 +1,4 @@
-"""Conversion of search spaces from and to the formats of other tools. Stores nothing."""
+"""Converts search spaces from and to the formats of other tools. Stores nothing."""
 
 from typing import Annotated, Literal
 

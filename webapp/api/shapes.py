@@ -1,4 +1,4 @@
-"""Types shared by several request bodies and query parameters."""
+"""Defines types that several request bodies and query parameters share."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any

@@ -1,10 +1,15 @@
 """Builds the API: routers, error handlers and the OpenAPI document."""
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent, TooManyFilesSent
+from django.core.exceptions import (
+    ObjectDoesNotExist,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+)
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
@@ -30,19 +35,23 @@ RESOURCES = (
     "datasets",
     "experiments",
     "search_spaces",
-    "trials",  # these two before jobs, whose last path would match theirs
+    # These come before jobs, whose last path would match theirs.
+    "trials",
     "search_changes",
+    "model_reports",
+    "answer",
+    "deletions",
     "jobs",
     "artifacts",
     "registry",
     "promotions",
     "endpoints",
     "releases",
+    "storage",
     "workers",
     "tokens",
     "audit",
 )
-
 
 MAX_IN_DETAIL = 3
 """How many errors the `detail` of a problem names; `errors` lists all."""
@@ -54,10 +63,11 @@ class Api(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Keep location, message and input of pydantic's errors."""
+        """Keep location, message and input of pydantic's errors; django-ninja drops the input."""
         items: list[dict[str, Any]] = []
         for context in error_contexts:
             model: Any = context.model
+            # django-ninja wraps a single body in a model with one attribute, which clients do not send.
             single = getattr(model, "__read_from_single_attr__", None)
             for item in context.pydantic_validation_error.errors(include_url=False):
                 loc = model.__ninja_flatten_map_reverse__.get(item["loc"], item["loc"])
@@ -99,24 +109,25 @@ def _handle_errors(api: Api) -> None:
     def refused(_: HttpRequest, error: Any) -> HttpResponse:
         return problem_of(error)
 
+    def invalid_row(_: HttpRequest, error: Any) -> HttpResponse:
+        return problem(422, "; ".join(error.messages))
+
     def too_large(_: HttpRequest, __: Any) -> HttpResponse:
         return problem_of(TooLarge(SENTENCES[413]))
 
     api.add_exception_handler(TrainyardError, refused)
     api.add_exception_handler(ValidationError, _invalid)
     api.add_exception_handler(HttpError, _http_error)
+    # A row that was deleted between the check of the permission and the change.
+    api.add_exception_handler(ObjectDoesNotExist, lambda _, __: problem(404, SENTENCES[404]))
     api.add_exception_handler(Http404, lambda _, __: problem(404, SENTENCES[404]))
-    api.add_exception_handler(DjangoValidationError, _django_invalid)
+    api.add_exception_handler(DjangoValidationError, invalid_row)
     for broken in (SuspiciousOperation, UnreadablePostError, MultiPartParserError):
         api.add_exception_handler(broken, lambda _, __: problem(400, SENTENCES[400]))
     for large in (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
         api.add_exception_handler(large, too_large)
     api.add_exception_handler(RawPostDataException, _form_for_json)
     api.add_exception_handler(OperationalError, _database_unavailable)
-
-
-def _django_invalid(_: HttpRequest, error: Any) -> HttpResponse:
-    return problem(422, "; ".join(error.messages))
 
 
 def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
@@ -144,7 +155,10 @@ def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     found: list[Problem] = []
     for item in error.errors:
         found += from_items([item], _sent(request, item["source"]))
-    return problem(422, _summary(found), errors=found)
+    detail = "; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:MAX_IN_DETAIL])
+    if len(found) > MAX_IN_DETAIL:
+        detail += f" (and {len(found) - MAX_IN_DETAIL} more)"
+    return problem(422, detail, errors=found)
 
 
 def _sent(request: HttpRequest, source: str) -> Any:
@@ -155,13 +169,6 @@ def _sent(request: HttpRequest, source: str) -> Any:
         return dict(request.resolver_match.kwargs) if request.resolver_match else {}
     sent: dict[str, Any] = {"query": request.GET, "form": request.POST, "file": request.FILES}
     return dict(sent.get(source, {}))
-
-
-def _summary(found: Sequence[Problem]) -> str:
-    detail = "; ".join(
-        f"{problem.pointer or 'The body'}: {problem.message}" for problem in found[:MAX_IN_DETAIL]
-    )
-    return detail if len(found) <= MAX_IN_DETAIL else f"{detail} (and {len(found) - MAX_IN_DETAIL} more)"
 
 
 api = build()

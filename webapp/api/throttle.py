@@ -1,4 +1,7 @@
-"""Limits the request rate of each caller with a token bucket in the memory of this process."""
+"""Limits the request rate of each caller with a token bucket in the memory of this process.
+
+Several web processes have separate buckets, so the limit of an installation is a multiple of the setting.
+"""
 
 import math
 import threading
@@ -8,9 +11,13 @@ from django.conf import settings
 
 from webapp.http_errors import Throttled
 
+# Operations run in several threads.
 _lock = threading.Lock()
 _buckets: dict[str, tuple[float, float]] = {}
+"""Caller → the tokens in the bucket, and the monotonic time in seconds at which there were so many."""
+
 MAX_BUCKETS = 10_000
+"""With more callers than this, all buckets are filled again, which bounds the memory."""
 
 
 def consume(caller: str) -> None:
@@ -37,6 +44,7 @@ def _consume(key: str, rate: float, burst: float, now: float) -> float:
     """Take a token and return 0, or return the seconds until the next token."""
     with _lock:
         tokens, since = _buckets.get(key, (burst, now))
+        # Tokens are added when the bucket is used, so an idle caller costs nothing.
         tokens = min(burst, tokens + (now - since) * rate)
         if tokens < 1:
             _buckets[key] = (tokens, now)

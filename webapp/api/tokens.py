@@ -1,4 +1,4 @@
-"""The caller's API tokens."""
+"""Operations on the caller's API tokens."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
@@ -34,6 +34,7 @@ def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[TokenOut]:
 @router.post("/tokens", response={201: NewTokenOut})
 def create_token(request: HttpRequest, body: TokenIn) -> Status[NewTokenOut]:
     """Create a token for the caller. It cannot have more scopes than the caller's own credentials."""
+    # Otherwise a token for reading could create one for writing.
     beyond = sorted(set(body.scopes) - set(caller(request).scopes))
     if beyond:
         raise Forbidden(

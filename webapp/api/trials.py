@@ -1,4 +1,4 @@
-"""Trials of a search: lists, control, columns for charts, timeline, importance and downloads."""
+"""Operations on the trials of a search: lists, control, columns, timeline, importance and downloads."""
 
 from typing import Annotated
 
@@ -16,7 +16,8 @@ from jobs.contracts.answers.search_results import ColumnsOut, ImportanceOut, Tim
 from jobs.contracts.answers.trials import TrialOut
 from jobs.models import Job, Trial
 from jobs.queries import columns, exports, outcomes, running_executions, timeline
-from jobs.queries import jobs as queries
+from jobs.queries import jobs as job_queries
+from jobs.queries import trials as queries
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
@@ -25,13 +26,14 @@ from webapp.api.etags import is_not_modified, set_etag
 from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import Id, In, Number
+from webapp.api.shapes import Id, In, Number, Slug
 
 router = Router()
 CSV = described("text/csv")
 
 MAX_CACHED = 8
 _columns_of_ended: dict[tuple[int, str], bytes] = {}
+"""The responses with all columns of ended searches, by job and version, in the memory of this process."""
 
 Numbers = Annotated[str, StringConstraints(pattern=r"^(\d{1,9}(,\d{1,9})*)?$", max_length=5000)]
 
@@ -62,7 +64,15 @@ class EnsembleIn(In):
     """The trials of an ensemble."""
 
     trials: list[Number] = Field(
-        min_length=ensembles.LEAST, max_length=ensembles.MOST, description="Their numbers."
+        min_length=ensembles.MIN_TRIALS, max_length=ensembles.MAX_TRIALS, description="Their numbers."
+    )
+
+
+class TrainIn(In):
+    """The use of the trained model."""
+
+    register_as: Slug | None = Field(
+        None, description="The registered model of which it becomes a version; created if it does not exist."
     )
 
 
@@ -135,11 +145,14 @@ def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tri
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/train", response={202: JobOut})
 @idempotent
-def train_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[JobOut]:
+def train_trial(
+    request: HttpRequest, job_id: Id, number: Number, body: TrainIn | None = None
+) -> Status[JobOut]:
     """Queue a training job with the values of this trial. Returns the new job."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    return Status(202, queries.detail(actions.train(row, by=who)))
+    model = body.register_as if body is not None else None
+    return Status(202, job_queries.detail(actions.train(row, by=who, register_as=model)))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/continue", response={202: TrialOut})
@@ -158,13 +171,14 @@ def continue_trial(
 def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter]) -> HttpResponse:
     """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
-    outcomes.search_of(search)
+    outcomes.search_of(search)  # refuses other jobs
     version = columns.version(search)
     if is_not_modified(request, version):
         return HttpResponse(status=304)
     response = _columns(search, version, filters.after)
     set_etag(response, version)
-    response["Cache-Control"] = "private, no-cache"  # the browser stores it, and revalidates it each time
+    # The browser stores the response, and revalidates it each time.
+    response["Cache-Control"] = "private, no-cache"
     return response
 
 
@@ -177,7 +191,8 @@ def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     if content is None:
         content = fast_json(columns.read(search)).content
         if len(_columns_of_ended) >= MAX_CACHED:
-            _columns_of_ended.clear()  # other threads keep the bytes that they have already read
+            # All at once, without a lock: other threads keep the bytes that they have already read.
+            _columns_of_ended.clear()
         _columns_of_ended[key] = content
     return HttpResponse(content, content_type=JSON)
 
@@ -186,7 +201,7 @@ def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
 def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
     """Return when and on which worker each trial ran, one list per column."""
     search = access.get_job(actor(request), job_id)
-    outcomes.search_of(search)
+    outcomes.search_of(search)  # refuses other jobs
     return fast_json(timeline.read(search, now=clock.estimate()))
 
 
@@ -200,6 +215,7 @@ def get_importance(request: HttpRequest, job_id: Id) -> ImportanceOut:
 def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilter]) -> StreamingHttpResponse:
     """Download the trials of a search as CSV, one row per execution."""
     search = access.get_job(actor(request), job_id)
+    # Refuses other jobs now: the generator would do so only after the response has begun.
     outcomes.search_of(search)
     rows = exports.trials(search, numbers_of(filters.trials))
     return streamed(request, exports.lines(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
@@ -222,4 +238,4 @@ def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Statu
     """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, queries.detail(ensembles.make(search, body.trials, by=who)))
+    return Status(202, job_queries.detail(ensembles.make(search, body.trials, by=who)))

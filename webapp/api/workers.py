@@ -1,4 +1,4 @@
-"""The workers that run jobs."""
+"""Operations on the workers that run jobs."""
 
 from typing import Annotated
 

@@ -44,6 +44,7 @@ class Client:
         while True:
             try:
                 answer = self._http.request(method, path, **given)
+                # 503: a required part, such as the database, restarts.
                 if answer.status_code != 503:
                     return answer
             except httpx.TransportError as error:
@@ -62,13 +63,13 @@ class Client:
 
 
 def wait_for[T](ask: Callable[[], T | None], *, seconds: float, what: str, every: float = 0.5) -> T:
-    """Call `ask` until it returns a value.
+    """Call `ask` until it returns a true value, and return that value.
 
     Raises:
         DemoError: it returned none in time.
     """
     deadline = time.monotonic() + seconds
-    while (answer := ask()) is None:
+    while not (answer := ask()):
         if time.monotonic() > deadline:
             raise DemoError(f"waited {seconds:.0f} s for {what}")
         time.sleep(every)

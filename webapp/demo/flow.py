@@ -50,11 +50,12 @@ class Flow:
         """Create the project with both users, and wait for the data set."""
         self.trainer.post("/projects", {"slug": PROJECT, "name": "Demo"}, okay=(409,))
         self.trainer.put(f"/projects/{PROJECT}/members", {"user": self.approver.name, "role": "approver"})
-        wait_for(self._dataset_ready, seconds=STEP_SECONDS, what=f"data set {DATASET} to be profiled")
+        wait_for(
+            lambda: self.trainer.get(f"/datasets/{DATASET}/versions/1").get("state") == "ready",
+            seconds=STEP_SECONDS,
+            what=f"data set {DATASET} to be profiled",
+        )
         self.report(f"Project {PROJECT}: {self.trainer.name} trains, {self.approver.name} approves.")
-
-    def _dataset_ready(self) -> bool | None:
-        return True if self.trainer.get(f"/datasets/{DATASET}/versions/1").get("state") == "ready" else None
 
     def search(self) -> Body:
         """Submit the experiment and report its progress until it ends."""
@@ -67,7 +68,11 @@ class Flow:
         job = self._watch(job_id)
         if job["state"] != "completed":
             raise DemoError(f"job {job_id} is {job['state']}: {job['error']}")
-        self._check_accuracy(job)
+        for name, metrics in job["results"]["candidates"].items():
+            self.facts[f"test accuracy, {name}"] = f"{_value(metrics['test']['accuracy']):.4f}"
+        accuracy = _value(job["results"]["metrics"]["test"]["accuracy"])
+        if accuracy < MIN_ACCURACY:
+            raise DemoError(f"test accuracy {accuracy:.4f} is below {MIN_ACCURACY}")
         self.facts["search to registered versions"] = f"{time.monotonic() - started:.0f} s"
         return job
 
@@ -84,13 +89,6 @@ class Flow:
                 return job
             time.sleep(2)
         raise DemoError(f"job {job_id} did not end in {JOB_SECONDS:.0f} s")
-
-    def _check_accuracy(self, job: Body) -> None:
-        for name, metrics in job["results"]["candidates"].items():
-            self.facts[f"test accuracy, {name}"] = f"{_value(metrics['test']['accuracy']):.4f}"
-        accuracy = _value(job["results"]["metrics"]["test"]["accuracy"])
-        if accuracy < MIN_ACCURACY:
-            raise DemoError(f"test accuracy {accuracy:.4f} is below {MIN_ACCURACY}")
 
     def promote(self, version: int, comment: str) -> None:
         """Request a promotion, check that self-approval is refused, approve it, and wait for the release."""
@@ -116,11 +114,11 @@ class Flow:
             f"{self.approver.name} approved: version {version} is live, generation {live['generation']}."
         )
 
-    def _candidate(self, version: int) -> bool | None:
+    def _candidate(self, version: int) -> bool:
         state = self.trainer.get(f"/models/{MODEL}/versions/{version}")["state"]
         if state == "invalid":
             raise DemoError(f"version {version} is invalid")
-        return True if state == "candidate" else None
+        return bool(state == "candidate")
 
     def _gated(self, address: str) -> Body | None:
         promotion = self.trainer.get(address)
@@ -155,15 +153,17 @@ class Flow:
         rows, _ = _inputs(self.trainer.get(f"/datasets/{DATASET}/versions/1/preview"))
         started = time.monotonic()
         back = self.approver.post(f"/models/{MODEL}/rollback", {"reason": "Rollback in the demo."})
-        wait_for(lambda: self._serves(rows[:1], back["version"]), seconds=30, what="the rollback", every=0.02)
+        wait_for(
+            lambda: self._predict(rows[:1])[0] == back["version"],
+            seconds=30,
+            what="the rollback",
+            every=0.02,
+        )
         seconds = time.monotonic() - started
         self.report(
             f"Rolled back from version {bad} to {back['version']}: answers changed after {seconds:.2f} s."
         )
         self.facts["rollback visible in answers after"] = f"{seconds:.2f} s"
-
-    def _serves(self, rows: list[object], version: int) -> bool | None:
-        return True if self._predict(rows)[0] == version else None
 
 
 def _value(metric: object) -> float:

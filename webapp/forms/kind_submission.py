@@ -25,7 +25,11 @@ class KindForm(forms.Form):
         schema = input_model(facts.payload).model_json_schema()
         required = schema.get("required", ())
         for name, about in schema.get("properties", {}).items():
-            self.fields[name] = _field(_without_null(about), required=name in required)
+            # An optional property is an `anyOf` of its value and null; the field is that of the value.
+            values = [option for option in about.get("anyOf", ()) if option.get("type") != "null"]
+            if len(values) == 1:
+                about = {**about, **values[0]}
+            self.fields[name] = _field(about, required=name in required)
 
     def payload(self) -> dict[str, Any]:
         """Return the input without empty fields."""
@@ -37,12 +41,6 @@ class KindForm(forms.Form):
         for pointer, text in problems or (Problem("", message),):
             name = pointer.removeprefix("/payload/").partition("/")[0]
             self.add_error(name if name in self.fields else None, text)
-
-
-def _without_null(about: Schema) -> Schema:
-    """Return the schema of an optional property as that of its value."""
-    others = [option for option in about.get("anyOf", ()) if option.get("type") != "null"]
-    return about if len(others) != 1 else {**about, **others[0]}
 
 
 def _field(about: Schema, *, required: bool) -> forms.Field:
@@ -61,6 +59,7 @@ def _field(about: Schema, *, required: bool) -> forms.Field:
         case "number":
             return forms.FloatField(**bounds, **shared)
         case "boolean":
+            # A required BooleanField of Django accepts only True.
             return forms.BooleanField(**{**shared, "required": False})
         case "string":
             return forms.CharField(max_length=about.get("maxLength"), **shared)

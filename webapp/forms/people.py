@@ -3,7 +3,7 @@
 from django import forms
 
 from jobs.actions.people import SLUG
-from jobs.actions.tokens import SCOPES
+from jobs.actions.tokens import ADMIN_SCOPES, SCOPES
 from jobs.models import Role
 from webapp.forms.reading import ReadForm
 
@@ -12,9 +12,9 @@ SCOPE_HELP = {
     "read": "read everything that its owner may see",
     "write": "create and change experiments, jobs, data sets and models",
     "approve": "decide promotion requests",
-    "serve": "change and roll back endpoints",
+    "serve": "roll back endpoints, act as a prediction server",
     "admin": "manage users and workers, read the audit log",
-    "worker": "act as a worker or a prediction server",
+    "worker": "reserved for workers; no request needs it yet",
 }
 
 
@@ -69,6 +69,5 @@ class TokenForm(ReadForm):
     def __init__(self, *args: object, is_admin: bool = False, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         if not is_admin:
-            restricted = ("admin", "worker")
             scopes = self.fields["scopes"]
-            scopes.choices = [pair for pair in scopes.choices if pair[0] not in restricted]  # type: ignore[attr-defined]
+            scopes.choices = [pair for pair in scopes.choices if pair[0] not in ADMIN_SCOPES]  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """A base form whose invalid fields become problems of `BadInput`, and the other way round."""
 
-from typing import Any, Self
+from typing import Any
 
 from django import forms
 from django.http import QueryDict
@@ -34,16 +34,16 @@ class ReadForm(forms.Form):
         """Return the form's errors as problems."""
         return [Problem(f"/{name}", str(text)) for name, texts in self.errors.items() for text in texts]
 
-    def add_problems(self, error: TrainyardError) -> Self:
+    def add_problems(self, error: TrainyardError) -> None:
         """Add the problems of an action to the form, each at its field if there is one."""
         problems = error.problems if isinstance(error, BadInput) else ()
         for problem in problems:
             place = problem.pointer.removeprefix(self.pointer_prefix).strip("/").split("/")[0]
+            # A JSON pointer escapes slash and tilde, which the name of a hyperparameter may contain.
             name = place.replace("~1", "/").replace("~0", "~")
             self.add_error(name if name in self.fields else None, problem.message)
         if not problems:
             self.add_error(None, error.message)
-        return self
 
 
 class Values:

@@ -90,3 +90,11 @@ class RollbackForm(forms.Form):
     reason = forms.CharField(
         max_length=2000, label="Reason", help_text="Shown in the history and the audit log."
     )
+
+
+class DownForm(forms.Form):
+    """The reason for taking an endpoint down."""
+
+    reason = forms.CharField(
+        max_length=2000, label="Reason", help_text="Shown in the history and the audit log."
+    )

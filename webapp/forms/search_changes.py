@@ -55,7 +55,8 @@ class ReviseForm(ReadForm):
         space = []
         for parameter in self.search.space:
             if any(name in self.errors for name in _fields_of(parameter)):
-                continue  # one valid end of a range is not a change without the other
+                # One valid end of a range is not a change without the other.
+                continue
             if len(change := self._change_of(parameter)) > 1:
                 space.append(change)
                 self._named.append(parameter.name)
@@ -73,23 +74,24 @@ class ReviseForm(ReadForm):
         selected = self.cleaned_data.get(f"{parameter.name}:values")
         values = [value for value in parameter.grid() if selected and str(value) in selected]
         if values and len(values) < len(parameter.grid()):
+            # A boolean has no list of values: narrowed to one of them it is fixed.
             one = parameter.kind == "boolean"
             change |= {"kind": "fixed", "value": values[0]} if one else {"values": values}
         return change
 
-    def add_problems(self, error: TrainyardError) -> "ReviseForm":
+    def add_problems(self, error: TrainyardError) -> None:
         """Add the problems of the action to the form, each at its field."""
         for problem in getattr(error, "problems", ()):
             parts = problem.pointer.strip("/").split("/")[1:]
             name, message = parts[0] if parts else "", problem.message
             if name == "space" and len(parts) > 1:
+                # Its index counts the changed hyperparameters, in the order in which `clean` collected them.
                 parameter = self._named[int(parts[1])]
                 name = f"{parameter}:{parts[2] if len(parts) > 2 else ''}"
                 message = message if name in self.fields else f"{parameter}: {message}"
             self.add_error(name if name in self.fields else None, message)
         if not self.errors:
             self.add_error(None, error.message)
-        return self
 
     def error_lines(self) -> list[tuple[str, str, str]]:
         """Return (field id, label, error) for each error, with labels that name the hyperparameter."""

@@ -43,6 +43,7 @@ def read_numbers(texts: Iterable[str]) -> list[int]:
     """
     words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
     for word in words:
+        # int() would accept more, such as signs and other scripts; a longer number overflows the database.
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
             message = f"{word[:40]!r} is not a trial number"
             raise BadInput(message, [Problem("/trials", message)])
@@ -74,7 +75,8 @@ def _read_number(parameter: IntParameter | FloatParameter, text: str) -> int | f
         value = int(text) if whole else float(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a {noun}. Enter one {span}.") from None
-    if not parameter.min <= value <= parameter.max:  # written so that nan is rejected too
+    # Not `value < min or value > max`: both are false for nan.
+    if not parameter.min <= value <= parameter.max:
         raise ValueError(f"{text} is out of range. Enter a {noun} {span}.")
     return value
 

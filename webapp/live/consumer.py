@@ -42,10 +42,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.heartbeat: asyncio.Task[None] | None = None
         self.user_id = await self.authenticate()
+        # Accepted even if it is closed at once: a refused handshake cannot carry a close code.
         await self.accept()
         if self.user_id is None:
             await self.close(UNAUTHENTICATED)
             return
+        # Counted before the check, because `disconnect` decrements the count of every authenticated socket.
         _open[self.user_id] += 1
         if _open[self.user_id] > MAX_SOCKETS_PER_USER:
             await self.close(TOO_MANY)
@@ -69,7 +71,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
         """Handle one message of the client."""
-        message = _parse(text_data)
+        message = _parse_message(text_data)
         if message is None:
             await self._error("malformed")
             return
@@ -86,6 +88,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
 
     async def _stream(self, job_id: int, after: int) -> None:
         user_id = self.user_id
+        # Messages may arrive after the close of an unauthenticated socket.
         if user_id is None:
             return
         try:
@@ -110,7 +113,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         await self._send(type="error", code=code, **fields)
 
     async def _send(self, **body: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the socket was closed concurrently
+        # The server raises it if the socket was closed meanwhile.
+        with contextlib.suppress(RuntimeError):
             await self.send(json.dumps(body))
 
 
@@ -133,12 +137,13 @@ def _user_and_token(raw: str) -> tuple[int, int] | None:
     return (token.user_id, token.pk) if token is not None and "read" in token.scopes else None
 
 
+# Annotated rather than used as a decorator, because channels has no types.
 _authenticate_token: Callable[[str], Awaitable[tuple[int, int] | None]] = database_sync_to_async(
     _user_and_token
 )
 
 
-def _parse(text: str | None) -> tuple[str, int, int] | None:
+def _parse_message(text: str | None) -> tuple[str, int, int] | None:
     if text is None or len(text) > MAX_MESSAGE_CHARACTERS:
         return None
     try:
@@ -147,10 +152,12 @@ def _parse(text: str | None) -> tuple[str, int, int] | None:
         return None
     if not isinstance(body, dict) or body.get("op") not in ("subscribe", "unsubscribe"):
         return None
-    job, after = _id(body.get("job")), _id(body.get("after") or 0)
+    job, after = _database_integer(body.get("job")), _database_integer(body.get("after") or 0)
     return None if job is None or after is None else (str(body["op"]), job, after)
 
 
-def _id(value: object) -> int | None:
-    is_id = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return int(value) if is_id and isinstance(value, int) else None
+def _database_integer(value: object) -> int | None:
+    # JSON's true would be 1, and the database raises an error for a number of more than 64 bits.
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        return None
+    return value

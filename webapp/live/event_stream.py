@@ -14,7 +14,9 @@ from jobs.queries.events import Slice
 from jobs.queries.people import active_user
 from webapp.live.hub import hub
 
-FRAME_INTERVAL = 0.1  # at most ten frames a second
+# Seconds. A reader gets at most ten frames a second; events of a busy job arrive together.
+FRAME_INTERVAL = 0.1
+# A hint reports most changes of permissions at once; a lost hint delays one by at most this long.
 ACCESS_CHECK_INTERVAL = 60.0
 HEARTBEAT_INTERVAL = 15.0
 
@@ -22,7 +24,7 @@ HEARTBEAT_INTERVAL = 15.0
 async def stream_events(
     user_id: int, job: Job, *, after: int, token_id: int | None = None
 ) -> AsyncIterator[Slice]:
-    """Yield slices of a job's events, and an empty slice after every 15 s without events.
+    """Yield slices of a job's events, and an empty slice after every 15 s without events of this job.
 
     Args:
         user_id: the reader.
@@ -35,9 +37,11 @@ async def stream_events(
             the reader's permissions changed.
         TrainyardError: the account was deactivated, or the token expired or was revoked.
     """
+    # All events of a job and its children are in the list of the root job.
     root_id, only = job.root_id_or_self, job.pk if job.parent_id is not None else None
-    cursor, checked = after, 0.0
-    changes = -1  # differs from any count, so that access is checked once more after subscribing
+    cursor, checked, yielded = after, 0.0, time.monotonic()
+    # Differs from any count, so that access is checked once more after subscribing.
+    changes = -1
     async with hub().watch(root_id) as watched:
         while True:
             current = hub().access_changes(user_id)
@@ -49,12 +53,16 @@ async def stream_events(
             items = [e for e in found.items if only is None or e.get("job") == only]
             if items:
                 yield Slice(items, cursor)
+                yielded = time.monotonic()
                 await asyncio.sleep(FRAME_INTERVAL)
+                continue
+            # Not the time of one wait: events of other jobs under the same root end a wait early.
+            left = yielded + HEARTBEAT_INTERVAL - time.monotonic()
+            if left <= 0:
+                yield Slice([], cursor)
+                yielded = time.monotonic()
             elif not found.items:
-                before = time.monotonic()
-                await hub().wait(watched, user_id, cursor=cursor, changes=changes, seconds=HEARTBEAT_INTERVAL)
-                if time.monotonic() - before >= HEARTBEAT_INTERVAL:
-                    yield Slice([], cursor)
+                await hub().wait(watched, user_id, cursor=cursor, changes=changes, seconds=left)
 
 
 def _may_see(user_id: int, job_id: int, token_id: int | None = None) -> Job:

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 RING_EVENTS = 2000
+# A metric event may have thousands of points; this many take about 10 MB.
 RING_POINTS = 50_000
-"""A metric event may have thousands of points; this many take about 10 MB."""
 READ_LIMIT = 1000
 
 
@@ -80,6 +80,7 @@ class Hub:
         watched = self._watched.get(root_id)
         if watched is None:
             head = (await _heads([root_id])).get(root_id, 0)
+            # Another reader may have created it during the query.
             watched = self._watched.setdefault(root_id, WatchedJob(start=head))
         watched.readers += 1
         if self._task is None or self._task.done():
@@ -102,13 +103,14 @@ class Hub:
         """Return the events after `cursor`, from the ring or from the database."""
         items = watched.after(cursor, limit)
         if items is None:
-            return await _read(root_id, cursor, limit)
+            return await _read(root_id, after=cursor, limit=limit)
         return events.Slice(items, items[-1]["cursor"] if items else cursor)
 
     def access_changes(self, user_id: int) -> int:
         """Return a count that grows with each change of the user's permissions that this process has seen.
 
-        It also grows with each new subscription, because hints before that were missed.
+        It also grows with each new subscription, because hints before that were missed, and with
+        each deletion.
         """
         return self._access_changes[user_id] + self._subscriptions
 
@@ -136,6 +138,7 @@ class Hub:
             while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._hinted.wait(), POLL_SECONDS)
+                # Cleared before the queries, so that a hint during them causes another round.
                 self._hinted.clear()
                 try:
                     await self._refresh()
@@ -146,9 +149,10 @@ class Hub:
 
     async def _refresh(self) -> None:
         heads = await _heads(list(self._watched))
+        # A copy, because readers come and leave during each `await`.
         for root_id, watched in list(self._watched.items()):
             while heads.get(root_id, 0) > watched.head:
-                new = await _read(root_id, watched.head, READ_LIMIT)
+                new = await _read(root_id, after=watched.head, limit=READ_LIMIT)
                 if not new.items:
                     break
                 watched.add(new.items)
@@ -161,6 +165,7 @@ class Hub:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL)
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
                     await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
+                    # Hints of the time without a subscription are lost: all readers check their access.
                     self._subscriptions += 1
                     await self._notify_all()
                     async for message in pubsub.listen():
@@ -179,7 +184,10 @@ class Hub:
             if hint.get("root") in self._watched:
                 self._hinted.set()
             return
-        self._access_changes[hint.get("user", 0)] += 1
+        if "user" in hint:
+            self._access_changes[hint["user"]] += 1
+        else:
+            self._subscriptions += 1  # something was deleted or restored: every reader checks again
         await self._notify_all()
 
     async def _notify_all(self) -> None:
@@ -188,14 +196,10 @@ class Hub:
                 watched.changed.notify_all()
 
 
-def _read_now(root_id: int, after: int, limit: int) -> events.Slice:
-    return events.read(root_id, after=after, limit=limit)
-
-
 _heads: Callable[[list[int]], Awaitable[dict[int, int]]] = database_sync_to_async(events.head)
-_read: Callable[[int, int, int], Awaitable[events.Slice]] = database_sync_to_async(_read_now)
+_read: Callable[..., Awaitable[events.Slice]] = database_sync_to_async(events.read)
 
-
+# One for each loop, because conditions and tasks belong to the loop that created them.
 _hubs: dict[asyncio.AbstractEventLoop, Hub] = {}
 
 

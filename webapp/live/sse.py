@@ -14,6 +14,7 @@ def stream(user: User, job: Job, *, after: int, token_id: int | None) -> Streami
     """Return an endless response: one message per event, with the cursor as its id, and heartbeats."""
     response = StreamingHttpResponse(_frames(user, job, after, token_id), content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
+    # nginx would otherwise collect events until its buffer is full.
     response["X-Accel-Buffering"] = "no"
     return response
 

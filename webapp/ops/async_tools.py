@@ -27,7 +27,8 @@ async def run_in_daemon_thread[T](function: Callable[[], T]) -> T:
 def _settle[T](
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], settle: Callable[[], None]
 ) -> None:
-    with suppress(RuntimeError):  # the event loop has closed
+    # The thread may end after the event loop has closed, or after its task was cancelled.
+    with suppress(RuntimeError):
         loop.call_soon_threadsafe(lambda: None if future.done() else settle())
 
 

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ def local_artifacts(location: str) -> Path | None:
 
 def copy_sqlite(source: Path, target: Path) -> None:
     """Copy a SQLite database consistently while it is in use; the copy has mode 0600."""
+    # Created first, because sqlite3 would create it with the mode of the umask.
     os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
     with (
         contextlib.closing(
@@ -81,9 +82,6 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
 def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, target: Path) -> int:
     """Write the database, the keys and all artifacts to the tar file `target`; return its size in bytes.
 
-    The database is copied first. Artifacts never change and are only added, so the tar contains every
-    artifact that the copy names, unless retention deletes one in between.
-
     Args:
         home: the installation.
         database: Django's `DATABASES["default"]`.
@@ -91,6 +89,7 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
             its own backups.
         target: the new file; it is created only once the backup is complete.
     """
+    # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
     try:
         descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
@@ -113,6 +112,8 @@ class _Writer:
         self._digests: dict[str, str] = {}
 
     def write(self, home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
+        # The database first: artifacts never change and are only added, so the tar then contains every
+        # artifact that the copy names, unless retention deletes one in between.
         if database["ENGINE"].endswith("sqlite3"):
             copy_sqlite(Path(database["NAME"]), scratch / SQLITE_MEMBER)
             self._add(scratch / SQLITE_MEMBER, SQLITE_MEMBER)
@@ -121,11 +122,11 @@ class _Writer:
             self._add(scratch / POSTGRES_MEMBER, POSTGRES_MEMBER)
         for secret in sorted(path for path in home.root.glob("*.key") if path.is_file()):
             self._add(secret, secret.name)
-        for path in _files(artifacts):
+        for path, name in _artifact_members(artifacts):
             # Retention may have deleted the file since it was listed.
             with contextlib.suppress(FileNotFoundError):
-                self._add(path, f"artifacts/{path.relative_to(artifacts)}" if artifacts else path.name)
-        self._close()
+                self._add(path, name)
+        self._add_manifest()
 
     def _add(self, path: Path, name: str) -> None:
         with path.open("rb") as file:
@@ -134,7 +135,7 @@ class _Writer:
             info = self._tar.gettarinfo(arcname=name, fileobj=file)
             self._tar.addfile(info, file)
 
-    def _close(self) -> None:
+    def _add_manifest(self) -> None:
         manifest = {
             "format": FORMAT,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -146,12 +147,12 @@ class _Writer:
         self._tar.addfile(info, io.BytesIO(text))
 
 
-def _files(artifacts: Path | None) -> list[Path]:
-    """List complete artifacts. Names that begin with a dot are being written."""
+def _artifact_members(artifacts: Path | None) -> Iterator[tuple[Path, str]]:
+    """Yield each complete artifact and its name in the tar."""
     if artifacts is None or not artifacts.is_dir():
-        return []
-    return sorted(
-        path
-        for path in artifacts.rglob("*")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(artifacts).parts)
-    )
+        return
+    for path in sorted(artifacts.rglob("*")):
+        name = path.relative_to(artifacts)
+        # The store writes to names that begin with a dot and renames them once they are complete.
+        if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            yield path, f"artifacts/{name}"

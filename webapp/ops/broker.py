@@ -93,8 +93,10 @@ def _options(home: Home) -> tuple[str, ...]:
         *("--dir", str(home.broker_data)),
         *("--appendonly", "yes"),
         *("--save", ""),
-        *("--maxmemory-policy", "noeviction"),  # eviction would delete Celery's bindings
+        # Eviction would delete Celery's bindings of queues.
+        *("--maxmemory-policy", "noeviction"),
         *("--loglevel", "warning"),
-        *("--set-proc-title", "no"),  # the title would overwrite the environment that `orphans.sweep` reads
+        # The title would overwrite the environment that `orphans.sweep` reads.
+        *("--set-proc-title", "no"),
         *("--daemonize", "no"),
     )

@@ -29,21 +29,19 @@ class Console:
     def line(self, name: str, text: str) -> None:
         """Write one line of output of the part `name`."""
         self._file(name).write(text)
-        clock = datetime.now().astimezone().strftime("%H:%M:%S")
         colour = self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
-        label = self._paint(name.ljust(NAME_WIDTH), colour)
-        self._print(f"{clock} {label} | {_escape_control_characters(text)}")
+        # Control characters of a part's output could rewrite or reconfigure the operator's terminal.
+        shown = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+        self._print(name, colour, shown)
 
     def message(self, text: str, *, error: bool = False) -> None:
         """Write a message of the supervisor."""
         self._file("up").write(text)
-        clock = datetime.now().astimezone().strftime("%H:%M:%S")
-        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), RED if error else BOLD)} | {text}")
+        self._print("up", RED if error else BOLD, text)
 
     def terminal_message(self, text: str) -> None:
         """Write a message to the terminal only: secrets such as login links must not be in log files."""
-        clock = datetime.now().astimezone().strftime("%H:%M:%S")
-        self._print(f"{clock} {self._paint('up'.ljust(NAME_WIDTH), BOLD)} | {text}")
+        self._print("up", BOLD, text)
 
     def close(self) -> None:
         for file in self._files.values():
@@ -54,13 +52,14 @@ class Console:
             self._files[name] = _LogFile(self._folder / f"{name}.log")
         return self._files[name]
 
-    def _paint(self, text: str, colour: int) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._coloured else text
-
-    def _print(self, text: str) -> None:
+    def _print(self, name: str, colour: int, text: str) -> None:
+        clock = datetime.now().astimezone().strftime("%H:%M:%S")
+        label = name.ljust(NAME_WIDTH)
+        if self._coloured:
+            label = f"\x1b[{colour}m{label}\x1b[0m"
         # The terminal may be closed; the log files still get the lines.
         with contextlib.suppress(OSError, ValueError):
-            print(text, file=self._stream, flush=True)
+            print(f"{clock} {label} | {text}", file=self._stream, flush=True)
 
 
 class _LogFile:
@@ -87,8 +86,3 @@ class _LogFile:
 class _QuietHandler(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - name defined by logging
         """Drop the line: on a full disk the parts continue, and the terminal still shows it."""
-
-
-def _escape_control_characters(text: str) -> str:
-    """Replace control characters, so that they do not reach the operator's terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -20,6 +20,7 @@ class HomeLock:
         Raises:
             OpsError: another process holds it; the message names its pid.
         """
+        # Not truncated before it is locked: the message of a refusal reads the holder's pid from it.
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -31,11 +32,13 @@ class HomeLock:
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor  # not inheritable, so no child can keep the lock
+        # Python's descriptors are not inheritable, so no child can keep the lock.
+        self._descriptor = descriptor
 
     def release(self) -> None:
         """Release the lock if it is held."""
         if self._descriptor is not None:
+            # Emptied, not deleted: a process that has opened a deleted file would lock that one.
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None

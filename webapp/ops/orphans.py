@@ -7,7 +7,8 @@ import psutil
 
 from webapp.ops.home import Home
 
-MARK = "TRAINYARD_PART"  # set in the environment of every part and its descendants
+# An environment variable of every part. Descendants inherit it, in whatever session they run.
+MARK = "TRAINYARD_PART"
 
 
 def sweep(home: Home) -> int:
@@ -19,7 +20,8 @@ def sweep(home: Home) -> int:
     """
     orphans = [process for process in psutil.process_iter() if _is_orphan(process, home)]
     for process in orphans:
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+        # It may have ended meanwhile.
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL)
     psutil.wait_procs(orphans, timeout=5)
     return len(orphans)

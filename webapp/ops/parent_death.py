@@ -26,7 +26,8 @@ def main(arguments: Sequence[str]) -> None:
     parent, program = int(arguments[0]), list(arguments[1:])
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died between fork and prctl, so no signal will be sent
+    # It died between fork and prctl, so no signal will be sent.
+    if os.getppid() != parent:
         sys.exit(1)
     os.execvp(program[0], program)  # noqa: S606 - a list of arguments, no shell
 

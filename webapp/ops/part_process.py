@@ -10,7 +10,8 @@ from pathlib import Path
 
 from webapp.ops.parent_death import argv_dying_with_parent
 
-MAX_LINE_BYTES = 64 * 1024  # bounds the memory for a line that never ends
+# Bounds the memory for a line that never ends.
+MAX_LINE_BYTES = 64 * 1024
 
 
 class PartProcess:
@@ -47,12 +48,14 @@ class PartProcess:
                 env=environment,
                 cwd=cwd,
                 pass_fds=inherit,
+                # Ctrl-C at the terminal then reaches only this process, which stops the parts in order.
                 start_new_session=True,
             )
         except OSError:
             os.close(output)
             raise
         finally:
+            # Only the child may hold the writing end: reading ends when the last holder closes it.
             os.close(child_output)
         return cls(process, output, on_line)
 

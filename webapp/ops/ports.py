@@ -16,7 +16,8 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
     Raises:
         OpsError: the address cannot be bound; the message names `flag`, the option that changes it.
     """
-    if not 0 <= port <= HIGHEST_PORT:  # getaddrinfo would silently wrap it around
+    # getaddrinfo would silently wrap it around.
+    if not 0 <= port <= HIGHEST_PORT:
         raise OpsError(
             f"Cannot listen on {host}, port {port}: ports go from 0 to {HIGHEST_PORT}. Change {flag}."
         )
@@ -25,11 +26,18 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
+        # A restarted `up` binds the port while closed connections of the last run are in TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:
-        raise OpsError(_error_message(host, port, flag, error)) from error
+        if error.errno == errno.EADDRINUSE:
+            raise OpsError(
+                f"Port {port} on {host} is in use. Choose another one with {flag} (0 chooses a free one)."
+            ) from error
+        raise OpsError(
+            f"Cannot listen on {host}, port {port}: {error}. Change it with --host or {flag}."
+        ) from error
     return listener
 
 
@@ -47,9 +55,3 @@ def url(host: str, port: int) -> str:
     """Return the URL to open on this machine."""
     name = WILDCARDS.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-
-
-def _error_message(host: str, port: int, flag: str, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use. Choose another one with {flag} (0 chooses a free one)."
-    return f"Cannot listen on {host}, port {port}: {error}. Change it with --host or {flag}."

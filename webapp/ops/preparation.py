@@ -25,7 +25,8 @@ FIRST_ADMINISTRATOR = "admin"
 def database_error() -> str | None:
     """Try to connect to the database; return the error, or None."""
     try:
-        if connection.vendor == "postgresql":  # not through the pool, which waits 30 s and hides the reason
+        if connection.vendor == "postgresql":
+            # Not through the pool, which waits 30 s and hides the reason.
             given = {"connect_timeout": 5, **connection.get_connection_params()}
             with connection.wrap_database_errors:
                 psycopg.connect(**given).close()
@@ -34,6 +35,7 @@ def database_error() -> str | None:
     except OperationalError as error:
         return str(error).splitlines()[0]
     finally:
+        # The supervisor calls this in a thread, and Django keeps one connection for each thread.
         connection.close()
     return None
 
@@ -47,10 +49,12 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
     try:
         migrate(home, report)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
-        if not settings.WHITENOISE_USE_FINDERS:  # production serves hashed, compressed copies
+        # Production serves hashed, compressed copies.
+        if not settings.WHITENOISE_USE_FINDERS:
             call_command("collectstatic", verbosity=0, interactive=False)
         write_private(home.serving_token_file, service_token("serve") + "\n")
-        public_key_file()  # creates the key pair that signs releases
+        # Creates the key pair that signs releases; the prediction server reads the file at its start.
+        public_key_file()
         return _login_lines(web_url)
     finally:
         connection.close()
@@ -92,6 +96,7 @@ def _login_lines(web_url: str) -> list[str]:
     if people.exclude(last_login=None).exists():
         return []
     first = people.filter(is_superuser=True).order_by("pk").first()
+    # Not created again if the first start ended before the link was used.
     person = first or add_person(FIRST_ADMINISTRATOR, by=None, admin=True)
     link = create_login_link(person, by=None)
     where = settings.TRAINYARD_PUBLIC_URL or web_url

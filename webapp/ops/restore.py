@@ -17,7 +17,8 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 
-IGNORED = {"run", "log"}  # present in every home, and not part of its state
+# Present in a home that was never used: logs, and files that every command creates at its start.
+NO_STATE = {"run", "log", "static", "broker", "secret.key"}
 
 
 def restore(
@@ -51,11 +52,7 @@ def restore(
 
 
 def _check_home_is_empty(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
-    """Raise unless the home is empty.
-
-    The settings create a secret key by themselves, which does not count.
-    """
-    found = {path.name for path in home.root.iterdir()} - IGNORED - {"secret.key", "static", "broker"}
+    found = {path.name for path in home.root.iterdir()} - NO_STATE
     if found and not force:
         raise OpsError(
             f"{home.root} is not empty ({', '.join(sorted(found)[:5])}). Restore into an empty "
@@ -120,11 +117,14 @@ def _check_database(scratch: Path) -> None:
 
 
 def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
+    packed = scratch / "artifacts"
+    # Checked before the first change, so that a refused backup leaves the home as it was.
+    if packed.exists() and artifacts is None:
+        raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
     _install_database(database, scratch)
-    if (scratch / "artifacts").exists():
-        if artifacts is None:
-            raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
-        shutil.copytree(scratch / "artifacts", artifacts, dirs_exist_ok=True)
+    if packed.exists() and artifacts is not None:
+        shutil.copytree(packed, artifacts, dirs_exist_ok=True)
+    # The keys: the database file or dump is no longer in the folder.
     for path in scratch.glob("*.*"):
         if path.is_file():
             path.replace(home.root / path.name)
@@ -141,7 +141,8 @@ def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
             "--clean",
             "--if-exists",
             "--no-owner",
-            "--single-transaction",  # all of it or nothing
+            # A failure leaves the old database as it was.
+            "--single-transaction",
             f"--dbname={database['NAME']}",
             str(dump),
         ]
@@ -149,6 +150,7 @@ def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
         dump.unlink()
         return
     target = Path(database["NAME"])
-    for leftover in (f"{target}-wal", f"{target}-shm"):  # they belong to the replaced database
+    # They belong to the replaced database; SQLite would apply them to the new one.
+    for leftover in (f"{target}-wal", f"{target}-shm"):
         Path(leftover).unlink(missing_ok=True)
     sqlite_copy.replace(target)

@@ -85,7 +85,8 @@ class Service:
         while not self._stopping.is_set():
             try:
                 process = await self._start_once()
-            except OSError as error:  # no memory, no process slots, or the program is missing
+            except OSError as error:
+                # No memory, no process slots, or the program is missing: all of these may pass.
                 await self._pause(0.0, f"could not be started ({error})")
                 continue
             status = await process.wait()
@@ -102,7 +103,8 @@ class Service:
             inherit=self.part.inherit,
             on_line=lambda line: self.console.line(self.part.name, line),
         )
-        if self._stopping.is_set():  # stop was requested during the fork
+        # `stop` was called during the start, when it could not signal this process yet.
+        if self._stopping.is_set():
             self.process.terminate()
         return self.process
 

@@ -27,11 +27,15 @@ from webapp.ops.parts import (
 from webapp.ops.readiness import Readiness
 from webapp.ops.service import Part, Service
 
+# Seconds.
 BROKER_WAIT = 30.0
 DATABASE_WAIT = 60.0
-MISSING_INTERVAL = 15  # seconds between two messages about parts that are not ready
-MAX_WEB_START_FAILURES = 6  # consecutive failed starts of the web server after which `up` gives up
-WORKER_GRACE = 45.0  # enough for a running step, its checkpoint and its end
+MISSING_INTERVAL = 15
+# Enough for a running step, its checkpoint and its end.
+WORKER_GRACE = 45.0
+# A web server that fails this often in a row has a fault that a restart does not remove.
+MAX_WEB_START_FAILURES = 6
+# SIGHUP: the terminal of `up` was closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,8 +55,12 @@ class Supervisor:
     _signals: int = 0
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self) -> int:
-        """Run until a signal or a fatal error; return the exit status."""
+    async def run(self) -> None:
+        """Run until a signal.
+
+        Raises:
+            OpsError: the installation cannot be started.
+        """
         listener = ports.listen(self.options.host, self.options.port, flag="--port")
         serving_port = ports.free_port(self.options.host, self.options.serving_port, flag="--serving-port")
         for number in SIGNALS:
@@ -62,8 +70,8 @@ class Supervisor:
         try:
             await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
-                running.result()  # it only ends with an error
-            return 0
+                # It only ends with an error, which this raises.
+                running.result()
         finally:
             await cancel(running, stopped)
             self.home.remove_urls()
@@ -75,6 +83,7 @@ class Supervisor:
         serving = ports.url(self.options.host, serving_port)
         await self._start_broker()
         await self._wait_for_database()
+        # In a thread, so that a signal during a long migration is answered.
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
         await self._wait_until_ready(Readiness(web=web, serving=serving))
@@ -83,6 +92,7 @@ class Supervisor:
         self.console.message(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
         for line in lines:
             self.console.terminal_message(line)
+        # Until it is cancelled; each service restarts its part in a task of its own.
         await asyncio.Event().wait()
 
     async def _start_broker(self) -> None:
@@ -126,10 +136,13 @@ class Supervisor:
         hosts = {*self.environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","), self.options.host}
         return {
             **self.environment,
+            # Resolved: a part runs in the source folder, where a relative path would be another one.
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
+            # Without wildcards, which are addresses to bind and never names of a host.
             "TRAINYARD_ALLOWED_HOSTS": ",".join(sorted(hosts - set(ports.WILDCARDS))),
             orphans.MARK: name,
+            # Output to a pipe is otherwise written in blocks, long after its event.
             "PYTHONUNBUFFERED": "1",
         }
 

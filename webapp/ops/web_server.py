@@ -8,7 +8,8 @@ import socket
 
 import uvicorn
 
-CLOSING_SECONDS = 5  # time for open WebSockets and slow responses at shutdown
+# Time for open WebSockets and slow responses at shutdown; less than the grace of the part.
+CLOSING_SECONDS = 5
 
 
 def main() -> None:
@@ -19,7 +20,8 @@ def main() -> None:
     config = uvicorn.Config(
         "webapp.asgi:application",
         ws="websockets-sansio",
-        lifespan="off",  # Django's handler does not support it
+        # Django's handler does not support it.
+        lifespan="off",
         timeout_graceful_shutdown=CLOSING_SECONDS,
         access_log=False,
         log_level="warning",

@@ -52,7 +52,8 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         user = actions.use_login_link(secret)
     except NotFound as error:
         return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
-    user.backend = BACKEND  # Django's login() reads it
+    # Django's login() reads it.
+    user.backend = BACKEND
     if not user.has_usable_password():
         notify(request, "Set a password here to log in without a link.", level="info")
         return _logged_in(request, user, reverse("account"))
@@ -61,7 +62,8 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
 
 def _logged_in(request: HttpRequest, user: object, to: str) -> HttpResponse:
     response: HttpResponse = perform_login(request, user, email_verification="none", redirect_url=to)
-    response["Referrer-Policy"] = "no-referrer"  # the address of this page contains the secret
+    # The address of this page contains the secret.
+    response["Referrer-Policy"] = "no-referrer"
     return response
 
 

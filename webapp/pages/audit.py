@@ -52,19 +52,18 @@ def _lines(events: Iterator[AuditEvent]) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(COLUMNS)
     for event in events:
-        yield writer.writerow([_safe(value) for value in _values(event)])
-
-
-def _values(event: AuditEvent) -> tuple[Any, ...]:
-    actor = event.actor.username if event.actor else ""
-    project = event.detail.get("project", "")
-    detail = json.dumps(event.detail, sort_keys=True)
-    head = (event.pk, event.time.isoformat(), actor, event.action, event.target, project, detail)
-    return (*head, event.previous_hash, event.hash)
-
-
-def _safe(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        actor = event.actor.username if event.actor else ""
+        project = event.detail.get("project", "")
+        detail = json.dumps(event.detail, sort_keys=True)
+        row: tuple[Any, ...] = (event.pk, event.time.isoformat(), actor, event.action, event.target, project)
+        row += (detail, event.previous_hash, event.hash)
+        # An apostrophe makes a spreadsheet show the cell as text.
+        yield writer.writerow(
+            [
+                f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+                for cell in row
+            ]
+        )
 
 
 class _Echo:

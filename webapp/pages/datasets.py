@@ -14,7 +14,7 @@ from jobs.actions.datasets import Roles
 from jobs.contracts.data import Split, Task
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Column, Profile
-from jobs.errors import BadInput, NotFound, TrainyardError
+from jobs.errors import NotFound, TrainyardError
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
 from jobs.queries.paging import page_of
@@ -27,9 +27,11 @@ from webapp.pages.shortcuts import (
     is_partial,
     notify,
     page,
+    problems_of,
     redirect,
     render,
     url,
+    writable_projects,
 )
 from webapp.uploads import check_size, received
 
@@ -47,20 +49,15 @@ def list_page(request: Request) -> HttpResponse:
     context = {
         "shown": shown,
         "text": text,
-        "rows": [(dataset, _newest(dataset)) for dataset in shown.items],
-        "may_upload": bool(_projects(request)),
+        "rows": [
+            # `max`, not a query: the versions are prefetched.
+            (dataset, max(dataset.versions.all(), key=lambda version: version.number, default=None))
+            for dataset in shown.items
+        ],
+        "may_upload": writable_projects(request.user).exists(),
         "crumbs": crumbs("Datasets"),
     }
     return render(request, "datasets/list.html", context)
-
-
-def _newest(dataset: Dataset) -> DatasetVersion | None:
-    return max(dataset.versions.all(), key=lambda version: version.number, default=None)
-
-
-def _projects(request: Request) -> list[Project]:
-    mine = access.projects_of(request.user).order_by("name")
-    return [project for project in mine if access.can(request.user, project, Action.WRITE)]
 
 
 class ColumnView(NamedTuple):
@@ -102,20 +99,22 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "dataset": dataset,
         "version": version,
         "home": _home(dataset),
+        # Without the profiles, which can be large.
         "versions": dataset.versions.order_by("-number").defer("profile_json"),
         "profile": profile,
         "job": queries.profile_job(version),
         "used_by": queries.used_by(request.user, dataset)[:10],
         "may_write": access.can(request.user, dataset.project, Action.WRITE),
         "may_retry": request.user.is_superuser or access.can(request.user, dataset.project, Action.WRITE),
-        "start_in": _start_in(request, dataset),
+        "start_in": _project_for_experiment(request, dataset),
         "tasks": get_args(Task),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
         **(_profile_context(profile) if profile is not None else {}),
     }
     response = render(request, "datasets/version.html", context, partial="body")
+    # The part is reloaded while the version is prepared; then the header of the page changes too.
     if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
-        response["HX-Refresh"] = "true"  # the header of the page changes too
+        response["HX-Refresh"] = "true"
     return response
 
 
@@ -129,9 +128,9 @@ def _home(dataset: Dataset) -> str:
     return dataset.project.slug if dataset.project is not None else ""
 
 
-def _start_in(request: Request, dataset: Dataset) -> Project | None:
+def _project_for_experiment(request: Request, dataset: Dataset) -> Project | None:
     """Return the project in which a new experiment on this data set is created."""
-    mine = _projects(request)
+    mine = list(writable_projects(request.user))
     if dataset.project is not None:
         return next((project for project in mine if project.pk == dataset.project_id), None)
     current = request.session.get("project")
@@ -181,9 +180,7 @@ def upload(request: Request) -> HttpResponse:
     try:
         version = _save_upload(request, dataset)
     except TrainyardError as error:
-        found = error.problems if isinstance(error, BadInput) else ()
-        problems = found or (Problem("", error.message),)
-        return _show_upload(request, dataset, problems=problems, status=error.status)
+        return _show_upload(request, dataset, problems=problems_of(error), status=error.status)
     notify(request, f"{version} is uploaded. A worker is profiling it.")
     home = _home(version.dataset)
     return redirect(url("dataset_version", version.dataset.slug, version.number, project=home))
@@ -218,7 +215,7 @@ def _show_upload(
 ) -> HttpResponse:
     context = {
         "dataset": dataset,
-        "projects": _projects(request),
+        "projects": writable_projects(request.user),
         "chosen": request.POST.get("project") or request.session.get("project"),
         "given": request.POST,
         "problems": problems,

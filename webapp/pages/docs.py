@@ -45,8 +45,9 @@ def documents() -> dict[str, Path]:
     return found
 
 
+# The time of the last change is part of the key, so that a changed document is rendered again.
 @lru_cache(maxsize=64)
-def read(file: Path, _modified: float) -> tuple[str, SafeString]:
+def _render_file(file: Path, _modified: float) -> tuple[str, SafeString]:
     """Return a document's title and its HTML. HTML inside Markdown is shown as text."""
     text = file.read_text(encoding="utf-8")
     renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
@@ -54,8 +55,8 @@ def read(file: Path, _modified: float) -> tuple[str, SafeString]:
     return title, SafeString(renderer.render(text))
 
 
-def _read(file: Path) -> tuple[str, SafeString]:
-    return read(file, file.stat().st_mtime)
+def _title_and_html(file: Path) -> tuple[str, SafeString]:
+    return _render_file(file, file.stat().st_mtime)
 
 
 @page
@@ -66,7 +67,7 @@ def docs(request: Request) -> HttpResponse:
     for group in GROUPS:
         start = f"{group.folder}/{group.prefix}".lstrip("/")
         names = [name for name in left if name.startswith(start) and name.count("/") == bool(group.folder)]
-        groups.append((group.title, [(name, _read(left.pop(name))[0]) for name in names]))
+        groups.append((group.title, [(name, _title_and_html(left.pop(name))[0]) for name in names]))
     return render(request, "docs/list.html", {"groups": groups})
 
 
@@ -76,7 +77,7 @@ def document(request: Request, name: str) -> HttpResponse:
     file = documents().get(name.removesuffix(".md"))
     if file is None:
         raise NotFound("There is no such document.")
-    title, body = _read(file)
+    title, body = _title_and_html(file)
     context = {"title": title, "body": body, "crumbs": crumbs(("Help", reverse("help")), title)}
     return render(request, "docs/one.html", context)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from jobs.errors import Forbidden, NotFound, TrainyardError
 from jobs.models import User
@@ -34,6 +35,5 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
 
 def server_error(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the request may be the cause
     """Respond to an unhandled exception, without database access and without context."""
-    from django.template.loader import render_to_string
-
+    # Not `render`: it runs the context processors, whose queries may be the cause.
     return HttpResponse(render_to_string("500.html"), status=500)

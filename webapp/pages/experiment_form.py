@@ -19,7 +19,7 @@ from webapp.forms.experiment.sections import SECTIONS
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.experiments import in_project
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, problems_of, redirect, render, url
 
 Json = dict[str, Any]
 
@@ -58,17 +58,16 @@ def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
 def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
     given = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
     try:
-        spec = _read(given["spec"])
+        spec = _parse_spec(given["spec"])
         if request.POST.get("do") == "submit":
             return _submit(request, project, experiment, given, spec)
         return _save(request, project, experiment, given, spec)
     except TrainyardError as error:
-        found = error.problems if isinstance(error, BadInput) else ()
-        problems = found or (Problem("", error.message),)
-        return _show(request, project, experiment, given, problems=problems, status=error.status)
+        # The form is shown with the user's input, which an error page would lose.
+        return _show(request, project, experiment, given, problems=problems_of(error), status=error.status)
 
 
-def _read(text: str) -> Any:
+def _parse_spec(text: str) -> Any:
     try:
         return read_json(text.encode())
     except Malformed as error:

@@ -1,4 +1,4 @@
-"""Lists experiments, shows one, and submits, clones, archives, annotates and deletes it."""
+"""Lists experiments, shows one, and submits, clones, archives and annotates it."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -93,7 +93,7 @@ def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A0
         "project": experiment.project,
         "experiment": experiment,
         "revisions": revisions,
-        "space": _space(revisions[0].revision) if revisions else (),
+        "space": _describe_space(revisions[0].revision) if revisions else (),
         "jobs": list(queries.root_jobs(experiment)[:20]),
         "job_count": queries.root_jobs(experiment).count(),
         "best_trials": queries.best_trials(experiment),
@@ -104,7 +104,7 @@ def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A0
     return render(request, "experiments/detail.html", context)
 
 
-def _space(revision: Revision) -> tuple[Line, ...]:
+def _describe_space(revision: Revision) -> tuple[Line, ...]:
     """Describe the search space of a revision; empty if the stored spec is invalid by now."""
     with suppress(ValidationError):
         search = revision.spec.search
@@ -165,15 +165,6 @@ def unarchive(request: Request, project: str, id: int) -> HttpResponse:  # noqa:
 
 
 @action
-def delete(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Delete an experiment with its jobs."""
-    experiment = in_project(request, project, id, Action.WRITE)
-    actions.delete(experiment, by=request.user)
-    notify(request, f"{experiment.name} is deleted.")
-    return redirect("experiments", project)
-
-
-@action
 def annotate(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Save notes and tags."""
     experiment = in_project(request, project, id, Action.WRITE)
@@ -191,6 +182,5 @@ urls = [
     path(f"{_ONE}/clone", clone, name="experiment_clone"),
     path(f"{_ONE}/archive", archive, name="experiment_archive"),
     path(f"{_ONE}/unarchive", unarchive, name="experiment_unarchive"),
-    path(f"{_ONE}/delete", delete, name="experiment_delete"),
     path(f"{_ONE}/notes", annotate, name="experiment_annotate"),
 ]

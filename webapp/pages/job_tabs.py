@@ -1,6 +1,5 @@
 """Builds the template context of each tab of a job's page."""
 
-import os
 from typing import Any
 
 from django.templatetags.static import static
@@ -8,64 +7,62 @@ from django.templatetags.static import static
 from jobs.contracts.search_space import Parameter
 from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import evaluations, external_search, outcomes, versions
 from jobs.queries import jobs as shown
+from jobs.queries import model_reports, outcomes, trials, versions
 from jobs.states import TrialState
 from webapp.forms.trials import TrialForm
+from webapp.pages import job_overview
 from webapp.pages.shortcuts import Request
 from webapp.templatetags.states import look
-from webapp.templatetags.trainyard import SPRITE
 
+# The modules of a search's page. Preloading them saves a round trip for each level of imports.
 MODULES = (
-    *("live", "chart", "curves", "history", "log"),
     *(
-        "../trials/table",
-        "../trials/view",
-        "../trials/store",
-        "../trials/words",
-        "../trials/dom",
-        "../trials/filters",
-        "../trials/bar",
-        "../trials/columns",
+        "js/jobs/" + name
+        for name in ("live", "chart", "chart-parts", "curves", "history", "history-paths", "marks", "log")
     ),
-    "../../vendor/uplot-1.6.32/uPlot.esm",
+    *("js/charts/" + name for name in ("axes", "colours", "curve-looks", "legend", "settings", "tip")),
+    "js/trials/table",
+    "js/trials/view",
+    "js/trials/store",
+    "js/trials/words",
+    "js/trials/dom",
+    "js/trials/filters",
+    "js/trials/chips",
+    "js/trials/bar",
+    "js/trials/columns",
+    "vendor/uplot-1.6.32/uPlot.esm",
 )
-"""Modules of a search's page. Preloading them saves a round trip for each level of imports."""
+
+SYSTEM_TITLES = {
+    "system/cpu_percent": ("CPU", "runner and its children; 100 % is one core"),
+    "system/memory_mib": ("Memory", "MiB; runner and its children"),
+}
+"""The title and the hint of each chart of the tab System, by the name of its metric."""
 
 
 def names(row: Job) -> list[str]:
     """Return the names of a job's tabs."""
-    hidden = set()
+    hidden = {"report", "evaluation"} - {each.role for each in model_reports.of_job(row)}
     if row.revision is None:
         hidden.add("spec")
-    if not evaluations.of_job(row):
-        hidden.add("evaluation")
     return [tab for tab in row.facts.tabs if tab not in hidden]
 
 
 def context(request: Request, row: Job, tab: str) -> dict[str, Any]:
     """Return the additional context of the template of `tab`."""
-    return _CONTEXTS.get(tab, _no_context)(request, row)
-
-
-def _no_context(request: Request, row: Job) -> dict[str, Any]:
-    del request, row
-    return {}
-
-
-def _trials_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    return {"trial_form": TrialForm(space_of(row)), "is_open": shown.accepts_trials(row)}
+    build = _CONTEXTS.get(tab)
+    return build(request, row) if build is not None else {}
 
 
 def preloaded() -> list[str]:
     """Return the URLs of the modules that a search's page preloads."""
-    return [static(os.path.normpath(f"js/jobs/{name}.js")) for name in MODULES]
+    return [static(f"{name}.js") for name in MODULES]
 
 
 def trial_looks() -> dict[str, Any]:
     """Return the icon, colour and label of each trial state, for tables and charts drawn in the browser."""
-    return {"sprite": static(SPRITE), "states": {str(s): look(s)._asdict() for s in TrialState}}
+    return {str(s): look(s)._asdict() for s in TrialState}
 
 
 def space_of(row: Job) -> tuple[Parameter, ...]:
@@ -73,22 +70,11 @@ def space_of(row: Job) -> tuple[Parameter, ...]:
     return outcomes.search_of(row).space if row.facts.has_trials else ()
 
 
-def _overview_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
-    own = [row] if row.facts.evaluates else []
-    members = [*own, *row.children.evaluating()]
-    candidates = [entry for member in members if (entry := evaluations.summary(member))]
-    return {
-        "candidates": candidates,
-        "outside_lines": external_search.environment_of(row),
-        "chosen": row.payload.chosen_trials(),
-        "hyperparameters": row.payload.hyperparameters(),
-    }
+def _trials_tab(_request: Request, row: Job) -> dict[str, Any]:
+    return {"trial_form": TrialForm(space_of(row)), "is_open": trials.accepts_trials(row)}
 
 
-def _charts_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
+def _charts_tab(_request: Request, row: Job) -> dict[str, Any]:
     if row.facts.has_trials:
         return {}
     names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
@@ -105,18 +91,32 @@ def pair_metrics(names: list[str]) -> list[list[str]]:
     return sorted(pairs + unpaired, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
 
 
-def _system_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
-    return {"system_names": [name for name in shown.metric_names(row) if name.startswith("system/")]}
+def _system_tab(_request: Request, row: Job) -> dict[str, Any]:
+    names = [name for name in shown.metric_names(row) if name.startswith("system/")]
+    return {"system_metrics": [(name, *SYSTEM_TITLES.get(name, (name, ""))) for name in names]}
+
+
+def _report_tab(request: Request, row: Job) -> dict[str, Any]:
+    return _chosen_report(request, row, "report")
 
 
 def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
-    found = evaluations.of_job(row)
+    return _chosen_report(request, row, "evaluation")
+
+
+def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
+    """Return the reports of a role in a job's family, and the one of the job `?of=`."""
+    found = model_reports.of_job(row, (role,))
     which = request.GET.get("of")
-    current = next((e for e in found if str(e.job.pk) == which), found[0] if found else None)
+    current = next((each for each in found if str(each.job.pk) == which), found[0] if found else None)
     if current is None:
-        raise NotFound("This job has no evaluation yet.")
-    return {"evaluations": found, "current": current, "report": evaluations.load(current)}
+        raise NotFound(f"This job has no {role} yet.")
+    return {
+        "reports": found,
+        "current": current,
+        "report": model_reports.read(current),
+        "members": model_reports.members(current),
+    }
 
 
 def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
@@ -125,21 +125,20 @@ def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
     return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
 
 
-def _attempts_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
+def _attempts_tab(_request: Request, row: Job) -> dict[str, Any]:
     return {"attempts": list(shown.attempts(row).order_by("-number")[:100])}
 
 
-def _spec_tab(request: Request, row: Job) -> dict[str, Any]:
-    del request
+def _spec_tab(_request: Request, row: Job) -> dict[str, Any]:
     return {"spec": row.revision.spec_json if row.revision is not None else None}
 
 
 _CONTEXTS = {
-    "overview": _overview_tab,
+    "overview": job_overview.context,
     "trials": _trials_tab,
     "charts": _charts_tab,
     "system": _system_tab,
+    "report": _report_tab,
     "evaluation": _evaluation_tab,
     "artifacts": _artifacts_tab,
     "attempts": _attempts_tab,

@@ -1,4 +1,4 @@
-"""Lists jobs, shows one, and pauses, resumes, stops, kills, retries and clones it."""
+"""Lists jobs, shows one, and pauses, resumes, finishes, stops, kills, retries and clones it."""
 
 from typing import Any
 
@@ -15,15 +15,27 @@ from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging, waiting
+from jobs.queries import outcomes, paging, restarts, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_tabs as tabs
-from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect, render, url, valid_choice
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    is_partial,
+    notify,
+    page,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
 
 COMMANDS = {
     "pause": (control.pause, "pauses at its next checkpoint"),
     "resume": (control.resume, "resumes"),
+    "finish": (control.finish, "finishes with the trials it has"),
     "stop": (control.stop, "stops after a checkpoint"),
     "kill": (control.kill, "is killed"),
     "retry": (control.retry, "is retried"),
@@ -45,7 +57,10 @@ def jobs(request: Request) -> HttpResponse:
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
     context = {
         "page": listed,
-        "rows": list(zip(listed.items, shown.details(listed.items), strict=True)),
+        "rows": [
+            (each, detail, outcomes.objective_of(each).metric if each.facts.has_trials else "")
+            for each, detail in zip(listed.items, shown.details(listed.items), strict=True)
+        ],
         "states": [str(s) for s in JobState],
         "kinds": public_names(),
         "submittable": submittable_kinds(),
@@ -66,8 +81,12 @@ def job(request: Request, job_id: int) -> HttpResponse:
 
 def job_page(request: Request, row: Job, tab: str, *, status: int = 200, **instead: Any) -> HttpResponse:
     """Show a job with one of its tabs; `instead` overrides context values, such as an invalid form."""
-    context = _context(request, row) | {"tab": tab} | tabs.context(request, row, tab) | instead
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
+    context = _context(request, row) | {"tab": tab}
+    # The head is requested again every few seconds, and needs nothing of the tab below it.
+    if part != "head" or not is_partial(request):
+        context |= tabs.context(request, row, tab)
+    context |= instead
     return render(request, "jobs/job.html", context, partial=part, status=status)
 
 
@@ -77,10 +96,12 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
     detail = shown.detail(row)
+    lost = restarts.of_job(row)
     return {
         "job": row,
         "shown": detail,
         "track": _track(detail.steps),
+        # Of the row that was read before all else: the page then receives every later event, and misses none.
         "cursor": (row.root or row).event_seq,
         "tabs": [
             (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
@@ -88,11 +109,14 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         ],
         "here": here,
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
-        "may": access.can(request.user, row.project, Action.WRITE),
-        "orders": _commands(row),
+        "may_write": access.can(request.user, row.project, Action.WRITE),
+        "commands": _commands(row),
         "unregistered": _unregistered(row, detail.results),
         "is_final": row.state in FINAL,
+        "restarts": lost,
         "is_search": row.facts.has_trials,
+        "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
+        "notes": len(lost) + _notes(row, detail.results, waits=bool(detail.why_waiting)),
         **(_search_context(row) if row.facts.has_trials else {}),
     }
 
@@ -105,18 +129,27 @@ def _unregistered(row: Job, results: ResultsOut) -> str:
     return own[-1]["digest"] if own and row.project_id is not None else ""
 
 
+def _notes(row: Job, results: ResultsOut, *, waits: bool) -> int:
+    """Return how many warnings, errors and reasons for waiting the overview shows."""
+    return len(results["warnings"]) + bool(row.error) + waits
+
+
 def _search_context(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
-        "counts": [(state, count) for state, count in shown.trial_counts(row).items() if count],
+        "counts": [(state, count) for state, count in trials.trial_counts(row).items() if count],
         "why_trials_wait": [
             (reason, [number for number, why in reasons.items() if why == reason])
             for reason in dict.fromkeys(reasons.values())
         ],
         "best": best,
+        "scoring": scoring.of_search(row),
+        "may_finish": best is not None
+        and row.desired in (Desired.RUNNING, Desired.PAUSED)
+        and trials.accepts_trials(row),
         "best_scores": list(zip(ranking.objectives, scores, strict=True)) if scores else [],
         "front": len(ranking.members),
         "objective": outcomes.objective_of(row),
@@ -129,9 +162,10 @@ def _search_context(row: Job) -> dict[str, Any]:
 
 def may_revise(row: Job) -> bool:
     """Return whether the search can be changed now."""
+    # An external search has no experiment.
     if row.revision_id is None:
-        return False  # an external search has no experiment
-    return row.desired in (Desired.RUNNING, Desired.PAUSED) and shown.accepts_trials(row)
+        return False
+    return row.desired in (Desired.RUNNING, Desired.PAUSED) and trials.accepts_trials(row)
 
 
 def _track(steps: list[StepOut]) -> list[dict[str, Any]]:
@@ -150,10 +184,14 @@ def _commands(row: Job) -> set[str]:
     """Return the commands that a job accepts in its state."""
     state, pausing = JobState(row.state), row.desired == "paused"
     if state in FINAL:
-        failed = state != JobState.COMPLETED or row.trials.filter(state__in=("failed", "stopped")).exists()
+        # The stopped trials of a finished search are not run again.
+        failed = state != JobState.COMPLETED or (
+            not row.payload.finishing and row.trials.filter(state__in=("failed", "stopped")).exists()
+        )
         return {"clone", "retry"} if failed else {"clone"}
     commands = {"stop", "kill", "clone"}
     if pausing:
+        # A step of a paused job resumes with that job; `control.resume` refuses it alone.
         commands |= {"resume"} if row.parent is None or row.parent.desired == "running" else set()
     elif state in (JobState.STARTING, JobState.RUNNING):
         commands.add("pause")
@@ -162,7 +200,7 @@ def _commands(row: Job) -> set[str]:
 
 @action
 def order(request: Request, job_id: int, what: str) -> HttpResponse:
-    """Pause, resume, stop, kill or retry a job."""
+    """Pause, resume, finish, stop, kill or retry a job."""
     if what not in COMMANDS:
         raise NotFound(f"A job cannot {what}.")
     row = access.get_job(request.user, job_id, Action.WRITE)

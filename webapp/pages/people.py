@@ -1,5 +1,7 @@
 """Lists the users of the installation, invites new ones, and deactivates them. For administrators."""
 
+from datetime import timedelta
+
 from allauth.mfa.models import Authenticator
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
@@ -37,8 +39,10 @@ def people(request: Request) -> HttpResponse:
 def _show_link(request: Request, user: User) -> HttpResponse:
     """Create a login link and show it once."""
     link = actions.create_login_link(user, by=request.user)
-    context = {"invited": user, "link": request.build_absolute_uri(link), "hours": 24}
+    hours = actions.LINK_LIFE // timedelta(hours=1)
+    context = {"invited": user, "link": request.build_absolute_uri(link), "hours": hours}
     response = render(request, "people/link.html", context)
+    # The link logs its holder in: it must not stay in a cache.
     response["Cache-Control"] = "no-store"
     return response
 

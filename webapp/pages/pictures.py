@@ -43,11 +43,14 @@ def png_uri(pixels: Any, low: float, high: float) -> str | None:
     rows = _as_rows(pixels)
     if rows is None:
         return None
+    # A constant image has no span to divide by.
     span = (high - low) or 1.0
     channels = len(rows[0][0])
+    # Each line of a PNG begins with the number of its filter; 0 is none.
     lines = b"".join(
         b"\0" + bytes(_level(value, low, span) for pixel in row for value in pixel) for row in rows
     )
+    # Width, height, bits of a sample, colour type (2: RGB, 0: gray), compression, filter, interlace.
     header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2 if channels == 3 else 0, 0, 0, 0)
     parts = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines, 6)) + _chunk(b"IEND", b"")
     return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()
@@ -67,6 +70,7 @@ def _as_rows(pixels: Any) -> list[list[list[float]]] | None:
 
 
 def _level(value: float | None, low: float, span: float) -> int:
+    """Return the value of a pixel between 0 and 255; a missing value is black."""
     return min(max(round(255 * ((value if value is not None else low) - low) / span), 0), 255)
 
 

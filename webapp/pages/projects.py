@@ -13,7 +13,7 @@ from jobs.models import Project, Role
 from jobs.queries import people as query
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, page, redirect, render
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
@@ -34,20 +34,17 @@ def projects(request: Request) -> HttpResponse:
 def project_new(request: Request) -> HttpResponse:
     """Create a project."""
     form = ProjectForm(request.POST or None)
-    status = 200
-    if request.method == "POST":
-        if form.is_valid():
-            try:
-                made = actions.create_project(**form.cleaned_data, by=request.user)
-            except (BadInput, Conflict) as error:
-                form.add_problems(error)
-            else:
-                request.session[SESSION_KEY] = made.slug
-                notify(request, f"Project {made.name} is created. Add its members here.")
-                return redirect("project_settings", made.slug)
-        status = 422
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = actions.create_project(**form.cleaned_data, by=request.user)
+        except (BadInput, Conflict) as error:
+            form.add_problems(error)
+        else:
+            request.session[SESSION_KEY] = made.slug
+            notify(request, f"Project {made.name} is created. Add its members here.")
+            return redirect("project_settings", made.slug)
     context = {"form": form, "crumbs": crumbs(("Projects", reverse("projects")), "New")}
-    return render(request, "projects/new.html", context, status=status)
+    return render(request, "projects/new.html", context, status=422 if request.method == "POST" else 200)
 
 
 @page
@@ -99,7 +96,8 @@ def _member_refused(request: Request, row: Project, username: str, error: Trainy
 def set_role(request: Request, project: str) -> HttpResponse:
     """Add a member or change a role."""
     row = access.get_project(request.user, project, Action.MANAGE)
-    if request.method != "POST":  # the page of the invalid form was reloaded
+    # A reload of the page of the invalid form, which is at this address, is a GET request.
+    if request.method != "POST":
         return redirect("project_settings", row.slug)
     form = MemberForm(request.POST)
     if not form.is_valid():
@@ -121,7 +119,8 @@ def set_role(request: Request, project: str) -> HttpResponse:
 def remove_member(request: Request, project: str, username: str) -> HttpResponse:
     """Remove a member from the project."""
     row = access.get_project(request.user, project, Action.MANAGE)
-    if request.method != "POST":  # the page of the error was reloaded
+    # A reload of the page of the error, which is at this address, is a GET request.
+    if request.method != "POST":
         return redirect("project_settings", row.slug)
     person = actions.find_person(username)
     try:
@@ -132,15 +131,6 @@ def remove_member(request: Request, project: str, username: str) -> HttpResponse
     return redirect("project_settings", row.slug) if request.user != person else redirect("projects")
 
 
-@action
-def project_delete(request: Request, project: str) -> HttpResponse:
-    """Delete the project."""
-    row = access.get_project(request.user, project, Action.MANAGE)
-    actions.delete_project(row, by=request.user)
-    notify(request, f"Project {row.name} is deleted.")
-    return redirect("projects")
-
-
 urls = [
     path("projects", projects, name="projects"),
     path("projects/new", project_new, name="project_new"),
@@ -148,5 +138,4 @@ urls = [
     path("p/<slug:project>/settings", project_settings, name="project_settings"),
     path("p/<slug:project>/members", set_role, name="project_set_role"),
     path("p/<slug:project>/members/<str:username>/remove", remove_member, name="project_remove_member"),
-    path("p/<slug:project>/delete", project_delete, name="project_delete"),
 ]

@@ -1,5 +1,6 @@
 """Lists promotion requests, and shows one with its gates, comments and decision buttons."""
 
+from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -12,7 +13,7 @@ from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput
 from jobs.models import PromotionRequest
-from jobs.queries import gates, home, paging, registry, versions
+from jobs.queries import gate_rules, gates, home, paging, registry, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect, render, url, valid_choice
@@ -32,21 +33,14 @@ def approvals(request: Request) -> HttpResponse:
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
     context = {
         "page": listed,
-        "rows": [(row, _tally(row)) for row in listed.items],
+        # dict: a template looks up `tally.items` as a key first, which in a Counter is 0.
+        "rows": [(row, dict(Counter(gate.state for gate in gates.read(row)))) for row in listed.items],
         "view": view,
         "tabs": [
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
         ],
     }
     return render(request, "promotions/list.html", context)
-
-
-def _tally(promotion: PromotionRequest) -> dict[str, int]:
-    """Count the gates of a request by state."""
-    counted: dict[str, int] = {}
-    for gate in gates.read(promotion):
-        counted[gate.state] = counted.get(gate.state, 0) + 1
-    return counted
 
 
 @page
@@ -57,8 +51,9 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
     """
     row = access.get_promotion(request.user, promotion_id)
     part = valid_choice(request.GET.get("part"), ("gates", "decide"), "")
+    # htmx then leaves the form as it is, with a comment that the user is typing.
     if part == "decide" and request.GET.get("was") == row.state:
-        return HttpResponse(status=HTTPStatus.NO_CONTENT)  # a comment that the user is typing stays
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
     return render(request, "promotions/promotion.html", _context(request, row), partial=part)
 
 
@@ -66,6 +61,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     user = request.user
     endpoint = registry.endpoint_of(row.model)
     found = gates.read(row)
+    newest = gate_rules.number_of(gate_rules.current(row.model))
     is_open = row.state in queries.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
@@ -74,7 +70,9 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "promotion": row,
         "endpoint": endpoint,
         "champion": champion,
-        "gates": found,
+        "gates": [(gate, gates.next_step(gate)) for gate in found],
+        "gate_rules": row.gate_revision,
+        "newer_gates": newest if newest != gate_rules.number_of(row.gate_revision) else None,
         "open_gates": gates.not_evaluated(found),
         "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
         "thread": queries.thread(row),

@@ -2,13 +2,12 @@
 
 from django.http import HttpResponse
 from django.urls import path, reverse
-from django.utils.text import slugify
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import registration
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import Job, ModelVersion, Project
+from jobs.models import ModelVersion, Project
 from jobs.queries import jobs as shown
 from jobs.queries import registry
 from webapp.forms.registry import RegisterForm
@@ -23,11 +22,14 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     if artifact is None or job.project is None:
         raise NotFound(f"Job {job.pk} has no such model artifact.")
     names = registry.model_names(job.project)
-    form = RegisterForm(request.POST or None, models=names, initial={"name": _free_name(job)})
+    initial = {"name": registry.free_name(job)}
+    form = RegisterForm(request.POST or None, models=names, initial=initial)
     if form.is_valid() and (version := _register(request, job.project, digest, form)) is not None:
         notify(request, f"Version {version.number} of {version.model.name} is being validated.")
         return redirect("version", version.model.name, version.number)
-    context = {"form": form, "job": job, "artifact": artifact, "crumbs": _trail(job)}
+    back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
+    trail = crumbs(("Jobs", reverse("jobs")), back, "Register")
+    context = {"form": form, "job": job, "artifact": artifact, "crumbs": trail}
     return render(request, "jobs/register.html", context, status=422 if form.errors else 200)
 
 
@@ -41,21 +43,6 @@ def _register(request: Request, project: Project, digest: str, form: RegisterFor
     except (BadInput, Conflict) as error:
         form.add_error("model" if given["model"] else "name", error.message)
         return None
-
-
-def _free_name(job: Job) -> str:
-    """Derive a model name from the experiment's name; empty if that name is taken."""
-    name = (
-        slugify(job.experiment.name if job.experiment is not None else job.title)
-        .replace("_", "-")[:63]
-        .strip("-")
-    )
-    return "" if registry.is_taken(name) else name
-
-
-def _trail(job: Job) -> list[tuple[str, str]]:
-    back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
-    return crumbs(("Jobs", reverse("jobs")), back, "Register")
 
 
 urls = [path("jobs/<int:job_id>/artifacts/<slug:digest>/register", register, name="job_register")]

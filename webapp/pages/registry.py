@@ -9,13 +9,23 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import registration, registry, releases
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import RegisteredModel
-from jobs.queries import paging, versions
+from jobs.models import Endpoint, RegisteredModel
+from jobs.queries import gate_rules, paging, versions
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
-from webapp.forms.registry import AliasForm, ModelForm, RollbackForm, UploadForm
+from webapp.forms.registry import AliasForm, DownForm, ModelForm, RollbackForm, UploadForm
 from webapp.pages import versions as version_pages
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, page, redirect, render
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render,
+    writable_projects,
+)
 from webapp.uploads import file_on_disk
 
 HISTORY_ROWS = 20
@@ -30,27 +40,20 @@ def models(request: Request) -> HttpResponse:
     context = {
         "page": listed,
         "names": names,
-        "rows": [(m, _figures_in_production(m)) for m in listed.items],
-        "may_create": _writable(request).exists(),
+        "rows": [(m, _production_figures(m.endpoint)) for m in listed.items],
+        "may_create": writable_projects(request.user).exists(),
     }
     return render(request, "registry/list.html", context)
 
 
-def _figures_in_production(model: RegisteredModel) -> dict[str, float | None]:
-    return versions.figures(model.endpoint.production) if model.endpoint.production else {}
-
-
-def _writable(request: Request) -> Any:
-    """Return the projects in which the user may create models."""
-    projects = access.projects_of(request.user).order_by("name")
-    may = [p.pk for p in projects if access.can(request.user, p, Action.WRITE)]
-    return projects.filter(pk__in=may)
+def _production_figures(endpoint: Endpoint) -> dict[str, float | None]:
+    return versions.figures(endpoint.production) if endpoint.production else {}
 
 
 @form_page
 def new(request: Request) -> HttpResponse:
     """Create a model."""
-    form = ModelForm(request.POST or None, projects=_writable(request))
+    form = ModelForm(request.POST or None, projects=writable_projects(request.user))
     if form.is_valid():
         given = form.cleaned_data
         try:
@@ -72,7 +75,7 @@ def model(request: Request, name: str) -> HttpResponse:
     row = access.get_model(request.user, name)
     endpoint = access.get_endpoint(request.user, name)
     listed = paging.page_of(queries.versions_of(row), cursor=request.GET.get("cursor"), order="-number")
-    may = access.can(request.user, row.project, Action.WRITE)
+    may_write = access.can(request.user, row.project, Action.WRITE)
     context = {
         "model": row,
         "endpoint": endpoint,
@@ -80,22 +83,29 @@ def model(request: Request, name: str) -> HttpResponse:
         "page": listed,
         "rows": [(v, queries.stage_of(v, endpoint), versions.figures(v)) for v in listed.items],
         "names": versions.metric_names(listed.items),
-        "live_figures": versions.figures(endpoint.production) if endpoint.production else {},
+        "live_figures": _production_figures(endpoint),
         "history": list(release_queries.of_endpoint(endpoint)[:HISTORY_ROWS]),
         "aliases": row.aliases.select_related("version").order_by("name"),
-        "alias_form": AliasForm(versions=listed.items) if may and listed.items else None,
-        "upload_form": UploadForm() if may else None,
-        "may": may,
+        "alias_form": AliasForm(versions=listed.items) if may_write and listed.items else None,
+        "upload_form": UploadForm() if may_write else None,
+        "may_write": may_write,
+        "gates": gate_rules.shown(row),
+        "may_edit_gates": access.can(request.user, row.project, Action.APPROVE),
         **rollback_context(request, row, endpoint),
     }
     return render(request, "registry/model.html", context)
 
 
-def rollback_context(request: Request, row: RegisteredModel, endpoint: Any) -> dict[str, Any]:
+def rollback_context(request: Request, row: RegisteredModel, endpoint: Endpoint) -> dict[str, Any]:
     """Return the context of the rollback form: the permission, the target version and the form."""
     target = release_queries.rollback_target(endpoint) if endpoint.production else None
     may_serve = access.can(request.user, row.project, Action.SERVE)
-    return {"may_serve": may_serve, "target": target, "rollback_form": RollbackForm()}
+    return {
+        "may_serve": may_serve,
+        "target": target,
+        "rollback_form": RollbackForm(),
+        "down_form": DownForm(auto_id="down_%s"),
+    }
 
 
 @action
@@ -142,6 +152,23 @@ def rollback(request: Request, name: str) -> HttpResponse:
     return redirect("endpoint", name)
 
 
+@action
+def take_down(request: Request, name: str) -> HttpResponse:
+    """Take the endpoint down."""
+    endpoint = access.get_endpoint(request.user, name)
+    releases.take_down(endpoint, reason=request.POST.get("reason", ""), by=request.user)
+    notify(request, f"{name} is down. Predictions are answered with 404.")
+    return redirect("endpoint", name)
+
+
+@action
+def bring_up(request: Request, name: str) -> HttpResponse:
+    """Serve the versions again that the endpoint served before."""
+    releases.bring_up(access.get_endpoint(request.user, name), by=request.user)
+    notify(request, f"{name} is up again.")
+    return redirect("endpoint", name)
+
+
 urls = [
     path("models", models, name="models"),
     path("models/new", new, name="model_new"),
@@ -150,5 +177,7 @@ urls = [
     path("models/<slug:name>/aliases", set_alias, name="model_alias"),
     path("models/<slug:name>/aliases/<slug:alias>/delete", delete_alias, name="model_alias_delete"),
     path("models/<slug:name>/rollback", rollback, name="model_rollback"),
+    path("models/<slug:name>/down", take_down, name="model_take_down"),
+    path("models/<slug:name>/up", bring_up, name="model_bring_up"),
     *version_pages.urls,
 ]

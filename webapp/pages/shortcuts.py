@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import render as django_render
 from django.shortcuts import resolve_url
@@ -20,8 +22,10 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from jobs.errors import BadInput, TrainyardError
-from jobs.models import User
+from jobs import access
+from jobs.contracts.problems import Problem
+from jobs.errors import BadInput, NotFound, TrainyardError
+from jobs.models import Project, User
 
 
 class Request(HttpRequest):
@@ -32,7 +36,6 @@ class Request(HttpRequest):
 
 type View[**P] = Callable[Concatenate[Request, P], HttpResponse]
 type Guarded = Callable[..., HttpResponse]  # accepted by `path`
-Level = str
 
 
 def page[**P](view: View[P]) -> Guarded:
@@ -54,32 +57,38 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
     @wraps(view)
     def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User) or not request.user.is_active:
-            return _to_login(request)
+            # htmx would insert the login page into the present page.
+            if is_partial(request):
+                return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+            return redirect_to_login(request.get_full_path())
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
         try:
             return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
         except TrainyardError as error:
             return error_response(request, error)
+        except ObjectDoesNotExist:  # deleted between the check of the permission and the change
+            return error_response(request, NotFound("This was deleted meanwhile."))
 
     return respond
 
 
-def _to_login(request: HttpRequest) -> HttpResponse:
-    if is_partial(request):  # htmx would insert the login page into the present page
-        return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-    return redirect_to_login(request.get_full_path())
-
-
 def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
     """Show an error page with the status of the error, or send its message to htmx."""
-    found = error.problems if isinstance(error, BadInput) else ()
-    context = {"error": error, "problems": found, "status": error.status, "back": referrer(request)}
     if is_partial(request):
         toast = {"toast": [{"text": error.message, "level": "error"}]}
+        # htmx 4 also inserts the body of an error response, which this header prevents.
         headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)}
         return HttpResponse(error.message, status=error.status, headers=headers, content_type="text/plain")
+    found = error.problems if isinstance(error, BadInput) else ()
+    context = {"error": error, "problems": found, "status": error.status, "back": referrer(request)}
     return django_render(request, "error.html", context, status=error.status)
+
+
+def problems_of(error: TrainyardError) -> tuple[Problem, ...]:
+    """Return the problems of an error, each at its field; the message if it has none."""
+    found = tuple(error.problems) if isinstance(error, BadInput) else ()
+    return found or (Problem("", error.message),)
 
 
 def is_partial(request: HttpRequest) -> bool:
@@ -99,17 +108,19 @@ def render(
     is_part = bool(partial) and is_partial(request)
     name = f"{template}#{partial}" if is_part else template
     response = django_render(request, name, dict(context or {}), status=status)
+    # A page and its part have one address, and the browser's cache must not show one for the other.
     patch_vary_headers(response, ["HX-Request"])
-    if is_part and (toasts := [_as_toast(message) for message in messages.get_messages(request)]):
-        response["HX-Trigger"] = json.dumps({"toast": toasts})
+    if is_part:
+        toasts = [
+            {"text": str(message), "level": message.level_tag, "undo": message.extra_tags or ""}
+            for message in messages.get_messages(request)
+        ]
+        if toasts:
+            response["HX-Trigger"] = json.dumps({"toast": toasts})
     return response
 
 
-def _as_toast(message: Any) -> dict[str, str]:
-    return {"text": str(message), "level": message.level_tag, "undo": message.extra_tags or ""}
-
-
-def notify(request: HttpRequest, text: str, *, level: Level = "success", undo: str = "") -> None:
+def notify(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> None:
     """Show a message on the next page. A POST request to the address `undo` reverts the change."""
     messages.add_message(request, getattr(messages, level.upper()), text, extra_tags=undo)
 
@@ -128,6 +139,7 @@ def redirect_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
 
 def referrer(request: HttpRequest) -> str:
     """Return the local address of the form's page: `next`, or the referrer; empty if neither is local."""
+    # Both come from the client: an address of another site would make this an open redirect.
     here = {request.get_host()}
     for candidate in (request.POST.get("next", ""), request.headers.get("Referer", "")):
         if candidate and url_has_allowed_host_and_scheme(candidate, here, require_https=request.is_secure()):
@@ -144,6 +156,13 @@ def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:
 def url(name: str, *args: Any, **query: Any) -> str:
     """Return the address of a named page with query parameters that are not empty."""
     return reverse(name, args=args, query={k: v for k, v in query.items() if v not in (None, "")} or None)
+
+
+def writable_projects(user: User) -> QuerySet[Project]:
+    """Return the projects in which the user may create data sets, experiments and models, by name."""
+    projects = access.projects_of(user).order_by("name")
+    writable = [project.pk for project in projects if access.can(user, project, access.Action.WRITE)]
+    return projects.filter(pk__in=writable)
 
 
 def valid_choice[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:

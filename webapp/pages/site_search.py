@@ -7,6 +7,7 @@ from jobs.queries.site_search import Hit
 from jobs.queries.site_search import search as find
 from webapp.pages.shortcuts import Request, page
 
+# Of the query, in characters.
 MAX_LENGTH = 100
 
 

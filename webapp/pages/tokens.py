@@ -37,6 +37,7 @@ def _create(request: Request, form: TokenForm) -> HttpResponse:
     )
     address = request.build_absolute_uri("/api/v1/me")
     response = render(request, "tokens/made.html", {"token": token, "raw": raw, "address": address})
+    # The token is shown once: it must not stay in a cache.
     response["Cache-Control"] = "no-store"
     return response
 

@@ -8,9 +8,10 @@ from jobs.access import Action
 from jobs.actions import ensembles, trials
 from jobs.errors import BadInput
 from jobs.models import Trial
-from jobs.queries import decisions, outcomes, trial_details, waiting
+from jobs.queries import decisions, outcomes, restarts, scoring, trial_details, waiting
 from jobs.queries import ensembles as ensemble_queries
-from jobs.queries import jobs as shown
+from jobs.queries import jobs as job_queries
+from jobs.queries import trials as queries
 from jobs.states import FINAL
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
@@ -33,7 +34,8 @@ from webapp.pages.shortcuts import (
 def queue_trial(request: Request, job_id: int) -> HttpResponse:
     """Queue one configuration of a search by hand."""
     row = access.get_job(request.user, job_id, Action.WRITE)
-    if request.method != "POST":  # the page of the invalid form was reloaded, or its table sorted
+    # The page of the invalid form is at this address: it was reloaded, or its table sorted.
+    if request.method != "POST":
         return redirect(url("job", row.pk, tab="trials", sort=request.GET.get("sort")))
     form = TrialForm(space_of(row), request.POST)
     if form.is_valid():
@@ -52,14 +54,15 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Show a trial: its values beside those of the best trial, curves per execution, and log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
-    may = access.can(request.user, row.job.project, Action.WRITE)
-    names = [name for name in shown.metric_names(row.job, row) if not name.startswith("system/")]
+    may_write = access.can(request.user, row.job.project, Action.WRITE)
+    names = [name for name in job_queries.metric_names(row.job, row) if not name.startswith("system/")]
     context = {
         "trial": row,
-        "shown": shown.trial(row, best=best.number if best else None),
+        "shown": queries.trial(row, best=best.number if best else None),
         "best": best,
         "job": row.job,
         "is_final": row.job.state in FINAL,
+        "restarts": restarts.of_trial(row),
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
@@ -68,7 +71,9 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "metrics": trial_details.metrics(row, best),
         "place": decisions.rung_position(row),
         "decisions": decisions.of_trial(row),
-        "candidates": ensemble_queries.candidates(row) if may and ensemble_queries.can_join(row) else [],
+        "candidates": ensemble_queries.candidates(row)
+        if may_write and ensemble_queries.can_join(row)
+        else [],
         "checkpoints": trial_details.checkpoints(row),
         "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
@@ -76,11 +81,12 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
-        "may": may,
-        "may_queue": shown.accepts_trials(row.job),
+        "scoring": scoring.of_search(row.job),
+        "may_write": may_write,
+        "may_queue": queries.accepts_trials(row.job),
         "may_train": row.job.experiment_id is not None,
-        "may_continue": _least_epochs(row),
-        "may_retry": row.state in ("failed", "stopped") and shown.accepts_trials(row.job),
+        "least_epochs": _least_epochs(row),
+        "may_retry": row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
         "crumbs": crumbs(
             ("Jobs", reverse("jobs")),
             (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
@@ -111,7 +117,7 @@ def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
 
 def _least_epochs(row: Trial) -> int:
     """Return the first epoch to which a completed trial can continue; 0 if it cannot."""
-    if row.state != "completed" or not shown.accepts_trials(row.job):
+    if row.state != "completed" or not queries.accepts_trials(row.job):
         return 0
     has_checkpoint = row.checkpoints.kept().exists()
     return max((e.epochs for e in row.executions.all()), default=0) + 1 if has_checkpoint else 0

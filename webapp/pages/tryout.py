@@ -71,19 +71,15 @@ def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[inputs.
     size = math.prod(dimension or 1 for dimension in tensor.shape)
     if len(numbers) != size or not all(isinstance(n, int | float) for n in numbers):
         return _zeros(tensor)
-    return _shaped(numbers, tensor)
-
-
-def _flat(value: Any) -> list[Any]:
-    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, list | tuple) else [value]
-
-
-def _shaped(numbers: list[Any], tensor: TensorSpec) -> Any:
-    """Reshape a flat list to the tensor's shape."""
+    # Nested from the last dimension on; the first one is then the list itself.
     nested: list[Any] = numbers
     for size in reversed([dimension or 1 for dimension in tensor.shape[1:]]):
         nested = [nested[i : i + size] for i in range(0, len(nested), size)]
     return nested
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, list | tuple) else [value]
 
 
 def _rounded(value: Any) -> Any:
@@ -133,6 +129,7 @@ def _result(output: Any, version: ModelVersion) -> dict[str, Any]:
     """Return the classes by descending probability if there are labels, else the raw output."""
     numbers = output if isinstance(output, list) else [output]
     labels = [str(label) for label in version.class_labels]
+    # One sigmoid output is the probability of the second class.
     if len(labels) == 2 and len(numbers) == 1 and isinstance(numbers[0], int | float):
         numbers = [1 - numbers[0], numbers[0]]
     if len(labels) != len(numbers) or not all(isinstance(n, int | float) for n in numbers):

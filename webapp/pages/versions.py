@@ -10,8 +10,8 @@ from jobs.access import Action
 from jobs.actions import promotions, registry
 from jobs.errors import BadInput, NotFound
 from jobs.models import Endpoint, ModelVersion
+from jobs.queries import model_reports, versions
 from jobs.queries import registry as queries
-from jobs.queries import versions
 from jobs.queries.promotions import OPEN
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
@@ -31,6 +31,7 @@ from webapp.pages.shortcuts import (
 
 TABS = {
     "overview": "Overview",
+    "report": "Report",
     "evaluation": "Evaluation",
     "model": "Layers",
     "try": "Try it",
@@ -38,6 +39,7 @@ TABS = {
     "card": "Card",
     "files": "Files",
 }
+# Stages whose versions the prediction server keeps loaded: the previous one for an instant rollback.
 LOADED = ("production", "staging", "previous")
 
 
@@ -45,46 +47,45 @@ LOADED = ("production", "staging", "previous")
 def version(request: Request, name: str, number: int) -> HttpResponse:
     """Show one tab of a version (`?tab=`)."""
     row = access.get_version(request.user, name, number)
+    endpoint = access.get_endpoint(request.user, row.model.name)
     tab = valid_choice(request.GET.get("tab"), list(TABS), "overview")
-    context = _head(request, row) | {"tab": tab} | _TAB_CONTEXT[tab](request, row)
+    context = _head(request, row, endpoint) | {"tab": tab} | _TAB_CONTEXT[tab](row, endpoint)
     return render(request, "registry/version.html", context)
 
 
-def _head(request: Request, row: ModelVersion) -> dict[str, Any]:
-    endpoint = access.get_endpoint(request.user, row.model.name)
+def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     name, number = row.model.name, row.number
     return {
         "version": row,
         "model": row.model,
         "endpoint": endpoint,
         "stage": queries.stage_of(row, endpoint),
-        "may": access.can(request.user, row.model.project, Action.WRITE),
+        "may_write": access.can(request.user, row.model.project, Action.WRITE),
         "tabs": [
             (tab, label, url("version", name, number, tab="" if tab == "overview" else tab))
             for tab, label in TABS.items()
+            # Only ensembles and quantizations have one.
+            if tab != "report" or model_reports.of_version(row, ("report",))
         ],
         "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), f"v{number}"),
     }
 
 
-def _overview(request: Request, row: ModelVersion) -> dict[str, Any]:
-    endpoint = access.get_endpoint(request.user, row.model.name)
+def _overview(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     stage = queries.stage_of(row, endpoint)
+    has_request = row.promotions.filter(state__in=OPEN, stage="production").exists()
+    is_candidate = row.state == ModelVersion.State.CANDIDATE
+    may_request = is_candidate and not has_request and endpoint.production_id != row.pk
     return {
         "test": versions.figures(row),
         "validation": versions.figures(row, "validation"),
         "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
-        "promotion_form": PromotionForm() if _may_request(row, endpoint) else None,
-        "compared": versions.report(row, "report"),
+        "promotion_form": PromotionForm() if may_request else None,
+        "checked": versions.validation_result(row),
+        "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         **tryout.positions_context(row),
     }
-
-
-def _may_request(row: ModelVersion, endpoint: Endpoint) -> bool:
-    is_ready = row.state == ModelVersion.State.CANDIDATE
-    has_request = row.promotions.filter(state__in=OPEN, stage="production").exists()
-    return is_ready and not has_request and endpoint.production_id != row.pk
 
 
 def _address(link: versions.Link, row: ModelVersion) -> str:
@@ -102,39 +103,44 @@ def _address(link: versions.Link, row: ModelVersion) -> str:
     return f"/api/v1/artifacts/{link.key}" if link.kind == "artifact" else ""
 
 
-def _evaluation(request: Request, row: ModelVersion) -> dict[str, Any]:
-    del request
-    return {"report": versions.report(row, "evaluation")}
+def _report(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+    return _newest_report(row, "report")
 
 
-def _model(request: Request, row: ModelVersion) -> dict[str, Any]:
-    del request
-    return {"summary": versions.report(row, "summary")}
+def _evaluation(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+    return _newest_report(row, "evaluation")
 
 
-def _try(request: Request, row: ModelVersion) -> dict[str, Any]:
-    stage = queries.stage_of(row, access.get_endpoint(request.user, row.model.name))
-    return {"loaded": stage in LOADED, **tryout.form_context(row)}
+def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
+    for stored in model_reports.of_version(row, (role,)):
+        return {"report": model_reports.read(stored), "members": model_reports.members(stored)}
+    return {"report": None}
 
 
-def _use(request: Request, row: ModelVersion) -> dict[str, Any]:
-    del request
+def _model(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+    return {"summary": _newest_report(row, "summary")["report"]}
+
+
+def _try(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
+    return {"loaded": queries.stage_of(row, endpoint) in LOADED, **tryout.form_context(row)}
+
+
+def _use(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     example = tryout.example_body(row)
     return {"address": prediction.address(), "example": example, **tryout.positions_context(row)}
 
 
-def _card(request: Request, row: ModelVersion) -> dict[str, Any]:
-    del request
+def _card(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return {"card_form": CardForm(initial={"card": row.card})}
 
 
-def _files(request: Request, row: ModelVersion) -> dict[str, Any]:
-    del request
+def _files(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return {"files": versions.files(row)}
 
 
 _TAB_CONTEXT = {
     "overview": _overview,
+    "report": _report,
     "evaluation": _evaluation,
     "model": _model,
     "try": _try,
@@ -172,13 +178,12 @@ def write_card(request: Request, name: str, number: int) -> HttpResponse:
 def predict(request: Request, name: str, number: int) -> HttpResponse:
     """Send the form's input to the prediction server and show its answer."""
     row = access.get_version(request.user, name, number)
-    stage = queries.stage_of(row, access.get_endpoint(request.user, name))
-    if stage not in LOADED:
+    endpoint = access.get_endpoint(request.user, name)
+    if queries.stage_of(row, endpoint) not in LOADED:
         raise NotFound(f"v{number} is not served: promote it first.")
-    context = _head(request, row) | _try(request, row) | {"tab": "try"} | tryout.answer(request.POST, row)
-    return render(
-        request, "registry/answer.html" if is_partial(request) else "registry/version.html", context
-    )
+    context = _head(request, row, endpoint) | _try(row, endpoint) | {"tab": "try"}
+    template = "registry/answer.html" if is_partial(request) else "registry/version.html"
+    return render(request, template, context | tryout.answer(request.POST, row))
 
 
 urls = [

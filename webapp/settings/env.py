@@ -13,7 +13,7 @@ from webapp.ops.home import Home
 
 def home() -> Path:
     """Return `TRAINYARD_HOME`, the folder of all state; it is created if absent."""
-    path = Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve()
+    path = Home.from_environment().root
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -60,6 +60,7 @@ def database(home_folder: Path) -> dict[str, object]:
             "PASSWORD": unquote(parts.password or ""),
             "HOST": unquote(parts.hostname or options.pop("host", "")),
             "PORT": str(parts.port or ""),
+            # Django refuses a pool together with connections of its own that stay open.
             "CONN_MAX_AGE": 0,
             "OPTIONS": {"pool": {"min_size": 1, "max_size": 12}, **options},
         }
@@ -71,8 +72,11 @@ def sqlite(path: Path) -> dict[str, object]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
+        # Under ASGI a connection that stays open after its request is never used again.
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
+            # A deferred transaction that writes after a read fails at once with "database is locked" if
+            # another one wrote in between; the timeout does not apply to it.
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
@@ -110,6 +114,7 @@ def public_url() -> str:
 def allowed_hosts(public: str) -> list[str]:
     """Return the allowed host names: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
     hosts = words("TRAINYARD_ALLOWED_HOSTS")
+    # The origin check of WebSockets uses the list too: with * it would let every site in.
     if "*" in hosts:
         raise ImproperlyConfigured(
             "TRAINYARD_ALLOWED_HOSTS=* would allow requests under any host name; list the hosts"

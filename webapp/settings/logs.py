@@ -33,7 +33,7 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json
-        # plain tracebacks: rich ones print all local variables, which is slow and may print secrets
+        # Plain tracebacks: rich ones print all local variables, which is slow and may print secrets.
         else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     )
     processors: list[structlog.typing.Processor] = [
@@ -54,7 +54,8 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structlog"}},
         "root": {"handlers": ["console"], "level": "INFO"},
         "loggers": {
-            "django.request": {"level": "ERROR"},  # `webapp.middleware` logs failed requests
+            # `webapp.middleware` logs failed requests.
+            "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "asyncio": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},

@@ -33,11 +33,13 @@ INSTALLED_APPS = [
     "webapp",
 ]
 MIDDLEWARE = [
+    # First, so that its time includes all others.
     "webapp.middleware.request_log",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "webapp.middleware.permissions_policy",
+    # Above those that answer requests themselves, such as CSRF, so that their errors become problems too.
     "webapp.api.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -58,7 +60,7 @@ TEMPLATES = [
             "builtins": [
                 "django.templatetags.static",
                 "webapp.templatetags.trainyard",
-                "webapp.templatetags.evaluation",
+                "webapp.templatetags.model_reports",
             ],
             "context_processors": [
                 "django.template.context_processors.request",
@@ -111,7 +113,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = SECURE
 CSRF_COOKIE_NAME = f"{_PREFIX}csrf-{_INSTALLATION}"
-CSRF_COOKIE_HTTPONLY = True  # scripts read the token from the page's head
+# Scripts read the token from the page's head instead.
+CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SECURE = SECURE
 CSRF_FAILURE_VIEW = "webapp.pages.errors.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
@@ -120,7 +123,8 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 # --- Browser security -------------------------------------------------------------------------------
 SECURE_CSP = {
     "default-src": [CSP.SELF],
-    "img-src": [CSP.SELF, "data:"],  # Tabler draws its check marks with data: images
+    # Tabler draws its check marks with data: images, and pages of data sets show samples as such.
+    "img-src": [CSP.SELF, "data:"],
     "object-src": [CSP.NONE],
     "base-uri": [CSP.NONE],
     "form-action": [CSP.SELF],
@@ -130,7 +134,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = SECURE
-SECURE_REDIRECT_EXEMPT = [  # requested without the proxy, by monitors and prediction servers
+# Requested without the proxy, by monitors and prediction servers.
+SECURE_REDIRECT_EXEMPT = [
     r"^(healthz|readyz)$",
     r"^api/v1/(me$|serving/|artifacts/)",
 ]
@@ -146,7 +151,8 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
-STATIC_ROOT.mkdir(exist_ok=True)  # WhiteNoise warns at each start if it is missing
+# WhiteNoise warns at each start if it is missing.
+STATIC_ROOT.mkdir(exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

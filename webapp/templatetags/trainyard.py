@@ -9,6 +9,7 @@ from typing import Any
 
 from django import template
 from django.forms import BoundField
+from django.forms.utils import flatatt
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
@@ -16,6 +17,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock
+from jobs.queries import deletions
+from jobs.queries.deletion_scope import KINDS, Deletable
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
@@ -91,13 +94,22 @@ def byte_size(count: float | None) -> str:
 @register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Show a length of time, such as `2 min 5 s`."""
-    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")  # no line break before the unit
+    # No line break before the unit.
+    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")
 
 
 @register.filter
 def number(value: float | None, digits: int = 4) -> str:
     """Show a number with `digits` significant digits; None is a dash."""
     return words.number(_none_if_empty(value), digits)
+
+
+@register.filter
+def plain(value: Any, missing: str = "–") -> str:
+    """Show a hyperparameter's value: floats with four significant digits, other values unchanged."""
+    if value is None:
+        return missing
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @register.filter
@@ -135,7 +147,8 @@ def copyable(text: Any, short: int = 12, *, label: str = "") -> dict[str, Any]:
 
 def _one_line(content: str) -> SafeString:
     """Return the content of a block as text for an element or a quoted attribute."""
-    return mark_safe(" ".join(content.split()).replace('"', "&quot;"))  # noqa: S308 - a template has escaped it
+    # Safe: the template engine has escaped the variables of the block, and quotes are escaped here.
+    return mark_safe(" ".join(content.split()).replace('"', "&quot;"))  # noqa: S308
 
 
 @register.simple_block_tag
@@ -158,17 +171,19 @@ def confirm_button(
     icon: str = "",
     css: str = "btn-outline-danger",
     small: bool = False,
+    tip: str = "",
     **fields: Any,
 ) -> SafeString:
     """Show a button that opens a confirmation dialog.
 
-    The content of the block names the consequences; `fields` are posted with the form.
+    The content of the block names the consequences; `tip` is the tooltip; `fields` are posted with the form.
     """
     shown = {
         "url": url,
         "label": label,
         "title": title or f"{label}?",
         "lost": _one_line(content),
+        "tip": tip,
         "icon": icon,
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,
@@ -188,11 +203,16 @@ def post_button(
     css: str = "",
     small: bool = False,
     bare: bool = False,
+    tip: str = "",
     **fields: Any,
 ) -> dict[str, Any]:
-    """Show a button that posts at once, for changes that can be undone; a `bare` one shows only its icon."""
+    """Show a button that posts at once, for changes that can be undone; a `bare` one shows only its icon.
+
+    `tip` is the tooltip, which names the effect.
+    """
     return {
         "bare": bare,
+        "tip": tip,
         "url": url,
         "label": label,
         "icon": icon,
@@ -203,10 +223,27 @@ def post_button(
     }
 
 
+@register.inclusion_tag("components/table_head.html")
+def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
+    """Show the head of a table.
+
+    A label that begins with `#` heads a column of numbers. `hidden` labels a last column, such as that of
+    buttons, for screen readers alone.
+    """
+    return {"columns": [(text.removeprefix("#"), text.startswith("#")) for text in labels], "hidden": hidden}
+
+
 @register.inclusion_tag("components/pager.html", takes_context=True)
 def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str, Any]:
     """Show the number of rows and a link to the next page of a `jobs.queries.paging.Page`."""
     return {"page": shown, "what": what, "request": context["request"]}
+
+
+@register.inclusion_tag("components/deletion.html", takes_context=True)
+def deletion_link(context: template.Context, row: Deletable, *, small: bool = False) -> dict[str, Any]:
+    """Show a link to the page that deletes a row, for those who may."""
+    shown = deletions.may_delete(context["request"].user, row)
+    return {"kind": KINDS[type(row)], "target": row.pk if shown else None, "small": small}
 
 
 @register.inclusion_tag("components/breadcrumb.html")
@@ -266,6 +303,37 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
     }
 
 
+@register.inclusion_tag("components/text_input.html")
+def text_input(
+    name: str,
+    label: str,
+    value: str | None = "",
+    *,
+    hint: str = "",
+    error: str = "",
+    wide: bool = False,
+    **attributes: Any,
+) -> dict[str, Any]:
+    """Show a text input of a form without a Django form; with the attribute `rows` it has several lines.
+
+    Its id is the pointer to which `problems` links; `attributes` are further attributes of the input.
+    """
+    place = f"at/{name}"
+    if hint:
+        attributes["aria-describedby"] = f"{place}-hint"
+    return {
+        "id": place,
+        "name": name,
+        "label": label,
+        "value": value or "",
+        "is_area": "rows" in attributes,
+        "attributes": flatatt(attributes),
+        "hint": hint,
+        "error": error,
+        "wide": wide,
+    }
+
+
 @register.simple_tag
 def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
     """Return the address of a page, or `otherwise` if it does not exist."""
@@ -278,7 +346,8 @@ def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
 @register.filter
 def percent(share: float | None) -> str:
     """Show a share between 0 and 1 as a percentage."""
-    return words.NONE if share is None else f"{100 * share:.0f} %"
+    known = _none_if_empty(share)
+    return words.NONE if known is None else f"{100 * known:.0f} %"
 
 
 @register.filter

@@ -78,8 +78,21 @@ def relative(age: dt.timedelta) -> str:
     return f"{text} ago" if age > dt.timedelta() else f"in {text}"
 
 
+PHASES = {
+    "loading": "loading the data",
+    "compiling": "compiling",
+    "timing": "choosing the faster way",
+    "validating": "validating",
+    "saving": "saving the model",
+    "evaluating": "evaluating on the test rows",
+}
+
+
 def progress(values: Any) -> dict[str, Any]:
-    """Return the context of the bar of `{done, total, unit, eta_seconds, fraction?}`, mapping or object."""
+    """Return the context of the bar of `{done, total, unit, eta_seconds, fraction?, phase?}`.
+
+    `values` is a mapping or an object.
+    """
 
     def of(name: str) -> Any:
         return values.get(name) if isinstance(values, Mapping) else getattr(values, name, None)
@@ -95,4 +108,5 @@ def progress(values: Any) -> dict[str, Any]:
         "known": total > 0,
         "percent": round(100 * min(share, 1)),
         "left": None if left is None else duration(left),
+        "phase": PHASES.get(of("phase") or "", ""),
     }

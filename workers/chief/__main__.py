@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
+    # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
     from jobs.contracts.formats.reading import FormatError
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             serve(
                 search.job_id,
                 host=settings.host,
+                # Scripts that still run reconnect to the address of the previous chief.
                 port=settings.port or search.port,
                 grace=settings.grace,
                 folder=Path(django_settings.TRAINYARD_HOME) / "chiefs" / str(search.job_id),
@@ -55,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(str(refusal))
     show(f"Search {job.pk} is {job.state}.")
     logging.shutdown()
-    os._exit(0)  # a thread may still wait for an unreachable database
+    # A normal exit joins all threads, and one of them may still wait for an unreachable database.
+    os._exit(0)
 
 
 if __name__ == "__main__":

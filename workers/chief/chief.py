@@ -22,8 +22,9 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 
+# How long a call for a trial is held open. Without it, KerasTuner would repeat the call at once, again and
+# again.
 HOLD_SECONDS = 30.0
-"""How long a call for a trial is held open before the script must repeat it, which it does at once."""
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 0.5
 FAILURE_PAUSE_SECONDS = 5.0
@@ -39,6 +40,8 @@ class Chief:
         self._suggestion_process = suggestion_process
         self._database = DatabaseThread("chief")
         self._connections = ConnectionTracker(grace)
+        # Calls that wait for a trial all ask for suggestions at the same time; one trial is created at a
+        # time.
         self._suggestion_lock = asyncio.Lock()
         self._changed = asyncio.Event()
         self._closing = False
@@ -72,6 +75,7 @@ class Chief:
             )
             await self.db(partial(external_search.release_trial, self.job_id, attempt, DISCONNECTED))
         root = await self.db(lambda: _advance(self.job_id, present))
+        # Wakes the calls that wait now. Later ones must wait for the next change.
         self._changed.set()
         self._changed.clear()
         return root, connected
@@ -102,9 +106,9 @@ class Chief:
                 self._connections.record_call(found.attempt.number, peer)
                 name = reported.TrialName(found.trial.number, found.attempt.number)
                 return response(trial=await self._trial(found.trial, name))
-            if found is external_search.Answer.OVER:
+            if found is external_search.NoTrial.OVER:
                 return response(trial=conversion.trial("", "STOPPED"))
-            if found is external_search.Answer.SUGGEST and await self._suggest():
+            if found is external_search.NoTrial.SUGGEST and await self._suggest():
                 continue
             if self._closing or time.monotonic() > deadline:
                 return response(trial=conversion.trial("", "IDLE"))
@@ -119,12 +123,14 @@ class Chief:
     async def _suggest(self) -> bool:
         """Create one trial; return False if no values could be suggested."""
         async with self._suggestion_lock:
+            # Read again under the lock: the call that held it before may have created a trial.
             asked = await self.db(lambda: external_search.suggestion_request(self.job_id))
             if asked is None:
-                return True  # another call created one meanwhile
+                return True
             try:
                 values = await suggest_values(self._suggestion_process, asked.request)
                 await self.db(lambda: external_search.add_suggestion(self.job_id, asked, values))
+            # The search was stopped or changed meanwhile; the caller reads its new state.
             except StaleState as error:
                 log.info("%s", error)
             except (SuggestionFailed, ValueError) as error:
@@ -152,6 +158,7 @@ class Chief:
         done = protocol.member_of("TrialStatus", request.trial.status) == "COMPLETED"
         space = conversion.config(request.trial.hyperparameters)
         values = conversion.values(request.trial.hyperparameters)
+        # An error would end the script, which can still run other trials.
         try:
             await self.db(lambda: reports.end(self.job_id, name, done=done, space=space, values=values))
         except StaleFence as error:
@@ -180,6 +187,8 @@ class Chief:
         def read() -> Any:
             search = external(Job.objects.get(pk=self.job_id)).search
             observed = reported.reported(self.job_id, name)
+            # The trial may have ended under another attempt. For this one it has not, so the script
+            # continues.
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
             return conversion.trial(
                 str(name),

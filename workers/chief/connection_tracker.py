@@ -11,8 +11,8 @@ import psutil
 
 Address = tuple[str, int]
 
+# gRPC closes a connection after 30 minutes without a call, and then the script may still run.
 IDLE_CLOSE_SECONDS = 25 * 60.0
-"""gRPC closes a connection after 30 minutes without a call; then the script may still run."""
 
 
 def address_of(peer: str) -> Address | None:
@@ -23,6 +23,8 @@ def address_of(peer: str) -> Address | None:
 
 
 def _without_ipv4_prefix(host: str) -> str:
+    # A server that listens on `::` gets IPv4 peers in this form from one of gRPC and psutil, but not from
+    # both.
     return host.removeprefix("::ffff:")
 
 
@@ -79,8 +81,9 @@ class ConnectionTracker:
                 script.missing_since = None
                 continue
             script.missing_since = script.missing_since or now
+            # gRPC closed the idle connection, which proves nothing: from now on only the lease decides.
             if script.missing_since - script.last_call > IDLE_CLOSE_SECONDS:
-                self.forget(attempt)  # gRPC closed the idle connection; only the lease decides
+                self.forget(attempt)
             elif now - script.missing_since >= self.grace:
                 self.forget(attempt)
                 found.append(attempt)

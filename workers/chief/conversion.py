@@ -24,7 +24,15 @@ def config(message: Any) -> dict[str, Any]:
 
 
 def _entry(kind: str, row: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": row.name, "conditions": [_condition(each) for each in row.conditions]}
+    parents = [each.parent for each in row.conditions]
+    conditions = [
+        {
+            "class_name": "Parent",
+            "config": {"name": parent.name, "values": [plain(value) for value in parent.values]},
+        }
+        for parent in parents
+    ]
+    fields: dict[str, Any] = {"name": row.name, "conditions": conditions}
     match kind:
         case "Fixed":
             fields["value"] = plain(row.value)
@@ -36,13 +44,9 @@ def _entry(kind: str, row: Any) -> dict[str, Any]:
         case _:
             sampling = protocol.member_of("Sampling", row.sampling).lower()
             fields |= {"min_value": row.min_value, "max_value": row.max_value, "default": row.default}
+            # proto3 does not distinguish a missing number from 0, which is no valid step.
             fields |= {"step": row.step or None, "sampling": None if sampling == "none" else sampling}
     return {"class_name": kind, "config": fields}
-
-
-def _condition(message: Any) -> dict[str, Any]:
-    values = [plain(value) for value in message.parent.values]
-    return {"class_name": "Parent", "config": {"name": message.parent.name, "values": values}}
 
 
 def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -51,16 +55,16 @@ def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     remaining = entries
     while remaining:
         ready = [
-            each for each in remaining if _parents(each) <= names
-        ] or remaining  # a cycle is refused later
+            each
+            for each in remaining
+            if names.issuperset(condition["config"]["name"] for condition in each["config"]["conditions"])
+        ]
+        # Nothing is ready if the conditions form a cycle. The validation of the space refuses that.
+        ready = ready or remaining
         ordered += ready
         names |= {each["config"]["name"] for each in ready}
         remaining = [each for each in remaining if each not in ready]
     return ordered
-
-
-def _parents(entry: dict[str, Any]) -> set[str]:
-    return {condition["config"]["name"] for condition in entry["config"]["conditions"]}
 
 
 def plain(message: Any) -> Value | None:
@@ -112,7 +116,8 @@ def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
 
 
 def _typed(parameter: Parameter | None, value: Value) -> Value:
-    """Return a value in the type of its hyperparameter: JSON may have stored a float as an integer."""
+    """Return a value in the type of its hyperparameter."""
+    # JSON may have stored 1.0 as 1, but a Value message distinguishes the two.
     if parameter is None or isinstance(value, bool | str):
         return value
     if isinstance(parameter, ChoiceParameter):

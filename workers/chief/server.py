@@ -23,19 +23,21 @@ log = logging.getLogger(__name__)
 
 MAX_MESSAGE_BYTES = 4 * 2**20
 MAINTAIN_SECONDS = 1.0
+# How long the chief of an ended search waits for scripts that stay connected without calling.
 LINGER_SECONDS = 600.0
-"""How long the chief of an ended search waits for scripts that stay connected without calling."""
-SUGGESTION_TIMEOUT = 120.0
+SUGGESTION_TIMEOUT_SECONDS = 120.0
 CLOSE_SECONDS = 2.0
 OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", 4 * MAX_MESSAGE_BYTES),
-    ("grpc.so_reuseport", 0),  # a second chief on the same port must fail
+    # A second chief on the same port must fail, instead of taking a part of the calls.
+    ("grpc.so_reuseport", 0),
     # A machine that vanishes closes no connection; keepalive pings detect it.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
+# The first match counts, so subclasses of TrainyardError are before it.
 STATUSES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (FormatError, grpc.StatusCode.INVALID_ARGUMENT),
     (BadInput, grpc.StatusCode.INVALID_ARGUMENT),
@@ -65,7 +67,7 @@ async def serve(
     Raises:
         PortInUse: another process listens there.
     """
-    suggestion_process = SuggestionProcess(folder / "oracle", timeout=SUGGESTION_TIMEOUT)
+    suggestion_process = SuggestionProcess(folder / "oracle", timeout=SUGGESTION_TIMEOUT_SECONDS)
     chief = Chief(job_id, suggestion_process=suggestion_process, grace=grace)
     server = grpc.aio.server(options=OPTIONS, handlers=[_handler(chief)])
     try:
@@ -85,7 +87,7 @@ async def serve(
     finally:
         # Stop accepting calls before answering the waiting ones: scripts repeat those at the next chief.
         stopping = asyncio.create_task(server.stop(CLOSE_SECONDS))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # `stop` begins
         chief.close()
         await stopping
         await suggestion_process.close()
@@ -109,16 +111,11 @@ def _handler(chief: Chief) -> grpc.GenericRpcHandler:
         name: grpc.unary_unary_rpc_method_handler(
             _status_on_error(chief, name, call),
             request_deserializer=protocol.message(f"{name}Request").FromString,
-            response_serializer=_serialize,
+            response_serializer=protocol.message(f"{name}Response").SerializeToString,
         )
         for name, call in call_handlers(chief).items()
     }
     return grpc.method_handlers_generic_handler(protocol.SERVICE, methods)
-
-
-def _serialize(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
 
 
 def _status_on_error(chief: Chief, name: str, call: CallHandler) -> Callable[[Any, Any], Any]:
@@ -132,7 +129,8 @@ def _status_on_error(chief: Chief, name: str, call: CallHandler) -> Callable[[An
             code = next(code for kind, code in STATUSES if isinstance(error, kind))
             log.warning("%s was refused: %s", name, error)
             await context.abort(code, str(error)[:1000])
-        except Exception as error:  # an internal error in one call must not end the others
+        # An internal error in one call must not end the others.
+        except Exception as error:
             log.exception("%s failed", name)
             await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"[:1000])
 

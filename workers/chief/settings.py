@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Implements the chief of KerasTuner's distributed mode: unmodified scripts run the "
         "trials of one search. An open search of the same project and name is resumed.",
     )
+    # Rungs need trials that can be continued, and the scripts' trials cannot be.
     algorithms = [name for name, info in ALGORITHMS.items() if not info.has_rungs]
     parser.add_argument("--project", required=True, help="the project of the search")
     parser.add_argument("--name", required=True, help="the name of the search")

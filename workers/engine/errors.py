@@ -3,6 +3,7 @@
 import errno
 
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+"""XLA has no exception class for a full device, so its messages are searched for these words."""
 
 
 class EngineError(Exception):
@@ -58,4 +59,5 @@ def affects_process(error: Exception) -> bool:
         return False
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return True
+    # Compared by name, because this module is imported by processes that never load JAX.
     return is_out_of_memory(error) or type(error).__name__ == "JaxRuntimeError"

@@ -5,9 +5,9 @@ The runner implements `Report` with its event pipe, tests with a list.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, SupportsFloat
 
-from jobs.contracts.events import Axis, ExecutionState, Level, Role, TrialEnd
+from jobs.contracts.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
 from jobs.contracts.pruning import Curve, Verdict
 
 StopReason = Literal["pause", "stop"]
@@ -43,6 +43,12 @@ class Report(Protocol):
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """Report progress. A watchdog ends tasks that report none, so call it only after real work."""
+
+    def phase(self, name: PhaseName) -> None:
+        """Report that work begins whose progress is not known, such as compiling.
+
+        It lasts until the next progress or phase. A watchdog ends tasks whose phase takes too long.
+        """
 
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
@@ -122,6 +128,7 @@ class TaskInterrupted(BaseException):
         self.reason: StopReason = reason
 
 
-def finite_or_none(value: float) -> float | None:
-    """Return `value`, or None if it is NaN or infinite, which JSON cannot represent."""
-    return float(value) if math.isfinite(value) else None
+def finite_or_none(value: SupportsFloat) -> float | None:
+    """Return `value` as a float, or None if it is NaN or infinite, which JSON cannot represent."""
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
+    # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
     from workers.node.node import run_node
@@ -22,13 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from workers.supervise.environment import secret_values
 
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
+    # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}
     try:
         asyncio.run(run_node(settings, secrets=secrets))
     except WorkerNameInUse as error:
         sys.exit(str(error))
     logging.shutdown()
-    os._exit(0)  # a thread may still wait for an unreachable database
+    # A normal exit joins all threads, and one of them may still wait for an unreachable database.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from jobs.actions import attempt_end, attempts, tasks
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.task_parts import Task
-from jobs.models import Attempt
 from jobs.queries import learning_curves
 from jobs.states import Desired
 from jobs.store import StoredFile, store
@@ -17,8 +16,8 @@ from workers.node.db_threads import DatabaseThread
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import Assignment, StoredArtifact
 
-CALL_TIMEOUT = 30.0
-"""Seconds. Above SQLite's busy timeout, so a longer call hangs on a connection that was lost silently."""
+# Above SQLite's busy timeout: a call that takes longer hangs on a connection that was lost silently.
+CALL_TIMEOUT_SECONDS = 30.0
 
 
 class DatabaseAttemptRepository:
@@ -35,12 +34,23 @@ class DatabaseAttemptRepository:
         self._claims, self._inputs = DatabaseThread("claim"), DatabaseThread("inputs")
 
     async def assigned(self) -> Sequence[Assignment]:
-        rows = await self._claims.call(lambda: attempts.assigned_to(self._worker_id), timeout=CALL_TIMEOUT)
-        return [_assignment(row) for row in rows]
+        rows = await self._claims.call(
+            lambda: attempts.assigned_to(self._worker_id), timeout=CALL_TIMEOUT_SECONDS
+        )
+        return [
+            Assignment(
+                attempt=row.pk,
+                job=row.job_id,
+                root=row.job.root_id_or_self,
+                slots=row.slots,
+                project=row.job.project_id,
+            )
+            for row in rows
+        ]
 
     async def claim(self, attempt: int) -> bool:
         row = await self._claims.call(
-            lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT
+            lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT_SECONDS
         )
         return row is not None
 
@@ -50,14 +60,16 @@ class DatabaseAttemptRepository:
         )
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
+        # Without a timeout: it downloads the input files, which may be large.
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         return await self._inputs.call(
-            lambda: learning_curves.newly_ended(search, known=known), timeout=CALL_TIMEOUT
+            lambda: learning_curves.newly_ended(search, known=known), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def store_file(self, path: Path) -> StoredArtifact:
+        # Not in a database thread: copying a large file must not delay the writes of other attempts.
         return await asyncio.to_thread(lambda: store().put(path))
 
     async def record(
@@ -68,24 +80,15 @@ class DatabaseAttemptRepository:
         spool_position: int,
         stored: Mapping[str, StoredArtifact],
     ) -> None:
+        # `store_file` returned them, so they are the store's own type.
         files = cast(Mapping[str, StoredFile], stored)
         await self._writes.call(
             lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files),
-            timeout=CALL_TIMEOUT,
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         await self._writes.call(
             lambda: attempt_end.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
-            timeout=CALL_TIMEOUT,
+            timeout=CALL_TIMEOUT_SECONDS,
         )
-
-
-def _assignment(row: Attempt) -> Assignment:
-    return Assignment(
-        attempt=row.pk,
-        job=row.job_id,
-        root=row.job.root_id_or_self,
-        slots=row.slots,
-        project=row.job.project_id,
-    )

@@ -3,13 +3,15 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 LIMIT_VARIABLE = "TRAINYARD_COMPILE_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 2**30
-UNUSED_DAYS = 30
+UNUSED_SECONDS = 30 * 86_400.0
+# A runner writes a program to a file whose name begins with a dot, and renames it when it is complete.
+# Writing takes seconds, so an older one was left behind by a runner that was killed.
 PARTIAL_SECONDS = 600.0
 
 
@@ -21,7 +23,7 @@ class CachedProgram(NamedTuple):
     path: Path
 
 
-def limit_bytes(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> int:
+def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
     """Return the total size that all caches of this home may have."""
     return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
 
@@ -33,14 +35,16 @@ def evict(caches: Path, limit: int) -> None:
     """
     now = time.time()
     total = 0
+    # Newest first, so that the programs beyond the limit are the least recently used ones.
     for program in sorted(_programs(caches), reverse=True):
         total += program.size
         abandoned = program.path.name.startswith(".") and program.last_used < now - PARTIAL_SECONDS
-        if total > limit or program.last_used < now - UNUSED_DAYS * 86_400 or abandoned:
+        if total > limit or program.last_used < now - UNUSED_SECONDS or abandoned:
             program.path.unlink(missing_ok=True)
     for folder in caches.glob("*"):
-        with contextlib.suppress(OSError):  # it is not empty
-            if folder.stat().st_mtime < now - UNUSED_DAYS * 86_400:
+        # `rmdir` fails for a folder that is not empty. A new folder is empty too, until its first program.
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime < now - UNUSED_SECONDS:
                 folder.rmdir()
 
 

@@ -23,17 +23,21 @@ from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 
-WARM_SHUTDOWN = 3.0
-HEALTHY_AFTER = 60.0
+# Tasks only forward a hint, so a consumer that needs longer to end hangs.
+WARM_SHUTDOWN_SECONDS = 3.0
+# A consumer that ran for this long started well: the next restart needs no long pause.
+HEALTHY_AFTER_SECONDS = 60.0
 
 
 def consumer_argv(name: str, queues: Sequence[str]) -> tuple[str, ...]:
     """Return the command line of a consumer of `queues`."""
     return (
         *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
+        # A task only sends a datagram, which needs no process of its own.
         *("--pool", "threads", "--concurrency", "2"),
         *("--queues", ",".join(queues)),
         *("--hostname", f"{name}@%h"),
+        # Nothing reads the events of Celery workers: canaries prove that messages are consumed.
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         *("--loglevel", "WARNING"),
     )
@@ -55,11 +59,13 @@ class Consumer:
         self._last_canary = time.monotonic()
         self._token = ""
         self.proven = False
+        """Whether the present process has received a canary."""
         self.restarts = 0
         self.pid: int | None = None
 
     def canary_received(self, token: str) -> None:
         """Note that a canary arrived; outdated tokens are ignored."""
+        # An old token proves only that a message arrived late, not that messages arrive now.
         if token == self._token:
             self._last_canary = time.monotonic()
             self.proven = True
@@ -77,14 +83,15 @@ class Consumer:
             started = time.monotonic()
             await self._run_once()
             self.restarts += 1
-            if time.monotonic() - started > HEALTHY_AFTER:
+            if time.monotonic() - started > HEALTHY_AFTER_SECONDS:
                 backoff.reset()
             await asyncio.sleep(backoff.next())
 
     async def _wait_for_broker(self) -> None:
-        """Wait for the broker: starting a consumer costs seconds of CPU and is useless without one."""
+        # Starting a consumer costs seconds of CPU and is useless without a broker.
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
         while not await asyncio.to_thread(self._send_canary, secrets.token_hex(8)):
+            # The consumer is not to blame for this time, so it does not count as silence.
             self._last_canary = time.monotonic()
             await asyncio.sleep(backoff.next())
 
@@ -95,7 +102,7 @@ class Consumer:
             stdin=asyncio.subprocess.DEVNULL,
             env=environment,
             cwd=CODE_ROOT,
-            start_new_session=True,
+            start_new_session=True,  # for `_signal_group`; and Ctrl-C in a terminal must reach the node alone
         )
         self.pid = process.pid
         self._last_canary, self.proven = time.monotonic(), False
@@ -109,31 +116,28 @@ class Consumer:
                 log.warning(
                     "the message consumer received no message for %.0f s; replacing it", self.seconds_silent
                 )
-                _signal_group(
-                    process.pid, signal.SIGKILL
-                )  # a process stopped by SIGSTOP does not handle SIGTERM
+                # Not SIGTERM: a process stopped by SIGSTOP does not handle it.
+                _signal_group(process.pid, signal.SIGKILL)
         finally:
             unresponsive.cancel()
             if not ended.done():
+                # Shielded: a second cancellation must not leave the process running.
                 await asyncio.shield(_end(process, ended))
             self.pid = None
 
     async def _wait_until_unresponsive(self) -> None:
-        while self.seconds_silent < self._canary_timeout:
+        missed = self._timing.canaries_missed * self._timing.canary
+        # A consumer without a canary so far may still be importing its libraries.
+        while self.seconds_silent < (missed if self.proven else max(missed, self._timing.consumer_start)):
             self._token = secrets.token_hex(8)
             if not await asyncio.to_thread(self._send_canary, self._token):
                 self._last_canary = time.monotonic()  # the broker is down, so the consumer is not to blame
             await asyncio.sleep(self._timing.canary)
 
-    @property
-    def _canary_timeout(self) -> float:
-        missed = self._timing.canaries_missed * self._timing.canary
-        return missed if self.proven else max(missed, self._timing.consumer_start)
-
 
 async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
     _signal_group(process.pid, signal.SIGTERM)
-    await asyncio.wait([ended], timeout=WARM_SHUTDOWN)
+    await asyncio.wait([ended], timeout=WARM_SHUTDOWN_SECONDS)
     if not ended.done():
         _signal_group(process.pid, signal.SIGKILL)
         await ended

@@ -10,10 +10,7 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 
 
 class DatabaseThread:
-    """One thread that runs database calls in order.
-
-    A call that times out is abandoned together with its thread.
-    """
+    """One thread that runs database calls in order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -33,6 +30,7 @@ class DatabaseThread:
         try:
             return await asyncio.wait_for(running, timeout)
         except TimeoutError:
+            # A thread cannot be interrupted, so it is abandoned together with its call.
             self._thread.shutdown(wait=False)
             self._thread = self._new_thread()
             raise DatabaseUnavailable(f"no answer from the database within {timeout} s") from None
@@ -45,5 +43,6 @@ def _run[T](function: Callable[[], T]) -> T:
     try:
         return function()
     except (OperationalError, InterfaceError) as error:
-        connection.close()  # the next call opens a new one
+        # A connection that failed may stay broken. The next call opens a new one.
+        connection.close()
         raise DatabaseUnavailable(str(error)) from error

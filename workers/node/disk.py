@@ -1,13 +1,13 @@
 """Checks the free disk space before new work starts."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 GIB = 2**30
 
 
-def min_free_bytes(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> int:
+def min_free_bytes(environment: Mapping[str, str] = os.environ) -> int:
     """Return the free space in bytes below which no new work starts: 1 GiB unless the environment sets it."""
     return int(environment.get("TRAINYARD_MIN_FREE_BYTES") or GIB)
 
@@ -16,6 +16,7 @@ def disk_shortage(folders: Iterable[Path], min_free: int) -> str | None:
     """Return an error sentence if the disk of one of `folders` has fewer than `min_free` bytes free."""
     for folder in folders:
         disk = os.statvfs(folder)
+        # f_bavail, not f_bfree: the file system reserves some blocks for root.
         free = disk.f_bavail * disk.f_frsize
         if free < min_free:
             return (

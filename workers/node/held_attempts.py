@@ -35,6 +35,7 @@ class HeldAttempts:
         if self.draining or self._disk_shortage() is not None:
             return
         for assignment in await self._node.repository.assigned():
+            # Measured before the claim: the database may start the lease at any time during the call.
             claimed_at = time.monotonic()
             if assignment.attempt not in self._supervisors and await self._node.repository.claim(
                 assignment.attempt
@@ -45,14 +46,17 @@ class HeldAttempts:
         supervisor = AttemptSupervisor(assignment, self._node, claimed_at=claimed_at)
         self._supervisors[assignment.attempt] = supervisor
         task = asyncio.create_task(supervisor.run(), name=f"attempt {assignment.attempt}")
+        # The event loop holds only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _task: self._supervisors.pop(assignment.attempt, None))
-        if self.draining:  # a drain was requested during the claim
+        # `drain` may have been called during the claim, when this supervisor did not exist yet.
+        if self.draining:
             supervisor.drain()
 
     async def renew(self) -> None:
         """Renew all leases, apply the desired states, and end attempts that this worker no longer holds."""
+        # A copy: an attempt that is claimed during the call is missing in the answer, but is held.
         requested_at, supervisors = time.monotonic(), dict(self._supervisors)
         if not supervisors:
             return
@@ -69,9 +73,7 @@ class HeldAttempts:
         now = time.monotonic()
         for attempt, supervisor in self._supervisors.items():
             if now > supervisor.lease_valid_until and not supervisor.ended:
-                log.error(
-                    "the lease of attempt %s could not be lease_renewed in time; ending its run", attempt
-                )
+                log.error("the lease of attempt %s could not be renewed in time; ending its run", attempt)
                 supervisor.end(AttemptEnd.lease_lost())
 
     def drain(self) -> None:

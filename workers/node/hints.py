@@ -1,4 +1,4 @@
-"""Sends hints from the message consumer to the node as datagrams on a unix socket.
+"""Sends hints from the message consumer to the node, as datagrams on a Unix socket.
 
 A lost hint only delays work until the node's next poll of the database.
 """
@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 SOCKET_VARIABLE = "TRAINYARD_NODE_SOCKET"
 NODE_PID_VARIABLE = "TRAINYARD_NODE_PID"
+# `sendto` blocks while the node does not read. Losing a hint is better than a consumer that hangs.
 SEND_SECONDS = 1.0
 
 HintKind = Literal["wake", "suggest", "canary"]
@@ -39,6 +40,7 @@ def send(path: str, hint: Hint) -> None:
 
 async def listen(path: Path, on_hint: Callable[[Hint], None]) -> asyncio.DatagramTransport:
     """Bind `path`, readable by its owner alone, and call `on_hint` for every hint."""
+    # A node that was killed left its socket behind. It is not in use: the node holds the lock of the folder.
     path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bound.setblocking(False)

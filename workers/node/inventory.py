@@ -11,8 +11,9 @@ from typing import Any
 import psutil
 
 PACKAGES = ("trainyard", "keras", "jax", "jaxlib", "numpy")
+# Importing JAX alone would exceed a smaller default.
 MIN_MEMORY_CAP = 2 * 2**30
-"""Importing JAX alone would exceed a default memory cap below this."""
+# The rest is left to the node itself and the operating system.
 USABLE_SHARE = 0.9
 
 
@@ -21,7 +22,8 @@ class Inventory:
 
     def __init__(self) -> None:
         self._nvml = _nvml()
-        psutil.cpu_percent(percpu=True)  # the first call only sets the start of the interval
+        # The first call returns zeros: it only sets the start of the interval that the next one measures.
+        psutil.cpu_percent(percpu=True)
 
     @property
     def accelerators(self) -> list[str]:
@@ -30,7 +32,7 @@ class Inventory:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs, or the CPU cores of a machine without GPUs; memory in bytes, load from 0 to 1."""
-        return self._gpus() if self._nvml else _cores()
+        return self._gpu_devices() if self._nvml else _cpu_devices()
 
     def info(self) -> dict[str, Any]:
         """Return the machine's memory in bytes, its load, and package versions."""
@@ -44,7 +46,7 @@ class Inventory:
             "memory_used": memory.total - memory.available,
         }
 
-    def _gpus(self) -> list[dict[str, Any]]:
+    def _gpu_devices(self) -> list[dict[str, Any]]:
         found = []
         for index in range(self._nvml.nvmlDeviceGetCount()):
             handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
@@ -54,6 +56,7 @@ class Inventory:
             found.append(
                 {
                     "name": f"gpu:{index}",
+                    # Older versions of pynvml return bytes.
                     "kind": name.decode() if isinstance(name, bytes) else name,
                     "memory_bytes": memory.total,
                     "memory_used": memory.used,
@@ -71,6 +74,7 @@ def cores() -> int:
 def memory_per_slot(slots: int) -> int:
     """Return the default memory cap of a run, in bytes."""
     total = int(total_memory() * USABLE_SHARE)
+    # Many slots on a small machine: the caps together exceed its memory, but each run can at least start.
     return max(total // slots, min(MIN_MEMORY_CAP, total))
 
 
@@ -96,10 +100,11 @@ def available_memory() -> int:
         return left  # no cgroup v2, or the root cgroup, which has no limit
     if not allowed.isdigit():
         return left
+    # `memory.current` includes the page cache. The kernel frees its inactive part when memory is needed.
     return min(left, int(allowed) - used + int(statistics.get("inactive_file", 0)))
 
 
-def _cores() -> list[dict[str, Any]]:
+def _cpu_devices() -> list[dict[str, Any]]:
     memory = psutil.virtual_memory()
     loads = psutil.cpu_percent(percpu=True)[: cores()]
     used = memory.total - memory.available
@@ -115,7 +120,8 @@ def _cores() -> list[dict[str, Any]]:
     ]
 
 
-@functools.cache  # the lookup reads every folder of sys.path
+# Cached for every heartbeat: the lookup reads each folder of sys.path.
+@functools.cache
 def _versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:

@@ -32,6 +32,7 @@ from workers.node.warm_processes import list_warm_processes, with_memory
 from workers.runner.environment import Environment
 from workers.supervise.attempt import NodeContext
 from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.runner_pool import RunnerPool
 
@@ -51,6 +52,7 @@ class NodeResources:
         self.suggestion_process = SuggestionProcess(
             folder.root / "oracle", timeout=settings.timing.suggestion
         )
+        # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
         self.caches = settings.home / "compile-cache"
         self.standby_manager = StandbyManager(
@@ -114,13 +116,20 @@ class Membership:
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
         self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.disk_shortage)
         self.suggestions = Suggestions(resources.suggestion_process)
-        self.consumer = self._make_consumer()
+        queues = (queue.node_queue(worker_id), queue.pool_queue(resources.settings.pool))
+        self.consumer = Consumer(
+            consumer_argv(f"worker-{worker_id}", queues),
+            socket=resources.folder.socket,
+            send_canary=self._send_canary,
+            timing=self._timing,
+        )
         self.lost = asyncio.Event()
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""
         match hint:
             case Hint("wake", int()):
+                # The hint means a new attempt, or a changed desired state, which a renewal returns.
                 self._poll_now.set()
                 self._renew_now.set()
             case Hint("suggest", int(job_id)) if not self.attempts.draining:
@@ -132,11 +141,13 @@ class Membership:
         """Run all loops until cancelled."""
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self.consumer.run(), name="consumer")
-            loops.create_task(
-                self._repeat("poll", self.attempts.claim_assigned, self._timing.poll, self._poll_now)
-            )
-            loops.create_task(self._repeat("renew", self.attempts.renew, self._timing.renew, self._renew_now))
-            loops.create_task(self._repeat("heartbeat", self._heartbeat, self._timing.renew))
+            for step, seconds, wake in (
+                (self.attempts.claim_assigned, self._timing.poll, self._poll_now),
+                (self.attempts.renew, self._timing.renew, self._renew_now),
+                (self._heartbeat, self._timing.renew, asyncio.Event()),
+            ):
+                backoff = Backoff(self._timing.retry_first, min(self._timing.retry_limit, seconds))
+                loops.create_task(repeat(step, seconds, wake, backoff))
             loops.create_task(self._watch_leases())
             loops.create_task(
                 self._resources.standby_manager.run(draining=lambda: self.attempts.draining),
@@ -153,22 +164,9 @@ class Membership:
         except DatabaseUnavailable as error:
             log.warning("the worker could not deregister: %s", error)
 
-    async def _repeat(
-        self,
-        name: str,
-        step: Callable[[], Awaitable[None]],
-        seconds: float,
-        wake: asyncio.Event | None = None,
-    ) -> None:
-        """Call `step` every `seconds`, or once `wake` is set. An unavailable database is only logged."""
-        while True:
-            try:
-                await step()
-            except DatabaseUnavailable as error:
-                log.warning("%s: %s", name, error)
-            await _sleep(seconds, wake)
-
     async def _watch_leases(self) -> None:
+        # A loop of its own, without database calls: a slow renewal must not delay the end of a run whose
+        # lease has expired.
         while True:
             await asyncio.sleep(self._timing.watch)
             self.attempts.end_expired_leases()
@@ -181,6 +179,7 @@ class Membership:
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),
             timeout=self._timing.renew_patience,
         )
+        # A drain ends with `deregister`, after which the row no longer counts as registered.
         if not registered and not self.attempts.draining:
             self.lost.set()
 
@@ -197,16 +196,8 @@ class Membership:
             info["no_space"] = sentence
         return info
 
-    def _make_consumer(self) -> Consumer:
-        queues = (queue.node_queue(self.worker_id), queue.pool_queue(self._resources.settings.pool))
-        return Consumer(
-            consumer_argv(f"worker-{self.worker_id}", queues),
-            socket=self._resources.folder.socket,
-            send_canary=self._send_canary,
-            timing=self._timing,
-        )
-
     def _send_canary(self, token: str) -> bool:
+        # `queue.canary` hides that the broker is down, so a connection of its own tests it first.
         client = redis.Redis.from_url(
             django_settings.TRAINYARD_REDIS_URL, socket_timeout=2, socket_connect_timeout=2
         )
@@ -220,10 +211,27 @@ class Membership:
         return True
 
 
-async def _sleep(seconds: float, wake: asyncio.Event | None) -> None:
-    if wake is None:
-        await asyncio.sleep(seconds)
-        return
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(wake.wait(), seconds)
-    wake.clear()
+async def repeat(
+    step: Callable[[], Awaitable[None]], seconds: float, wake: asyncio.Event, backoff: Backoff
+) -> None:
+    """Call `step` every `seconds`, and at once when `wake` is set. An unavailable database is only logged.
+
+    Args:
+        step: the function to call.
+        seconds: the pause after a call that succeeded.
+        wake: ends the pause.
+        backoff: the pauses after calls that failed.
+    """
+    while True:
+        pause = seconds
+        try:
+            await step()
+            backoff.reset()
+        except DatabaseUnavailable as error:
+            log.warning("%s: %s", step.__name__, error)
+            # A renewal that timed out has used up most of the lease: a whole interval more would lose it.
+            pause = backoff.next()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wake.wait(), pause)
+        # Cleared before the step, not after it: a hint that arrives during a step must cause another one.
+        wake.clear()

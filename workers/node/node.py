@@ -20,11 +20,12 @@ from workers.supervise.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
 
+# The time to end killed runners and to write the last events and ends of their attempts.
 KILL_SECONDS = 5.0
 
 
 class Node:
-    """Owns the node's folder, its runners and its hint socket, over the worker ids that follow each other."""
+    """Owns the node's folder, its runners and its hint socket. They outlive the worker ids of the node."""
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, *, secrets: set[str]) -> None:
         slots = settings.slots or len(Inventory().accelerators) or cores()
@@ -49,6 +50,7 @@ class Node:
         """Run until SIGTERM or SIGINT. A second signal does not wait for checkpoints."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+        # Before the node registers: a task must not start beside an orphan that holds its device.
         await self._clean_up_after_crashes()
         transport = await hints.listen(self._folder.socket, self._on_hint)
         housekeeping = asyncio.create_task(self._housekeeping())
@@ -74,7 +76,8 @@ class Node:
         try:
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
-                running.result()  # a loop raised: exit, and the service manager restarts the node
+                # A loop raised. The exception ends the node, and its service manager restarts it.
+                running.result()
             if self._draining.is_set():
                 await self._drain(membership)
             else:
@@ -106,6 +109,7 @@ class Node:
         await asyncio.wait([empty, killed], return_when=asyncio.FIRST_COMPLETED)
         killed.cancel()
         empty.cancel()
+        # Attempts that have ended keep their end. The others resume elsewhere; this costs them no restart.
         membership.attempts.end_all(AttemptEnd.drained())
         if not await membership.attempts.wait_until_empty(KILL_SECONDS):
             membership.attempts.abandon()
@@ -114,7 +118,7 @@ class Node:
     async def _stop_lost_worker(self, membership: Membership) -> None:
         """End all runs: other workers may already have been given them."""
         log.error("worker %s was declared lost; ending its runs and registering again", membership.worker_id)
-        membership.attempts.draining = True
+        membership.attempts.draining = True  # claims nothing more under this id
         membership.attempts.end_all(AttemptEnd.stale())
         if not await membership.attempts.wait_until_empty(KILL_SECONDS):
             membership.attempts.abandon()
@@ -145,8 +149,10 @@ class Node:
                 await asyncio.to_thread(
                     compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
                 )
+            # Housekeeping only frees resources, so an error in it must not end the node and its runs.
             except Exception:
                 log.exception("housekeeping failed; it is retried")
+            # Often enough that an idle runner lives at most a quarter longer than `idle_runner`.
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
 
 

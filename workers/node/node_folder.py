@@ -17,7 +17,8 @@ from workers.supervise.orphans import end_orphans
 
 log = logging.getLogger(__name__)
 
-SOCKET_PATH_LIMIT = 107  # sun_path holds 108 bytes with its closing zero
+# Linux stores the path of a Unix socket in 108 bytes, of which the last one is zero.
+SOCKET_PATH_LIMIT = 107
 
 
 class WorkerNameInUse(Exception):
@@ -32,6 +33,7 @@ class NodeFolder:
 
     def __init__(self, root: Path, lock: int) -> None:
         self.root = root
+        # The descriptor stays open for the life of the process: closing it would release the lock.
         self._lock = lock
         self.runners = root / "runners"
         self.attempts = root / "attempts"
@@ -71,13 +73,15 @@ class NodeFolder:
         if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
             return inside
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
+        # The digest distinguishes the nodes of several homes, and the user id the users of this machine.
         short = Path(tempfile.gettempdir()) / f"trainyard-{os.getuid()}-{digest}"
         short.mkdir(mode=0o700, exist_ok=True)
         return short / "hints.sock"
 
     def write_worker_id(self, worker_id: int) -> None:
         """Store the worker's id and pid, so that a later node can end its attempts after a crash."""
-        with contextlib.suppress(OSError):  # on a full disk, attempts end when their leases expire
+        # Without the file, attempts end when their leases expire, so a full disk must not end the node.
+        with contextlib.suppress(OSError):
             _worker_file(self.root).write_text(f"{worker_id} {os.getpid()}\n")
 
 
@@ -96,6 +100,7 @@ def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
     """
     dead: list[DeadWorker] = []
     for root in own.root.parent.iterdir():
+        # Its own folder may have been used by a dead node of the same name. It holds that lock already.
         lock = None if root == own.root else _try_lock(root)
         if root != own.root and lock is None:
             continue  # that node is running
@@ -111,7 +116,8 @@ def _clear(root: Path) -> list[DeadWorker]:
         log.warning("killed runner %s, which a dead worker left behind", pid)
     shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
-    with contextlib.suppress(OSError, ValueError):  # it died before it had written the file, or while writing
+    # The node may have died before it had written the file, or while it wrote it.
+    with contextlib.suppress(OSError, ValueError):
         worker_id, pid = map(int, _worker_file(root).read_text().split())
         return [DeadWorker(worker_id, root.name, pid)]
     return []
@@ -122,6 +128,7 @@ def _worker_file(root: Path) -> Path:
 
 
 def _try_lock(root: Path) -> int | None:
+    # O_CLOEXEC: a child that inherited the descriptor would keep the lock after the node's death.
     descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

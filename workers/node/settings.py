@@ -17,7 +17,6 @@ MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
 """Module to run as the runner. Tests set a fake runner, or one that dies at a given point."""
 FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
 """`0` starts each runner as a new interpreter, in case a library does not survive a fork."""
-
 STANDBY_VARIABLE = "TRAINYARD_STANDBY"
 """Number of standby runners, each for another environment; `0` for none."""
 
@@ -53,6 +52,10 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     parser.add_argument("--name", help="name of the worker; default: the host name")
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
+    standbys = int(os.environ.get(STANDBY_VARIABLE) or 1)
+    # Where JAX preallocates, a standby would take a whole GPU before there is a task for it.
+    if not forks or not Environment.grows_on_demand(os.environ):
+        standbys = 0
     return NodeSettings(
         home=home,
         pool=options.pool,
@@ -60,15 +63,8 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         name=options.name,
         runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
         forks=forks,
-        standbys=_standbys() if forks else 0,
+        standbys=standbys,
     )
-
-
-def _standbys() -> int:
-    """Return the number of standby runners: none where JAX is configured to preallocate a whole GPU."""
-    if not Environment.grows_on_demand(os.environ):
-        return 0
-    return int(os.environ.get(STANDBY_VARIABLE) or 1)
 
 
 def _positive(text: str) -> int:

@@ -26,10 +26,10 @@ from workers.supervise.timing import Timing
 log = logging.getLogger(__name__)
 
 HISTORY_LENGTH = 20
-IDLE_CORES = 0.5
+MIN_IDLE_CORES = 0.5
 """With fewer idle cores than this, the machine is busy and a standby has to wait."""
+# A standby and its fork server together need less than half of it.
 MIN_FREE_MEMORY = 2**30
-"""Bytes. A standby and its fork server together need less than half of it."""
 PLATFORMS = (None, "cpu", "cuda", "tpu")
 MAX_SIMULATED_DEVICES = 64
 RETRY_SECONDS = 60.0
@@ -48,20 +48,19 @@ class EnvironmentHistory:
         """Note that a task needed this environment."""
         before = self.most_used(HISTORY_LENGTH)
         self._latest.append(environment)
-        if self.most_used(HISTORY_LENGTH) != before:
-            self._save()
-
-    def _save(self) -> None:
-        """Write the file. A full disk must not fail the task: the next node then starts from the default."""
+        # Most tasks do not change the order, which is all that a later node needs: no write for those.
+        if self.most_used(HISTORY_LENGTH) == before:
+            return
         temporary = self._file.with_suffix(".new")
         try:
             temporary.write_text(json.dumps(list(self._latest)))
             temporary.replace(self._file)
-        except OSError as error:
+        except OSError as error:  # must not fail the task: the next node then starts from the default
             log.warning("the history of environments could not be saved: %s", error)
 
     def most_used(self, count: int) -> list[Environment]:
         """Return the environments used most, most frequent first. The default counts as used least."""
+        # `most_common` keeps the order of first occurrence among equals: reversed, the latest comes first.
         counts = Counter(reversed(self._latest))
         counts.setdefault(self._default, 0)
         return [environment for environment, _ in counts.most_common(count)]
@@ -92,7 +91,8 @@ class StandbyManager:
                 await asyncio.sleep(self.timing.standby_quiet)
                 try:
                     await self._update(draining=draining())
-                except Exception:  # standbys are optional: an error here must not end the node
+                # Standbys are optional, so an error here must not end the node.
+                except Exception:
                     log.exception("the standbys could not be updated")
         finally:
             if self._adding is not None:
@@ -104,11 +104,13 @@ class StandbyManager:
         if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
             await standbys.clear()
             return
-        keys = self._standby_keys()
+        # A standby opens the device that the next task would get.
+        devices = ",".join(self.devices.next_free(1)) or None
+        keys = [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
         await standbys.clear(lambda standby: standby.key not in keys)
-        now = time.monotonic()
-        timing = self.timing
-        quiet = timing.standby_quiet if idle >= IDLE_CORES else timing.standby_patience
+        now, timing = time.monotonic(), self.timing
+        # A machine that is never idle gets its standby later: a free slot belongs to Trainyard.
+        quiet = timing.standby_quiet if idle >= MIN_IDLE_CORES else timing.standby_patience
         if now - self._last_task_at < quiet or (self._adding is not None and not self._adding.done()):
             return
         for key in keys:
@@ -121,14 +123,11 @@ class StandbyManager:
         added = False
         try:
             added = await self.pool.standbys.add(key, cache=self.cache)
-        except Exception:  # as in `run`; and do not retry at every update
+        except Exception:  # as in `run`
             log.exception("a standby could not be started")
+        # A failed start costs seconds of CPU, so it is not repeated at each update.
         if not added:
             self._retry_at[key] = time.monotonic() + RETRY_SECONDS
-
-    def _standby_keys(self) -> list[StandbyKey]:
-        devices = ",".join(self.devices.next_free(1)) or None
-        return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
 
     def _on_taken(self, key: RunnerKey) -> None:
         self._last_task_at = time.monotonic()

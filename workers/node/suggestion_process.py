@@ -15,6 +15,7 @@ from jobs.contracts.suggest import Answer, SuggestRequest
 from workers.engine.search.suggest import suggest
 from workers.supervise.environment import runner_environment
 
+# asyncio limits a line to 64 KiB by default; an answer contains all suggested trials.
 MAX_ANSWER_BYTES = 16 * 2**20
 PROGRAM = (sys.executable, "-m", "workers.engine.search")
 
@@ -41,9 +42,8 @@ async def make_suggestions(process: "SuggestionProcess", body: dict[str, Any]) -
 class SuggestionProcess:
     """Sends one request at a time to the child process.
 
-    A process that times out or dies is replaced at the next one.
-
-    The process exits at the end of its standard input, so it outlives the node by one answer at most.
+    A process that times out or dies is replaced at the next request. It exits at the end of its standard
+    input, so it outlives the node by one answer at most.
     """
 
     def __init__(self, folder: Path, *, timeout: float, program: Sequence[str] = PROGRAM) -> None:
@@ -68,6 +68,11 @@ class SuggestionProcess:
             except TimeoutError:
                 await self._end()
                 raise SuggestionFailed(f"no suggestion within {self._timeout:.0f} s") from None
+            # As after a timeout: the late answer would be read as the answer to the next request. A call is
+            # cancelled when the worker is declared lost, or when the script of a chief disconnects.
+            except asyncio.CancelledError:
+                await self._end()
+                raise
             except (OSError, ValueError) as error:
                 await self._end()
                 raise SuggestionFailed("the suggestion process died") from error
@@ -78,6 +83,7 @@ class SuggestionProcess:
 
     async def end_if_idle(self, seconds: float) -> None:
         """End the process after `seconds` without a request, to free its memory."""
+        # The lock is held for the whole of a request, however long it takes.
         if not self._lock.locked() and time.monotonic() - self._last_used > seconds:
             await self.close()
 
@@ -100,11 +106,12 @@ class SuggestionProcess:
         return self._process
 
     async def _end(self) -> None:
-        if self._process is not None:
+        # Set before the wait, which may be cancelled: the next request must not use a killed process.
+        process, self._process = self._process, None
+        if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
-            self._process = None
+                process.kill()
+            await process.wait()
 
 
 async def _exchange(process: asyncio.subprocess.Process, request: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 
 from jobs.actions import suggest
 from jobs.errors import StaleFence
@@ -40,9 +41,9 @@ class Suggestions:
             try:
                 answer = await make_suggestions(self._process, ticket.request)
                 await self._database.call(lambda: suggest.add(ticket, answer))
-            except (SuggestionFailed, ValueError) as error:  # ValueError: a suggestion lies outside the space
+            # ValueError: a suggestion lies outside the space.
+            except (SuggestionFailed, ValueError) as error:
                 log.warning("search %s: %s", job_id, error)
-                text = str(error)
-                await self._database.call(lambda: suggest.report_failure(ticket, text))
+                await self._database.call(partial(suggest.report_failure, ticket, str(error)))
         except (DatabaseUnavailable, StaleFence) as error:
             log.warning("the suggestions for search %s were dropped: %s", job_id, error)

@@ -22,14 +22,17 @@ def main() -> None:
         die_with_parent(options.parent)
     set_process_name("ty-runner")
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)  # the supervisor requests the stack traces of a stalled run
+    # The supervisor requests the stack traces of a stalled run by this signal.
+    faulthandler.register(signal.SIGUSR1)
+    # A program that a task starts must not keep the event pipe open.
     os.set_inheritable(options.events_fd, False)
     control = ControlReader()
     control.start()
     Runner(EventWriter(options.events_fd), control).serve()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # joining XLA's threads may take seconds, and everything is flushed
+    # Joining XLA's threads may take seconds, and everything is flushed.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from jobs.contracts.control import CONTROL, Checkpoint, Compare, Recorded, Rehea
 from jobs.contracts.pruning import Curve
 from workers.engine.report import Request, StopReason
 
-RECENT = 256
-"""Recorded checkpoints to keep: only the newest one of each training matters."""
+# Only the newest one of each training of the task matters.
+MAX_RECORDED = 256
 EXIT_CONTROL_CLOSED = 4
 """Exit status when standard input ends while a task runs."""
 
@@ -25,9 +25,10 @@ class ControlReader:
     """Holds requests until the main thread reads them."""
 
     def __init__(self) -> None:
+        # None ends the queue. `SimpleQueue.put` is reentrant, so the handler of SIGTERM may call it.
         self._starts: queue.SimpleQueue[Start | Rehearse | None] = queue.SimpleQueue()
         self._curves: queue.SimpleQueue[Curve] = queue.SimpleQueue()
-        self._recorded: deque[str] = deque(maxlen=RECENT)
+        self._recorded: deque[str] = deque(maxlen=MAX_RECORDED)
         self._yield_reason: StopReason | None = None
         self._wants_checkpoint = False
         self._busy = False
@@ -55,6 +56,7 @@ class ControlReader:
         self._wants_checkpoint = False
         self.curves()
         self._recorded.clear()
+        # After SIGTERM the request to stop holds for every further task.
         if not self.ended:
             self._yield_reason = None
 
@@ -69,13 +71,15 @@ class ControlReader:
 
     def curves(self) -> list[Curve]:
         """Return the learning curves of other trainings that arrived since the last call."""
-        return [self._curves.get_nowait() for _ in range(self._curves.qsize())]  # this is the only consumer
+        # The queue has no other consumer, so `qsize` items are there.
+        return [self._curves.get_nowait() for _ in range(self._curves.qsize())]
 
     def recorded(self) -> list[str]:
         """Return the recorded checkpoints of the running task, newest last.
 
         The list is not consumed: several trainings of a task look for their own checkpoints.
         """
+        # `copy` is atomic. Iteration would fail if the reader thread appended meanwhile.
         return list(self._recorded.copy())
 
     def _read(self, stream: BinaryIO) -> None:
@@ -85,8 +89,9 @@ class ControlReader:
             except ValidationError as error:
                 sys.stderr.write(f"invalid control line: {error}\n")
         self.ended = True
+        # The supervisor is gone, so no result could be delivered.
         if self._busy:
-            os._exit(EXIT_CONTROL_CLOSED)  # the supervisor is gone, so no result could be delivered
+            os._exit(EXIT_CONTROL_CLOSED)
         self._starts.put(None)
 
     def _handle(self, line: bytes) -> None:
@@ -104,5 +109,6 @@ class ControlReader:
                 self._recorded.extend(folders)
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
+        # `None` wakes an idle runner, which waits in `next_task`.
         self._yield_reason, self.ended = "stop", True
         self._starts.put(None)

@@ -1,12 +1,6 @@
 """Sets the process environment that a task needs, before Keras and JAX are imported.
 
 JAX reads the environment once, so it is fixed for the life of the process.
-
-Thread pinning, measured with jaxlib 0.12.0.1 on CPU (5 × two 1500² products; wall against CPU seconds):
-nothing set 0.58/1.14 · `--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1` 0.44/0.86
-(no effect) · OMP_NUM_THREADS=1 0.50/0.98 (no effect) · **NPROC=1 1.04/1.04** · one-core affinity
-0.93/0.93. So NPROC sizes XLA's pool; it pins the number of threads without pinning cores, which two
-runners would otherwise choose alike. The OMP and OpenBLAS variables size NumPy's BLAS.
 """
 
 import os
@@ -32,16 +26,24 @@ class Environment(NamedTuple):
         mesh = getattr(getattr(task, "spec", None), "mesh", None)
         if mesh is None:
             return cls(task.threads)
+        # `devices` is a kind of device, or the names of some, such as "cuda:0". JAX calls NVIDIA's platform
+        # "cuda".
         platform = (
             {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}.get(mesh.devices)
             if isinstance(mesh.devices, str)
             else mesh.devices[0].split(":")[0]
         )
+        # XLA divides the CPU into as many devices as the mesh has.
         wanted = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
         return cls(task.threads, platform, wanted)
 
     def apply(self) -> None:
         """Set the environment variables of this process."""
+        # NPROC sizes XLA's thread pool. Measured with jaxlib 0.12.0.1 on two cores (5 × two products of 1500²
+        # matrices; wall and CPU seconds): nothing set 0.58, 1.14; NPROC=1 1.04, 1.04. Without effect on XLA
+        # were --xla_cpu_multi_thread_eigen=false with intra_op_parallelism_threads=1 (0.44, 0.86) and
+        # OMP_NUM_THREADS=1 (0.50, 0.98). CPU affinity works as well (0.93, 0.93), but two runners would
+        # choose the same cores. The OMP and OpenBLAS variables size the BLAS of NumPy.
         threads = str(self.threads)
         os.environ.update(
             KERAS_BACKEND="jax",
@@ -51,6 +53,7 @@ class Environment(NamedTuple):
             TF_CPP_MIN_LOG_LEVEL="2",
             XLA_FLAGS=" ".join(self.xla_flags()),
         )
+        # Several runners may share a GPU. An operator may set it otherwise.
         os.environ.setdefault(PREALLOCATE, "false")
         if self.platform is not None:
             os.environ["JAX_PLATFORMS"] = self.platform
@@ -63,6 +66,7 @@ class Environment(NamedTuple):
     def xla_flags(self) -> list[str]:
         """Return the operator's XLA flags, followed by the number of simulated devices."""
         name = "--xla_force_host_platform_device_count"
+        # The number that the task needs replaces the operator's.
         given = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
         return [*given, f"{name}={self.simulated_devices}"]
 

@@ -12,6 +12,8 @@ from jobs.contracts.events import (
     ExecutionState,
     Level,
     Log,
+    Phase,
+    PhaseName,
     Progress,
     Role,
     TrialBegun,
@@ -27,6 +29,7 @@ from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe
 from workers.runner.metric_batching import MetricCall, SeriesKey
 
+# Short epochs would send more progress than a page can show.
 MIN_PROGRESS_INTERVAL = 0.2
 
 
@@ -45,6 +48,7 @@ class EventReporter:
         self._trial = trial
         self._warned: set[tuple[str, str]] = set()
         self._last_progress = -MIN_PROGRESS_INTERVAL
+        self._phase: PhaseName | None = None
 
     def for_trial(self, number: int) -> "EventReporter":
         return EventReporter(self._writer, self._control, self.folder, number)
@@ -68,16 +72,24 @@ class EventReporter:
         self._writer.send(TrialDone(time=now, trial=self._trial, state="failed", error=cause))
 
     def progress(self, done: float, total: float, unit: str) -> None:
-        # Short epochs would send more progress than a page can show.
         now = time.monotonic()
-        if done < total and now - self._last_progress < MIN_PROGRESS_INTERVAL:
+        # The last progress of a training is always sent, so that pages show it as complete. The first one
+        # after a phase ends the phase.
+        if done < total and now - self._last_progress < MIN_PROGRESS_INTERVAL and self._phase is None:
             return
-        self._last_progress = now
+        self._last_progress, self._phase = now, None
         self._writer.send(Progress(trial=self._trial, time=time.time(), done=done, total=total, unit=unit))
+
+    def phase(self, name: PhaseName) -> None:
+        # Several programs may be compiled one after another.
+        if name != self._phase:
+            self._phase = name
+            self._writer.send(Phase(trial=self._trial, time=time.time(), name=name))
 
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
     ) -> None:
+        # The floats of NumPy and JAX are converted here, because JSON encoders do not know them.
         names, figures = tuple(values), tuple(map(float, values.values()))
         series = SeriesKey(axis, self._trial, execution)
         self._writer.send_metrics(MetricCall(series, float(x), time.time(), names, figures))
@@ -86,6 +98,7 @@ class EventReporter:
         self._writer.send(Log(trial=self._trial, time=time.time(), line=line, level=level, source=source))
 
     def warning(self, code: str, message: str) -> None:
+        # Each training of a search would repeat the warnings of its predecessors.
         if (code, message) not in self._warned:
             self._warned.add((code, message))
             self._writer.send(Warned(trial=self._trial, time=time.time(), code=code, message=message))

@@ -25,6 +25,7 @@ class EventWriter:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        # Unbounded: if the pipe is slow, events wait in memory, but the training does not.
         self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._urgent = threading.Event()
         threading.Thread(target=self._write_all, name="events", daemon=True).start()
@@ -36,7 +37,8 @@ class EventWriter:
 
     def send_metrics(self, call: MetricCall) -> None:
         """Queue the points of one call of `Report.metric` without blocking."""
-        self._queue.put(call)  # does not set `_urgent`, so that metrics can be batched
+        # `_urgent` is not set, so that metrics can be batched.
+        self._queue.put(call)
 
     def flush(self) -> None:
         """Wait until everything queued so far is in the pipe."""
@@ -52,7 +54,8 @@ class EventWriter:
             delay = next_metrics - time.monotonic()
             if delay > 0 and isinstance(item, MetricCall):
                 self._urgent.wait(delay)
-            self._urgent.clear()  # an event queued after this is still in the queue, or is written now
+            # Cleared before the queue is read: an event that is queued in between is among `items`.
+            self._urgent.clear()
             items = [item, *(self._queue.get_nowait() for _ in range(self._queue.qsize()))]
             self._write_together(items)
             if any(isinstance(each, MetricCall) for each in items):
@@ -78,7 +81,9 @@ class EventWriter:
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
         try:
+            # A pipe takes at most its free capacity at a time.
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError:
-            os._exit(EXIT_EVENTS_CLOSED)  # the supervisor is gone, so no result could be delivered
+            # The supervisor is gone, so no result could be delivered.
+            os._exit(EXIT_EVENTS_CLOSED)

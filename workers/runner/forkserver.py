@@ -35,18 +35,21 @@ class Server:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._woken, waker = os.pipe()
+        # Python writes a byte to `_waker` for each signal, so that `select` returns when a runner has ended.
+        self._woken, self._waker = os.pipe()
+        # `set_wakeup_fd` requires this: a full pipe must not block a signal handler.
         os.set_blocking(self._woken, False)
-        os.set_blocking(waker, False)
-        self._waker = waker
+        os.set_blocking(self._waker, False)
 
     def serve(self) -> None:
         """Answer requests until the socket is closed."""
+        # A handler of Python's is necessary for the wake-up: by default the kernel drops SIGCHLD.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker)
         self._send(ready=os.getpid())
         while True:
             readable, _, _ = select.select([self._connection.fileno(), self._woken], [], [])
+            # Reaping only here, never in a signal handler: an end cannot be reported before its `forked`.
             if self._woken in readable:
                 os.read(self._woken, MAX_DATAGRAM)
                 self._reap()
@@ -58,10 +61,12 @@ class Server:
         if not message:
             return False
         try:
+            # The kernel drops descriptors that this process may not open, without an error.
             if len(descriptors) < len(STREAMS):
                 raise OSError(errno.EMFILE, "not all descriptors were received")
             self._send(forked=self._fork(ForkRequest.model_validate_json(message), descriptors))
-        except (OSError, ValueError) as error:  # a failed fork must not end the server and its other runners
+        # A failed fork must not end the server, which would end its other runners.
+        except (OSError, ValueError) as error:
             self._send(failed=getattr(error, "errno", None) or errno.EIO)
         finally:
             for descriptor in descriptors:
@@ -80,10 +85,13 @@ class Server:
                 pid = os.fork()
                 if pid == 0:
                     self._run_child(request, descriptors, parent=parent, ready=(ready_read, ready_write))
-            ready.read()  # returns when the child closes the pipe after setsid, or dies
+            # Returns when the child has called `setsid` and closed the pipe, or has died. Before that, the
+            # supervisor could not kill the session of the runner.
+            ready.read()
         return pid
 
     def _reap(self) -> None:
+        # Several children that end together may cause one signal only.
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -105,19 +113,18 @@ class Server:
             os.setsid()
             for descriptor in ready:
                 os.close(descriptor)
-            self._close_server_state()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            # While a runner held this socket, the supervisor would not see its end when the server dies.
+            self._connection.close()
+            os.close(self._woken)
+            os.close(self._waker)
             status = run(request, descriptors, parent)
-        except BaseException:  # noqa: BLE001  the child must never continue as a second server
+        # The child must never return to the loop of the server, as a second server on the same socket.
+        except BaseException:  # noqa: BLE001
             traceback.print_exc()
         finally:
             os._exit(status)
-
-    def _close_server_state(self) -> None:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._connection.close()  # so that the supervisor sees the end of file when the server dies
-        os.close(self._woken)
-        os.close(self._waker)
 
 
 def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
@@ -130,11 +137,14 @@ def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
     os.chdir(request.folder)
     os.environ.clear()
     os.environ.update(request.environment)
+    # As for `python -m`: the first entry is the working folder.
     sys.path[0] = request.folder
     sys.argv[1:] = ["--events-fd", str(events), "--parent", str(parent)]
-    sys.modules["numpy"].random.seed()  # Python reseeds only its own generator after a fork
+    # Python reseeds only its own generator after a fork: without this, all runners draw the same numbers.
+    sys.modules["numpy"].random.seed()
     try:
         runpy.run_module(request.module, run_name="__main__")
+    # As the interpreter does: a text is printed to stderr and makes the status 1.
     except SystemExit as end:
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
@@ -158,15 +168,18 @@ def preload(environment: Environment) -> None:
     importlib.import_module("workers.runner.serve")
     for module in (*modules_with_jax(), "workers.runner.standby", "workers.engine.tasks.warmup"):
         importlib.import_module(module)
+    # Their results are cached, and forks inherit the caches.
     importlib.import_module("workers.engine.compiled.aot").static_fingerprint()
     versions()
     cpu_model()
+    # Private, because JAX has no public function that answers this without starting a backend.
     from jax._src.xla_bridge import backends_are_initialized
 
     if backends_are_initialized():
         raise RuntimeError("an import started a JAX backend, so runners cannot be forked")
     gc.collect()
-    gc.freeze()  # garbage collection in children does not write to the shared pages
+    # Garbage collection writes to the objects that it visits, so children would copy the shared pages.
+    gc.freeze()
 
 
 def main() -> None:
@@ -183,7 +196,8 @@ def main() -> None:
     connection = socket.socket(fileno=options.socket)
     connection.set_inheritable(False)
     preload(Environment(**json.loads(options.environment)))
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor has closed the socket
+    # The supervisor has closed the socket.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         Server(connection).serve()
     os._exit(0)
 

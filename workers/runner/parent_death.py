@@ -13,7 +13,8 @@ def die_with_parent(parent: int) -> None:
     """Have the kernel send SIGKILL when the parent dies, and check that it has not died already.
 
     The signal is also sent when the parent's spawning *thread* ends, so supervisors spawn from a thread that
-    lives as long as they do.
+    lives as long as they do. Systems other than Linux have no such signal: there, runners and model children
+    end when the pipe or socket to their parent is closed.
 
     Raises:
         SystemExit: `parent` is not the parent of this process any more.
@@ -22,6 +23,8 @@ def die_with_parent(parent: int) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    # The parent may have died before the call above. Its children then have another parent, and get no
+    # signal.
     if os.getppid() != parent:
         raise SystemExit(
             f"the process that started this one (pid {parent}) has ended; the parent is now {os.getppid()}"

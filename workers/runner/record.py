@@ -17,6 +17,9 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     """Return versions, machine, devices, threads, flags, seed and digests. Imports no package."""
     spec = getattr(task, "spec", None)
     dataset = getattr(task, "dataset", None)
+    # Tasks that do not need JAX have not imported it, and must not do so for their record.
+    jax = sys.modules.get("jax")
+    devices = [] if jax is None else jax.devices()
     return {
         "python": platform.python_version(),
         "packages": versions(),
@@ -25,14 +28,15 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": environment.threads,
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "devices": _devices(),
+        "devices": [{"id": d.id, "platform": d.platform, "kind": d.device_kind} for d in devices],
         "seed": None if spec is None else spec.fit.seed,
         "spec_digest": None if spec is None else spec.digest(),
         "dataset_digest": None if dataset is None else dataset.digest,
     }
 
 
-@functools.cache  # the lookup reads every folder of sys.path; forks inherit the result
+# Cached, because the lookup reads every folder of sys.path. Forks inherit the result.
+@functools.cache
 def versions() -> dict[str, str]:
     """Return the installed versions of the packages a result depends on."""
     return {name: version(name) for name in PACKAGES}
@@ -47,10 +51,3 @@ def cpu_model() -> str:
     except OSError:
         names = []
     return names[0] if names else platform.processor()
-
-
-def _devices() -> list[dict[str, Any]]:
-    jax = sys.modules.get("jax")  # not imported by tasks that do not need it
-    if jax is None:
-        return []
-    return [{"id": d.id, "platform": d.platform, "kind": d.device_kind} for d in jax.devices()]

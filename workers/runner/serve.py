@@ -23,8 +23,8 @@ from workers.runner.resume import newest_step
 class Runner:
     """Serves tasks until the control stream ends.
 
-    The first task that needs JAX fixes the process environment. In a forked runner the fork server has set it
-    before; the supervisor chooses the fork server of the right environment.
+    The first task that needs JAX fixes the process environment. In a forked runner, the fork server has set
+    the same environment before: the supervisor chooses the fork server by the task's environment.
     """
 
     def __init__(self, writer: EventWriter, control: ControlReader) -> None:
@@ -38,18 +38,22 @@ class Runner:
             self._control.reset()
             final = self._warm_up(request) if isinstance(request, Rehearse) else self._final_event(request)
             self._writer.flush()
+            # Before the final event is sent: the supervisor may close the control stream at once when it
+            # reads it, and a busy runner would exit with an error.
             self._control.mark_idle()
             self._writer.send(final)
             self._writer.flush()
 
     def _warm_up(self, request: Rehearse) -> Ready | Failed:
         """Prepare for tasks of an environment before there is one."""
+        # Only standbys need it, and other runners start faster without it.
         from workers.runner import standby
 
         self._environment = standby.environment_of(request)
         try:
             standby.warm_up(request)
-        except Exception as error:  # noqa: BLE001  as with a task: every error is reported to the supervisor
+        # As with a task: every error is reported to the supervisor.
+        except Exception as error:  # noqa: BLE001
             return describe(error, time.time())
         return Ready(time=time.time())
 
@@ -63,18 +67,9 @@ class Runner:
             return Result(time=time.time(), result=result)
         except TaskInterrupted as interruption:
             return Yielded(time=time.time(), why=interruption.reason)
-        except Exception as error:  # noqa: BLE001  every error is reported to the supervisor
+        # A task may run a user's code, which may raise anything. Every error is reported to the supervisor.
+        except Exception as error:  # noqa: BLE001
             return describe(error, time.time())
-
-    def _freeze_libraries(self) -> None:
-        """Exempt the libraries from garbage collection.
-
-        Keras collects garbage for each model: this takes 0.02 s instead of 0.3 s. Only once: objects of later
-        tasks, such as models kept for the next one, must stay collectable.
-        """
-        if not self._frozen:
-            gc.freeze()
-            self._frozen = True
 
     def _refusal(self, task: Task) -> Failed | None:
         """Return a failure if the task needs another environment than this process has."""
@@ -93,10 +88,17 @@ class Runner:
             spec = getattr(task, "spec", None)
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
             import_keras()
+        # `os`, because importing pathlib would slow the start of a runner.
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)
-        self._freeze_libraries()
+        # Exempts the libraries from garbage collection. Keras collects garbage for each model, which then
+        # takes 0.02 s instead of 0.3 s. Only once: objects of later tasks, such as models kept for the next
+        # one, must stay collectable.
+        if not self._frozen:
+            gc.freeze()
+            self._frozen = True
         record = make_record(task, environment)
+        # A standby has another name until its first task.
         set_process_name("ty-runner")
         self._writer.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
         return run(task, EventReporter(self._writer, self._control, task.folder))

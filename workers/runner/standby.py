@@ -18,19 +18,19 @@ def environment_of(request: Rehearse) -> Environment:
 def warm_up(request: Rehearse) -> None:
     """Start JAX and run a small training. Only the process' memory is kept; its files are deleted.
 
-    It runs at normal priority: XLA starts threads that stay, and a lowered priority could not be raised again
-    without privileges. The node requests a warm-up while cores are idle.
-
     Raises:
         RuntimeError: JAX would preallocate most of a GPU's memory for a task that may never come.
     """
     set_process_name("ty-standby")
+    # The priority is not lowered for a warm-up: the threads that XLA starts would keep it, and without
+    # privileges it could not be raised again.
     environment_of(request).apply()
     if not Environment.grows_on_demand(os.environ):
         raise RuntimeError(
             f"{PREALLOCATE} is not false: a standby would take a whole GPU before there is a task"
         )
     configure_jax(request.compile_cache, "default")
+    # After the environment is set: Keras and JAX read it when they are imported.
     import_keras()
     from workers.engine.tasks import warmup
 

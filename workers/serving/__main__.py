@@ -13,7 +13,8 @@ def main() -> int:
     """Run until a signal; return the exit status."""
     settings = parse(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs one line for every poll
+    # It logs a line for each request to the dashboard.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         uvloop.run(serve(settings))
     except (OSError, ValueError) as error:

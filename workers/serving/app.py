@@ -2,16 +2,28 @@
 
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import orjson
 
+from jobs.contracts.signature import Signature
 from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
-from workers.serving.errors import BadRequest, BodyTooLarge, Forbidden, NotFound, ServingError, Unavailable
+from workers.serving.bodies.codec import BodyCodec
+from workers.serving.errors import (
+    BadRequest,
+    BodyTooLarge,
+    Forbidden,
+    NotFound,
+    ServingError,
+    Unavailable,
+    plain_text,
+)
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip, tfs_paths, tfs_predict, tfs_views
+from workers.serving.protocols import oip, tfs_paths, tfs_views
+from workers.serving.protocols.oip import InferCall
 from workers.serving.protocols.target import Target
+from workers.serving.protocols.tfs_predict import PredictCall
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
@@ -19,7 +31,8 @@ from workers.serving.settings import Limits
 logger = logging.getLogger("trainyard.serving")
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
-_OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")  # a load balancer has no token
+# A load balancer has no token.
+_OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")
 
 
 class Authenticator(Protocol):
@@ -33,14 +46,15 @@ class ServingApp:
     """Serves TensorFlow Serving's REST API, the Open Inference Protocol and the metrics of one catalog."""
 
     def __init__(
-        self, catalog: Catalog, metrics: Metrics, limits: Limits, authenticator: Authenticator | None
+        self,
+        catalog: Catalog,
+        metrics: Metrics,
+        limits: Limits,
+        authenticator: Authenticator | None,
+        bodies: BodyCodec,
     ) -> None:
-        self._catalog, self._metrics, self._limits, self._authenticator = (
-            catalog,
-            metrics,
-            limits,
-            authenticator,
-        )
+        self._catalog, self._metrics, self._limits = catalog, metrics, limits
+        self._authenticator, self._bodies = authenticator, bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (the ASGI entry point)."""
@@ -58,6 +72,7 @@ class ServingApp:
         path = request.path
         if self._authenticator is not None and path not in _OPEN_PATHS:
             await self._authenticator.check(request)
+        # TensorFlow Serving's paths are case-insensitive.
         if path[:4].lower() == "/v1/":
             return await self._tensorflow(request)
         if path == "/v2" or path.startswith("/v2/"):
@@ -79,6 +94,7 @@ class ServingApp:
                     target.model, version.approved.number, version.signature_now()
                 )
                 return Response(body)
+            # `classify` and `regress` exist, but not for a model whose only signature is `predict`.
             case _:
                 raise BadRequest(
                     f"Expected {verb} signature method_name to be tensorflow/serving/{verb}. "
@@ -88,26 +104,45 @@ class ServingApp:
     async def _predict(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
         body = await request.body(self._limits.body_bytes)
-        picked = self._catalog.pick(target)
-        signature = picked.version.signature_now()
-        call = tfs_predict.parse_predict(body, signature)
+
+        async def parse(signature: Signature) -> PredictCall:
+            return await self._bodies.parse_predict(body, signature, deadline)
+
+        picked, signature, call = await self._parsed(target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
-        return Response(
-            tfs_predict.encode_predict(outputs, signature, rows=call.rows),
-            headers=_with_version_headers(picked, JSON),
-        )
+        answer = await self._bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
+        return Response(answer, headers=_with_version_headers(picked, JSON))
+
+    async def _parsed[Call](
+        self, target: Target, parse: Callable[[Signature], Awaitable[Call]]
+    ) -> tuple[PickedVersion, Signature, Call]:
+        """Return the version that answers, its signature and the call parsed for it.
+
+        The version is picked after the body is read, which may take long, and again after a long body was
+        parsed: another version may serve by then.
+        """
+        picked = self._catalog.pick(target)
+        while True:
+            signature = picked.version.signature_now()
+            call = await parse(signature)
+            picked = self._catalog.pick(target)
+            if picked.version.signature_now() == signature:
+                return picked, signature, call
 
     async def _with_metrics(
         self, request: Request, target: Target, api: str, answer: Awaitable[Response]
     ) -> Response:
         status = 200
+        self._bodies.open_requests += 1
         try:
             return await answer
         except ServingError as error:
             status = error.status
             raise
         finally:
-            if target.model in self._catalog.endpoints:  # unknown names would create unlimited label sets
+            self._bodies.open_requests -= 1
+            # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
+            if target.model in self._catalog.endpoints:
                 self._metrics.request_done(target.model, api, status, time.monotonic() - request.arrived)
 
     def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
@@ -116,6 +151,7 @@ class ServingApp:
         except NotFound:
             statuses = []
         number = target.version
+        # TensorFlow Serving ignores the label here and returns all versions.
         if target.label is not None and statuses:
             number = self._catalog.pick(target).version.approved.number
         if number is not None:
@@ -152,25 +188,27 @@ class ServingApp:
                     raise Unavailable(f"Model {route.target.model} is not ready", retry_after=1)
                 return _json({"name": route.target.model, "ready": True})
             case _:
-                return self._inference_metadata(route.target)
+                version = self._catalog.pick(route.target).version
+                available = self._catalog.endpoint(route.target).available()
+                numbers = [each.approved.number for each in available]
+                return Response(oip.encode_metadata(route.target.model, numbers, version.signature_now()))
 
     async def _infer(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
         body = await request.body(self._limits.body_bytes)
-        picked = self._catalog.pick(target)
-        version, signature = picked.version, picked.version.signature_now()
-        call = oip.parse_infer(body, request.header(b"inference-header-content-length"), signature)
-        outputs = await version.predict(call.arrays, request, deadline)
-        answer = oip.encode_infer(call, outputs, target.model, version.approved.number, signature)
+        header_length = request.header(b"inference-header-content-length")
+
+        async def parse(signature: Signature) -> InferCall:
+            return await self._bodies.parse_infer(body, header_length, signature, deadline)
+
+        picked, signature, call = await self._parsed(target, parse)
+        outputs = await picked.version.predict(call.arrays, request, deadline)
+        number = picked.version.approved.number
+        answer = await self._bodies.encode_infer(call, outputs, target.model, number, signature, deadline)
         if answer.header_length is None:
             return Response(answer.body, headers=_with_version_headers(picked, JSON))
         length = (b"inference-header-content-length", str(answer.header_length).encode())
         return Response(answer.body, headers=[*_with_version_headers(picked, BINARY), length])
-
-    def _inference_metadata(self, target: Target) -> Response:
-        version = self._catalog.pick(target).version
-        numbers = [version.approved.number for version in self._catalog.endpoint(target).available()]
-        return Response(oip.encode_metadata(target.model, numbers, version.signature_now()))
 
     def _index(self) -> list[dict[str, str]]:
         return [
@@ -192,9 +230,12 @@ def error_response(error: ServingError) -> Response:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    # The rest of the body is not read, so the connection cannot be used for another request.
     if isinstance(error, BodyTooLarge):
-        headers.append((b"connection", b"close"))  # the rest of the body is not read
-    return Response(orjson.dumps({"error": str(error)}), error.status, headers)
+        headers.append((b"connection", b"close"))
+    # A message may quote the request, however long it is.
+    message = plain_text(str(error), limit=2000)
+    return Response(orjson.dumps({"error": message}), error.status, headers)
 
 
 def _with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:

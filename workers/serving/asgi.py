@@ -22,7 +22,7 @@ TEXT: Headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
 class Response:
     """One complete response."""
 
-    body: bytes
+    body: bytes | bytearray | memoryview
     status: int = 200
     headers: Headers | None = None
 
@@ -41,7 +41,7 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
         self.method: str = scope["method"]
-        # undecoded: a %2F or %3A inside a model name must not count as a separator
+        # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self._headers: Headers = scope["headers"]
         self._receive = receive
@@ -53,33 +53,35 @@ class Request:
                 return value.decode("latin-1")
         return None
 
-    async def body(self, limit: int) -> bytes:
+    async def body(self, limit: int) -> bytes | bytearray:
         """Read the whole body.
 
         Raises:
             BodyTooLarge: its length, or its Content-Length, exceeds `limit` bytes.
             ClientGone: the client disconnected before the end.
         """
+        # A body that is announced as too large is refused before it is sent.
         announced = self.header(b"content-length") or "0"
         if announced.isdecimal() and int(announced) > limit:
             raise BodyTooLarge(f"The body has {announced} bytes; the limit is {limit}")
         message = await self._receive()
+        # Most bodies arrive in one message, which needs no copy into a buffer.
         if message["type"] == "http.request" and not message.get("more_body"):
             return _check_size(limit, bytes(message.get("body", b"")))
         return await self._rest(message, limit)
 
-    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes:
+    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes | bytearray:
         collected = bytearray()
         while message["type"] == "http.request":
             collected += message.get("body", b"")
             if len(collected) > limit:
                 break
             if not message.get("more_body"):
-                return bytes(collected)
+                return collected
             message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientGone("the client disconnected while sending")
-        return _check_size(limit, bytes(collected))
+        return _check_size(limit, collected)
 
     def deadline(self, default: float) -> float:
         """Return the deadline of the request (`X-Request-Timeout-Ms`).
@@ -102,6 +104,7 @@ class Request:
         """Wait until the client disconnects, at most until `until`; return whether it did."""
         try:
             async with asyncio.timeout(until - time.monotonic()):
+                # The body has been read, so the next message is the disconnection.
                 while (await self._receive())["type"] != "http.disconnect":
                     pass
         except TimeoutError:
@@ -109,7 +112,7 @@ class Request:
         return True
 
 
-def _check_size(limit: int, body: bytes) -> bytes:
+def _check_size[Body: (bytes, bytearray)](limit: int, body: Body) -> Body:
     if len(body) > limit:
         raise BodyTooLarge(f"The body is larger than the limit of {limit} bytes")
     return body

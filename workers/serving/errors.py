@@ -1,5 +1,15 @@
 """Errors of requests, with the HTTP statuses that TensorFlow Serving maps their codes to."""
 
+import re
+
+# The escape sequences with which libraries colour their messages, and other characters without a glyph.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\S ]|[\x00-\x1f\x7f-\x9f]")
+
+
+def plain_text(text: str, *, limit: int) -> str:
+    """Return a message as one line of at most `limit` characters, without control codes."""
+    return " ".join(_CONTROL.sub(" ", text).split())[:limit]
+
 
 class ServingError(Exception):
     """An error response. The message is shown to the caller."""

@@ -15,8 +15,11 @@ import numpy.typing as npt
 import orjson
 
 PREFIX = struct.Struct("<IQ")
+# A damaged stream must not make the receiver wait for, or allocate, an absurd number of bytes.
 MAX_HEADER = 1 << 20
 MAX_BODY = 1 << 31
+# A child sends a frame at least this often, so a router that receives none knows that it is stopped.
+BEAT_SECONDS = 0.25
 
 Array = npt.NDArray[Any]
 
@@ -88,6 +91,7 @@ class Decoder:
             end = PREFIX.size + head + body
             if len(self._pending) < end:
                 return
+            # Copied, because the tensors are views, and a bytearray with views cannot be resized.
             whole = bytes(memoryview(self._pending)[:end])
             del self._pending[:end]
             middle = PREFIX.size + head
@@ -103,6 +107,7 @@ def read_frame(connection: socket.socket) -> Frame | None:
     """
     prefix = bytearray(PREFIX.size)
     first = connection.recv_into(prefix)
+    # An end between two frames is regular; inside a frame it is an error.
     if first == 0:
         return None
     _fill(connection, memoryview(prefix)[first:])

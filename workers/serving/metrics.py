@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 Labels = tuple[tuple[str, str], ...]
 
-_LATENCY_US = [10 * 1.8**step for step in range(33)]  # TensorFlow Serving's buckets, 10 µs to about 25 min
+# TensorFlow Serving's buckets, 10 µs to about 25 min, so that its dashboards can be used.
+_LATENCY_US = [10 * 1.8**step for step in range(33)]
 _SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 _ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
@@ -65,6 +66,7 @@ class Histogram:
         counts = self._counts.get(key)
         if counts is None:
             counts = self._counts[key] = [0] * (len(self._bounds) + 1)
+        # `bisect_left`, because a bucket includes its upper bound.
         counts[bisect_left(self._bounds, value)] += 1
         self._sums[key] += value
 

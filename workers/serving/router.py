@@ -15,6 +15,9 @@ import uvicorn
 from jobs.contracts.release import ReleasedVersion
 from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator
+from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.http import HttpProtocol, close_stalled
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.artifacts import Artifacts
 from workers.serving.releases.catalog import Catalog
@@ -25,9 +28,11 @@ from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
 from workers.serving.versions.child_process import ChildCommand
+from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.spare_child import SpareChild
 from workers.serving.versions.version import LoadedVersion, VersionContext
 
+# The time for open requests to end after a signal.
 _SHUTDOWN_SECONDS = 10
 
 
@@ -42,9 +47,16 @@ class Router:
         metrics = Metrics()
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
         self._spare_child = SpareChild(
-            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads)
+            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs)
         )
-        context = VersionContext(artifacts, self._spare_child, limits, metrics, self._reporter.changed)
+        context = VersionContext(
+            artifacts,
+            self._spare_child,
+            limits,
+            metrics,
+            SeenSizesFolder(home / "sizes"),
+            self._reporter.changed,
+        )
 
         def load(model: str, approved: ReleasedVersion) -> LoadedVersion:
             return LoadedVersion(model, approved, context)
@@ -58,11 +70,22 @@ class Router:
             ),
             changed=self._reporter.changed,
         )
-        metrics.add_gauge("trainyard_serving_queue_rows", "Rows that wait.", self._queue_rows)
-        metrics.add_gauge("trainyard_serving_child_pid", "Process that answers for a version.", self._pids)
+        metrics.add_gauge(
+            "trainyard_serving_queue_rows",
+            "Rows that wait.",
+            lambda: [(labels, version.waiting_rows) for labels, version in self._versions()],
+        )
+        metrics.add_gauge(
+            "trainyard_serving_child_pid",
+            "Process that answers for a version.",
+            lambda: [
+                (labels, version.child_pid) for labels, version in self._versions() if version.child_pid
+            ],
+        )
         metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
         authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
-        self.app = ServingApp(self._catalog, metrics, limits, authenticator)
+        self._body_workers = BodyWorkers(limits.body_workers)
+        self.app = ServingApp(self._catalog, metrics, limits, authenticator, BodyCodec(self._body_workers))
         self._loops: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -72,22 +95,19 @@ class Router:
         self._loops = [
             asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
             asyncio.create_task(self._reporter.run(self._catalog)),
+            asyncio.create_task(self._body_workers.prepare()),
         ]
 
     async def stop(self) -> None:
         """End the loops and all children."""
+        # The loops first: a release that arrives now would start children again.
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
         await self._spare_child.close()
+        await self._body_workers.close()
         await self._dashboard.close()
-
-    def _queue_rows(self) -> list[tuple[Labels, float]]:
-        return [(labels, version.waiting_rows) for labels, version in self._versions()]
-
-    def _pids(self) -> list[tuple[Labels, float]]:
-        return [(labels, version.child_pid) for labels, version in self._versions() if version.child_pid]
 
     def _versions(self) -> list[tuple[Labels, LoadedVersion]]:
         return [
@@ -117,9 +137,13 @@ class _Server(uvicorn.Server):
             host, port = sockets[0].getsockname()[:2]
             write_address(self._address_file, host, port)
 
+    async def close_stalled(self) -> None:
+        """Close connections whose request has stopped (called by uvicorn once per second)."""
+        close_stalled(self.server_state.connections)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own handler raises the signal again, which would end this process before its children
+        # uvicorn's own handler raises the signal again, which would end this process before its children.
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -133,23 +157,26 @@ async def serve(settings: Settings) -> None:
         OSError: the port is in use, or a required file is missing.
         ValueError: the public key is invalid.
     """
+    # First: if the port is in use, nothing has been started that would have to be ended.
     listener = _listen(settings.host, settings.port)
     router = Router(settings)
     config = uvicorn.Config(
         router.app,
         lifespan="off",
-        http="httptools",
+        http=HttpProtocol,
         ws="none",
         access_log=False,
-        log_config=None,
+        log_config=None,  # `__main__` has configured logging
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         backlog=2048,
     )
+    server = _Server(config, settings.address_file)
+    config.callback_notify, config.timeout_notify = server.close_stalled, 1
     router.start()
     try:
-        await _Server(config, settings.address_file).serve(sockets=[listener])
+        await server.serve(sockets=[listener])
     finally:
         await router.stop()
 
@@ -159,7 +186,6 @@ def _listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
-    listener.set_inheritable(False)
     return listener
 
 

@@ -16,10 +16,17 @@ class Limits:
     queue_rows: int = 4096
     body_bytes: int = 64 * 2**20
     request_seconds: float = 30.0
-    batch_seconds: float = 60.0
+    # A batch may take this long, or three times as long as the slowest one so far.
+    batch_seconds: float = 2.0
+    compile_seconds: float = 60.0
+    answer_bytes: int = 512 * 2**20
     load_seconds: float = 300.0
     drain_seconds: float = 30.0
     child_threads: int = 1
+    # Programs of one version whose inputs have open sizes, about 1 MB each.
+    max_programs: int = 256
+    # Processes that parse large bodies.
+    body_workers: int = 2
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         queue_rows=given.queue_rows,
         body_bytes=given.body_limit,
         child_threads=given.child_threads,
+        max_programs=given.max_programs,
         request_seconds=given.request_seconds,
     )
     return Settings(
@@ -99,5 +107,6 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("queue-rows", int, "maximum rows waiting for one version", defaults.queue_rows)
     add("request-seconds", float, "maximum seconds of a request", defaults.request_seconds)
     add("body-limit", int, "maximum bytes in one request", defaults.body_bytes)
+    add("max-programs", int, "maximum compiled programs of a version with open sizes", defaults.max_programs)
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     return parser

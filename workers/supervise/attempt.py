@@ -30,7 +30,7 @@ from workers.supervise.timing import Timing
 log = logging.getLogger(__name__)
 
 MAX_REFUSALS = 5
-"""Tries to write an end that the job's state refuses, before it is left to the reaper."""
+"""How often an end that the job's state refuses is tried before it is left to the reaper."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class AttemptSupervisor:
         folder = self._node.attempts / str(self.assignment.attempt)
         try:
             ending = await self._run_in(folder)
-        except Exception as error:  # noqa: BLE001  an error here is the worker's fault, not the job's
+        # An error here is the worker's fault, not the job's. It must become an end, or the job would wait
+        # until the lease expires.
+        except Exception as error:  # noqa: BLE001
             ending = AttemptEnd.from_error(error)
         self.end(ending)
         await self._finish(ending)
@@ -101,8 +103,9 @@ class AttemptSupervisor:
             preparing.cancel()
             return self._ending.result()
         task = preparing.result()
+        # The owner may have stopped the job while its files were downloaded.
         if self._stop_request.requested:
-            self.end(self._stop_request.ending())  # stopped before it began
+            self.end(self._stop_request.ending())
         devices = self._node.devices.take(self.assignment.slots)
         try:
             return self._ending.result() if self.ended else await self._run(task, folder, devices)
@@ -130,6 +133,7 @@ class AttemptSupervisor:
         recording.add_done_callback(self._on_recorded)
         try:
             await self._run_on_runner(key, recorder, task, Start(task=str(folder / "spec.json")))
+            # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
         finally:
@@ -142,13 +146,18 @@ class AttemptSupervisor:
         taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
         first: list[asyncio.Future[Any]] = [taking, self._ending]
         try:
+            # Starting a runner may take minutes, but a stop or kill must take effect at once.
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
             taking.cancel()  # no effect once it is done
+        # The cancelled task may have got its runner at the same moment, and then the runner must be ended.
         await asyncio.wait([taking])
         if taking.cancelled():
             return
         runner = taking.result()
+        spec = getattr(task, "spec", None)
+        asked_gib = None if spec is None else spec.resources.memory_gib
+        default_cap = self._node.memory_per_slot * self.assignment.slots
         reusable = False
         try:
             session = RunnerSession(
@@ -159,7 +168,7 @@ class AttemptSupervisor:
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
                 self._node.timing,
-                memory_cap=self._memory_cap(task),
+                memory_cap=int(asked_gib * GIB) if asked_gib else default_cap,
                 end=self.end,
             )
             reusable = await session.serve(start, self._ending)
@@ -170,11 +179,6 @@ class AttemptSupervisor:
         """End the run if its events can no longer be recorded: the attempt is stale, or a disk is full."""
         if not recording.cancelled() and (error := recording.exception()) is not None:
             self.end(AttemptEnd.from_error(error))
-
-    def _memory_cap(self, task: Task) -> int:
-        spec = getattr(task, "spec", None)
-        asked = None if spec is None else spec.resources.memory_gib
-        return int(asked * GIB) if asked else self._node.memory_per_slot * self.assignment.slots
 
     async def _finish(self, ending: AttemptEnd) -> None:
         """Write the end. Without a database this waits; the reaper may end the attempt first."""
@@ -187,7 +191,8 @@ class AttemptSupervisor:
             except StaleFence as error:
                 log.warning("%s", error)
                 return
-            except StaleState as error:  # the job's state changes concurrently; retry with the new one
+            # The owner may change the job's state at the same time. A retry reads the new state.
+            except StaleState as error:
                 refusals += 1
                 log.warning("attempt %s cannot end as %s yet: %s", attempt, ending.outcome, error)
             except DatabaseUnavailable as error:

@@ -14,8 +14,12 @@ from jobs.states import Outcome
 OUTCOME_OF_YIELD = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}
 GIB = 2**30
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Codes of failures that the machine caused, not the job. The attempt counts as lost, so the job resumes from
+# its last checkpoint.
 MACHINE_FAILURES = frozenset({"disk_full"})
-"""Failures caused by the machine. The attempt counts as lost, so the job resumes from its last checkpoint."""
+# Limits on the characters that are stored with the attempt and the job.
+MAX_MESSAGE = 2000
+MAX_TRACEBACK = 20_000
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +57,7 @@ class AttemptEnd:
     @classmethod
     def runner_died(cls, status: int) -> Self:
         """The runner's process ended without a final event."""
+        # The kernel's out-of-memory killer sends SIGKILL, and does not report it to the parent process.
         if status == -signal.SIGKILL:
             hint = " The system may have run out of memory; a memory cap would make this certain."
             return cls(Outcome.LOST, "runner_killed", f"The runner was killed from outside.{hint}")
@@ -71,7 +76,9 @@ class AttemptEnd:
     @classmethod
     def hung(cls, silent: float) -> Self:
         """The runner made no progress for `silent` seconds."""
-        message = f"The run made no progress for {silent:.0f} s; its stacks are in the log."
+        message = (
+            f"The watchdog ended the run after {silent:.0f} s without progress; its stacks are in the log."
+        )
         return cls(Outcome.LOST, "hung", message)
 
     @classmethod
@@ -80,6 +87,7 @@ class AttemptEnd:
         message = (
             f"The run wrote no checkpoint within {grace:.0f} s and was killed; its last checkpoint is kept."
         )
+        # A drain has a code of its own, which ensures that it costs the job no restart.
         return cls(requested.outcome, requested.code or "grace_over", message)
 
     @classmethod
@@ -125,18 +133,19 @@ class AttemptEnd:
             return cls.stale()
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             return cls.no_space(str(error))
-        trace = "".join(traceback.format_exception(error))[-20_000:]
+        trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
         if isinstance(error, TrainyardError):
-            return cls(Outcome.FAILED, error.code, error.message[:2000], trace)
-        if isinstance(error, ValueError):  # invalid values or files
-            return cls(Outcome.FAILED, "bad_task", str(error)[:2000], trace)
+            return cls(Outcome.FAILED, error.code, error.message[:MAX_MESSAGE], trace)
+        # Values and files of the job raise ValueError: a retry would fail in the same way.
+        if isinstance(error, ValueError):
+            return cls(Outcome.FAILED, "bad_task", str(error)[:MAX_MESSAGE], trace)
         log.error("internal error while running an attempt", exc_info=error)
         message = f"The worker could not run the job: {type(error).__name__}: {error}"
-        return cls(Outcome.LOST, "worker_error", message[:2000], trace)
+        return cls(Outcome.LOST, "worker_error", message[:MAX_MESSAGE], trace)
 
 
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:
+    except ValueError:  # a real-time signal
         return f"signal {number}"

@@ -12,6 +12,7 @@ class Backoff:
         self._tries = 0
 
     def next(self) -> float:
+        # The exponent is limited because 2.0 ** 1024 raises OverflowError, after a long outage.
         delay = min(self._limit, self._first * 2.0 ** min(self._tries, 30))
         self._tries += 1
         return delay * random.uniform(0.75, 1.0)  # noqa: S311  spreads load; not for security

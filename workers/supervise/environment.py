@@ -44,7 +44,8 @@ def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, s
     environment |= {
         "HOME": str(home),
         "PYTHONPATH": str(CODE_ROOT),
-        "PYTHONUNBUFFERED": "1",  # so that no printed line is lost when the process is killed
+        # No printed line is lost when the process is killed.
+        "PYTHONUNBUFFERED": "1",
         "PYTHONNOUSERSITE": "1",
         "KERAS_BACKEND": "jax",
     }
@@ -63,6 +64,7 @@ def secret_values(environment: Mapping[str, str]) -> set[str]:
 
 
 def _allowed(name: str) -> bool:
+    # First, because the name of a secret may begin with an allowed prefix.
     if any(word in name.upper() for word in SECRET_WORDS):
         return False
     return name in ALLOWED or name.startswith(ALLOWED_PREFIXES)

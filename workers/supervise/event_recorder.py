@@ -20,8 +20,9 @@ from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 
+# Commits allowed at once after a pause: a metric does not wait because a memory sample or a log line was
+# committed just before it.
 BURST = 3
-"""Commits allowed at once after a pause, so that a metric does not wait for a memory sample or a log line."""
 
 
 class EventRecorder:
@@ -92,10 +93,12 @@ class EventRecorder:
         return True
 
     async def _record_next(self) -> None:
+        # Read again from the spool instead of kept in memory, which the spool may exceed after an outage.
         batch = self._spool.read(self.acknowledged)
         events, stored = await self._validator.validate([*_parse(batch.lines)])
         await self._record_until_acknowledged(events, batch.end, stored)
         self.acknowledged = batch.end
+        # Only after the commit: the runner may delete older checkpoints once it knows of these.
         folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
         if folders and self.notify_runner is not None:
             self.notify_runner(Recorded(folders=folders))
@@ -121,7 +124,8 @@ class EventRecorder:
         while True:
             await asyncio.sleep(self._timing.sync)
             if self._spool.dirty:
-                with contextlib.suppress(OSError):  # a full disk is noticed by the next append
+                # A full disk is noticed by the next append.
+                with contextlib.suppress(OSError):
                     await asyncio.to_thread(self._spool.sync)
 
 
@@ -130,6 +134,7 @@ def _parse(lines: Sequence[bytes]) -> list[RunnerEvent]:
     for line in lines:
         try:
             events.append(RUNNER_EVENT.validate_json(line))
-        except ValidationError as error:  # it was valid when appended, so the file was damaged
+        # It was valid when it was appended, so the file was damaged. The other events are still recorded.
+        except ValidationError as error:
             log.error("a spooled event is damaged and was dropped: %s", error)
     return events

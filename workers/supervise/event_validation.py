@@ -44,14 +44,14 @@ class EventValidator:
             return _warning(f"artifact {event.name!r} is not a file of this run: {event.path!r}")
         if not 0 < len(event.name) <= LONGEST_NAME:
             return _warning(f"artifact {event.path!r} has no usable name")
+        # One file may be reported under several roles; it is copied once.
         if event.path not in stored:
             stored[event.path] = await self._repository.store_file(path)
         return event
 
     def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
-        path = _inside(
-            self._checkpoint_root, event.folder
-        )  # not checked for existence: a newer one may have replaced it
+        # Existence is not checked: a newer checkpoint may have replaced it.
+        path = _inside(self._checkpoint_root, event.folder)
         if path is None:
             return _warning(f"checkpoint {event.folder!r} is not in the checkpoint store")
         return event.model_copy(update={"folder": str(path.relative_to(self._checkpoint_root))})
@@ -61,8 +61,8 @@ def _inside(folder: Path, claimed: str) -> Path | None:
     """Return the real path, with links resolved, if it lies below `folder`."""
     try:
         path = (folder / claimed).resolve()
-    except (OSError, ValueError, RuntimeError):
-        return None  # a loop of links, or a null byte
+    except (OSError, ValueError, RuntimeError):  # a loop of links, or a null byte
+        return None
     return path if folder in path.parents else None
 
 

@@ -22,10 +22,10 @@ from workers.supervise.launcher import Child, RunnerDescriptors
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
 
 KILLED = -int(signal.SIGKILL)
+# Seconds. The imports take 3 s on an idle machine.
 IMPORT_TIMEOUT = 180.0
-"""Seconds. The imports take 3 s on an idle machine."""
+# Seconds. A fork takes 0.02 s, so a server that needs longer hangs.
 FORK_TIMEOUT = 30.0
-"""Seconds. A fork takes 0.02 s."""
 EXIT_REPORT_TIMEOUT = 5.0
 """Seconds from a runner's end, seen through its pidfd, until the server must have reported its status."""
 
@@ -55,6 +55,7 @@ class ForkServer:
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._pending: deque[asyncio.Future[Child]] = deque()
         self._children: dict[int, asyncio.Future[int]] = {}
+        # `_pending` is a queue: the server answers requests in their order.
         self._loop.add_reader(connection, self._on_message)
 
     @classmethod
@@ -66,6 +67,7 @@ class ForkServer:
         Raises:
             OSError: it could not be started, or its imports failed or took too long.
         """
+        # SEQPACKET keeps the boundaries of messages, and unlike DGRAM it reports that the other side closed.
         connection, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setblocking(False)
         with contextlib.ExitStack() as undo, server_socket, (folder / "output.log").open("wb") as output:
@@ -90,6 +92,7 @@ class ForkServer:
             if not server._ready.done():
                 raise TimeoutError(f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s")
             server._ready.result()
+        # BaseException: a cancelled start must not leave a server behind either.
         except BaseException:
             await asyncio.shield(server.end())
             raise
@@ -121,6 +124,7 @@ class ForkServer:
         self.last_used = time.monotonic()
         await asyncio.wait({forked}, timeout=FORK_TIMEOUT)
         if not forked.done():
+            # Its other runners die with it. They could not be reaped by a server that hangs either.
             self._kill()
             raise TimeoutError(f"the fork server did not answer within {FORK_TIMEOUT:.0f} s")
         return forked.result()
@@ -179,11 +183,14 @@ class ForkServer:
         self._await_exit_status(pid, ended)
 
     def _await_exit_status(self, pid: int, ended: "asyncio.Future[int]") -> None:
+        # Only the server, its parent, can read the status of a runner. Without it, the status is the signal
+        # that the kernel sent to all runners when the server died.
         timeout = EXIT_REPORT_TIMEOUT if self._connected else 0.0
         self._loop.call_later(timeout, self._report_exit, pid, ended, KILLED)
 
     def _report_exit(self, pid: int, ended: "asyncio.Future[int]", status: int) -> None:
-        if self._children.get(pid) is ended:  # else already reported, and another runner may have its pid
+        # Otherwise the end was reported already, and another runner may have the same pid.
+        if self._children.get(pid) is ended:
             del self._children[pid]
             self.last_used = time.monotonic()
             _resolve(ended, status)
@@ -194,18 +201,18 @@ class ForkServer:
             return
         self._loop.remove_reader(self._connection)
         self._connection.close()
-        self._kill()  # the socket may have closed without the process ending
-        gone = OSError(f"the fork server died: {self._last_output()}")
+        # The socket may have closed although the process has not ended.
+        self._kill()
+        output = ""
+        with contextlib.suppress(OSError):
+            output = (self.folder / "output.log").read_text(errors="replace")[-1000:].strip()
+        gone = OSError(f"the fork server died: {output}")
         _reject(self._ready, gone)
         while self._pending:
             _reject(self._pending.popleft(), gone)
 
-    def _last_output(self) -> str:
-        with contextlib.suppress(OSError):
-            return (self.folder / "output.log").read_text(errors="replace")[-1000:].strip()
-        return ""
 
-
+# `_on_closed` rejects `_ready` whether the imports were done or not, so a future may have its result already.
 def _resolve[T](future: "asyncio.Future[T]", result: T) -> None:
     if not future.done():
         future.set_result(result)

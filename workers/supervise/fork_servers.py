@@ -16,8 +16,8 @@ from workers.supervise.launcher import Child, RunnerDescriptors, SpawnLauncher
 
 log = logging.getLogger(__name__)
 
+# Each takes about 250 MB of memory.
 MAX_FORK_SERVERS = 3
-"""Each fork server takes about 250 MB that its runners do not share."""
 
 Start = asyncio.Task[ForkServer | None]
 
@@ -40,10 +40,12 @@ class ForkServers:
             self._drop(environment)
             start = None
         if start is None:
+            # The task is stored before its first await, so that concurrent callers share one start.
             if len(self._starts) >= MAX_FORK_SERVERS and not self._make_room():
                 return None
             start = self._starts[environment] = asyncio.create_task(self._start(environment))
-        await asyncio.wait({start})  # a cancelled caller does not stop the start, which others may await
+        # `wait`, not `await start`: a cancelled caller must not stop a start that others may await.
+        await asyncio.wait({start})
         return _result(start)
 
     def servers(self) -> dict[Environment, ForkServer | None]:
@@ -73,7 +75,8 @@ class ForkServers:
             return await ForkServer.start(
                 folder, environment, variables=runner_environment(folder), module=self.module
             )
-        except OSError as error:  # the failed start is kept, so it is not retried before the next sweep
+        # The failed start stays in `_starts`, so it is not tried again before the next sweep.
+        except OSError as error:
             log.warning("runners start without a fork server, which is slower: %s", error)
             shutil.rmtree(folder, ignore_errors=True)
             return None

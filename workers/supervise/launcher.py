@@ -48,7 +48,7 @@ class SpawnLauncher:
     """Starts each runner as a new Python interpreter, which imports everything itself.
 
     Use it only from the event loop of the main thread: the kernel sends the parent-death signal when the
-    *thread* that spawned the runner descriptors.
+    *thread* that spawned the runner ends.
     """
 
     module: str = RUNNER

@@ -11,7 +11,8 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that `chunk` completes, without their newlines."""
         *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[: self._limit]  # only the beginning of an overlong line is kept
+        # Only the beginning of an overlong line is kept, so that a program cannot fill the memory with one.
+        self._rest = rest[: self._limit]
         return [line[: self._limit] for line in lines]
 
     def rest(self) -> bytes:

@@ -11,10 +11,10 @@ from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.secret_masking import SecretMasker
 
 MAX_LINE_CHARACTERS = 4000
-CHUNK = 256 * 2**10
+CHUNK_BYTES = 256 * 2**10
 MAX_LINES_PER_ATTEMPT = 100_000
+# A larger file is truncated once it has been read, so that a verbose program cannot fill the disk.
 TRUNCATE_ABOVE = 64 * 2**20
-"""A larger file is truncated once it has been read, so that a verbose program cannot fill the disk."""
 
 _ERROR = re.compile(r"^(?:E\d{4} |\[?ERROR\b|Traceback \(most recent|[A-Za-z_.]*(?:Error|Exception):|Fatal )")
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # colours and cursor movements
@@ -30,22 +30,25 @@ class LogFile:
         # Opened for appending: after a truncation the runner continues at the new end.
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._position = 0
+        # A character has at most four bytes in UTF-8. Lines are cut to characters after secrets are masked.
         self._splitter = LineSplitter(4 * MAX_LINE_CHARACTERS)
         self._lines_emitted = 0
 
     def start_attempt(self) -> None:
         """Discard lines printed since the previous attempt, and reset the line limit."""
+        # Threads that the previous task left running may have printed these lines.
         for _ in self.new_lines(last=True):
             pass
         self._lines_emitted = 0
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:
         """Yield the lines written since the last call; `last` also yields an unfinished line."""
-        while chunk := os.pread(self.descriptor, CHUNK, self._position):
+        while chunk := os.pread(self.descriptor, CHUNK_BYTES, self._position):
             self._position += len(chunk)
             yield from self._events(self._splitter.feed(chunk))
         if last:
             yield from self._events([self._splitter.rest()])
+        # Lines that are written between the last read and this call are lost.
         if self._position > TRUNCATE_ABOVE:
             os.ftruncate(self.descriptor, 0)
             self._position = 0
@@ -67,7 +70,9 @@ class LogFile:
 
     def _readable(self, raw: bytes) -> str:
         text = _TERMINAL.sub("", raw.decode("utf-8", "replace")).rstrip()
-        text = text.rsplit("\r", 1)[-1]  # keep the final state of a progress bar
+        # A progress bar writes its states one over another: keep the last one.
+        text = text.rsplit("\r", 1)[-1]
+        # Secrets first: cutting one would leave a part that no pattern matches.
         printable = "".join(c if c.isprintable() or c == "\t" else "�" for c in self._masker.mask(text))
         return printable[:MAX_LINE_CHARACTERS]
 

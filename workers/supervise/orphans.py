@@ -1,5 +1,6 @@
 """Kills the runners that a dead node of this home left behind."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-START_TOLERANCE = 0.05
-"""Seconds. Start times that differ by less belong to the same process."""
+START_TOLERANCE_SECONDS = 0.05
+"""Start times that differ by less belong to the same process."""
 
 
 def end_orphans(runners: Path) -> list[int]:
@@ -26,21 +27,16 @@ def _end(pid_file: Path) -> int | None:
         pid, started = int(saved["pid"]), float(saved["born"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # the node died while writing the file, and the runner with it
-    leader = _living(pid)
-    if leader is None:
-        return _end_rest(pid, started)
-    if abs(leader.create_time() - started) >= START_TOLERANCE:
-        return None  # another process reuses the pid, so the session is not the runner's either
-    os.killpg(pid, signal.SIGKILL)
-    return pid
-
-
-def _living(pid: int) -> psutil.Process | None:
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process
-    except psutil.Error:
-        return None
+    # The kernel may be killing this runner at this moment, because its node has died. Then each call may find
+    # that the process has ended.
+    with contextlib.suppress(psutil.Error, ProcessLookupError):
+        runner = psutil.Process(pid)
+        if abs(runner.create_time() - started) >= START_TOLERANCE_SECONDS:
+            return None  # another process reuses the pid, so the session is not the runner's either
+        if runner.status() != psutil.STATUS_ZOMBIE:
+            os.killpg(pid, signal.SIGKILL)
+            return pid
+    return _end_rest(pid, started)
 
 
 def _end_rest(leader: int, started: float) -> int | None:
@@ -51,7 +47,10 @@ def _end_rest(leader: int, started: float) -> int | None:
     found = None
     for process in psutil.process_iter():
         try:
-            if os.getsid(process.pid) == leader and process.create_time() >= started - START_TOLERANCE:
+            if (
+                os.getsid(process.pid) == leader
+                and process.create_time() >= started - START_TOLERANCE_SECONDS
+            ):
                 process.kill()
                 found = leader
         except (OSError, psutil.Error):

@@ -1,4 +1,4 @@
-"""Sends the scores of trials that ended on other runners to a runner whose pruner compares with them."""
+"""Sends a runner the learning curves of trials that ended on other runners, for comparison by its pruner."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class RivalScores:
-    """For one attempt: sends each trial that ends after the task was built once, and none of the task's own.
+    """Sends one attempt the curves of the trials that end after its task was built, each trial once.
 
-    Best effort: while the database is unavailable the runner prunes by the scores it has. The next attempt's
-    task contains all of them.
+    A failure is not repeated: while the database is unavailable, the runner prunes by the curves that it has.
+    The task of the next attempt contains all of them.
     """
 
     def __init__(self, search: int, task: Task, repository: AttemptRepository, *, interval: float) -> None:
@@ -32,12 +32,14 @@ class RivalScores:
     async def run(self, send: Callable[[Compare], None]) -> None:
         """Query the database every interval until cancelled; return at once if the search has no pruner."""
         while self._needed:
+            # First: the task contains the curves up to its start.
             await asyncio.sleep(self._interval)
             try:
                 new = await self._repository.curves(self._search, known=frozenset(self._known))
             except DatabaseUnavailable as error:
-                log.info("the pruner of search %s got no new scores: %s", self._search, error)
+                log.info("the pruner of search %s got no new curves: %s", self._search, error)
                 continue
+            # Also trials without curves, so that they are not queried again.
             self._known |= new.keys()
             if curves := tuple(curve for trial in new.values() for curve in trial):
                 send(Compare(curves=curves))

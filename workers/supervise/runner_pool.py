@@ -1,7 +1,4 @@
-"""Pools runner processes.
-
-Reusing a warm one saves tens of seconds of imports, data loading and compilation.
-"""
+"""Pools runner processes: one that has served a task keeps its imports, data and compiled programs."""
 
 import asyncio
 import itertools
@@ -24,7 +21,8 @@ from workers.supervise.usage import ProcessTree
 
 log = logging.getLogger(__name__)
 
-MAX_TASKS = 50
+# Memory that tasks leave behind in a process accumulates.
+MAX_TASKS_PER_RUNNER = 50
 
 
 class RunnerKey(NamedTuple):
@@ -75,19 +73,24 @@ class RunnerPool:
                 self._busy.add(runner)
                 return runner
         await self._make_room()
-        standby = self.standbys.take(key.standby_key) if needs_jax else None
-        if standby is None:
+        taken = self.standbys.take(key.standby_key) if needs_jax else None
+        if taken is None:
+            # Another standby may have opened a GPU that the new runner is about to get.
             await self.standbys.clear_devices(key.devices)
-        runner = standby or await self._start(key, needs_jax=needs_jax)
-        self._busy.add(runner)
-        return runner
+            launcher: Launcher = SpawnLauncher(self.module)
+            if needs_jax and self.fork_servers is not None:
+                launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
+            taken = await self._launch(launcher, key.devices)
+        self._busy.add(taken)
+        return taken
 
     async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
         """Keep a runner whose task ended normally for the next task of the same key."""
         runner.tasks_served += 1
         runner.idle_since = time.monotonic()
+        # An idle runner must not occupy much memory, and it may still hold models and data of its last tasks.
         usage = await asyncio.to_thread(ProcessTree(runner.pid).measure)
-        if runner.alive and runner.tasks_served < MAX_TASKS and usage.memory <= self.idle_memory:
+        if runner.alive and runner.tasks_served < MAX_TASKS_PER_RUNNER and usage.memory <= self.idle_memory:
             self._busy.discard(runner)
             self._idle[runner] = key
         else:
@@ -124,20 +127,19 @@ class RunnerPool:
         return self.slots - len(self._busy)
 
     async def _discard_idle(self, should_end: Callable[[RunnerProcess], bool]) -> None:
-        for runner in [runner for runner in self._idle if should_end(runner)]:
-            await self.discard(runner)
+        for runner in list(self._idle):
+            # Checked for each: a task may have taken this runner while the one before it was ended.
+            if runner in self._idle and should_end(runner):
+                await self.discard(runner)
 
     async def _make_room(self) -> None:
         while self._idle and len(self._idle) + len(self._busy) >= self.slots:
+            # Dictionaries keep the order of insertion.
             longest_idle = next(iter(self._idle))
-            del self._idle[longest_idle]  # removed first, so that nothing else takes or ends it
-            await asyncio.shield(self.discard(longest_idle))  # completes even if the caller is cancelled
-
-    async def _start(self, key: RunnerKey, *, needs_jax: bool) -> RunnerProcess:
-        launcher: Launcher = SpawnLauncher(self.module)
-        if needs_jax and self.fork_servers is not None:
-            launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
-        return await self._launch(launcher, key.devices)
+            # Removed before the first await, so that nothing else takes or ends it.
+            del self._idle[longest_idle]
+            # Shielded: a cancelled caller must not leave a process that is in neither set.
+            await asyncio.shield(self.discard(longest_idle))
 
     async def _fork_standby(self, key: StandbyKey) -> RunnerProcess | None:
         """Fork a standby. Returns None without a fork server: a new interpreter would not start faster."""

@@ -17,9 +17,9 @@ from workers.supervise.pid_file import remove_pid_file, write_pid_file
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.spool import MAX_LINE_BYTES
 
-CHUNK = 256 * 2**10
-READ_TIMEOUT = 2.0
-"""Seconds to read the pipe of a dead runner to its end; a grandchild may keep it open for longer."""
+CHUNK_BYTES = 256 * 2**10
+# The time to read the pipe of a dead runner to its end. A program that it started may keep the pipe open.
+READ_TIMEOUT_SECONDS = 2.0
 
 Listener = Callable[[bytes], None]
 
@@ -59,21 +59,24 @@ class RunnerProcess:
         control_read, control_write = os.pipe()
         events_read, events_write = os.pipe()
         descriptors = RunnerDescriptors(control_read, logs[0].descriptor, logs[1].descriptor, events_write)
+        loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as undo:
             for file in logs:
                 undo.callback(file.close)
-            control, events = (
-                undo.enter_context(_open(control_write, "wb")),
-                undo.enter_context(_open(events_read, "rb")),
-            )
+            control_pipe = undo.enter_context(_open(control_write, "wb"))
+            event_pipe = undo.enter_context(_open(events_read, "rb"))
             try:
                 child = await launcher.launch(folder, environment, descriptors)
             finally:
+                # The runner has its own copies. While these are open, the event pipe would not end with it.
                 os.close(control_read)
                 os.close(events_write)
             undo.callback(_kill_session, child.pid)
             write_pid_file(folder, child.pid)
-            runner = cls(child, await _writer(control), await _reader(events), logs, folder)
+            control, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, control_pipe)
+            events = asyncio.StreamReader(limit=CHUNK_BYTES)
+            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(events), event_pipe)
+            runner = cls(child, control, events, logs, folder)
             undo.pop_all()
         return runner
 
@@ -104,13 +107,14 @@ class RunnerProcess:
         """Kill the runner, read its remaining events, and return its exit status."""
         self.kill()
         status = await asyncio.shield(self.ended)
-        self.kill()  # processes that it started before the signal took effect
+        # Once more, for processes that it started before the first signal took effect.
+        self.kill()
         await self.wait_until_read()
         return status
 
     async def wait_until_read(self) -> None:
         """Wait until the event pipe of an ended runner is read to its end."""
-        await asyncio.wait({self._reading}, timeout=READ_TIMEOUT)
+        await asyncio.wait({self._reading}, timeout=READ_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Close its files. The process must have ended."""
@@ -122,7 +126,7 @@ class RunnerProcess:
 
     async def _read(self, events: asyncio.StreamReader) -> None:
         splitter = LineSplitter(MAX_LINE_BYTES)
-        while chunk := await events.read(CHUNK):
+        while chunk := await events.read(CHUNK_BYTES):
             for line in splitter.feed(chunk):
                 if self._listener is not None:
                     self._listener(line)
@@ -130,18 +134,6 @@ class RunnerProcess:
 
 def _open(descriptor: int, mode: str) -> BinaryIO:
     return cast("BinaryIO", os.fdopen(descriptor, mode, buffering=0))
-
-
-async def _writer(pipe: BinaryIO) -> asyncio.WriteTransport:
-    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.BaseProtocol, pipe)
-    return transport
-
-
-async def _reader(pipe: BinaryIO) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=CHUNK)
-    protocol = asyncio.StreamReaderProtocol(reader)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
-    return reader
 
 
 def _kill_session(leader: int) -> None:

@@ -16,6 +16,7 @@ from jobs.contracts.events import (
     Failed,
     Log,
     Metric,
+    Phase,
     Points,
     Progress,
     Result,
@@ -36,9 +37,10 @@ from workers.supervise.usage import ProcessTree, Usage
 
 # Log lines do not count as progress: a run that hangs in a loop may still print.
 PROGRESS = (Progress, Metric, Points, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
+# Reported for each task; a program that writes garbage to the pipe must not fill the log.
 MAX_INVALID_LINES = 20
+# Memory can exceed its cap quickly, so it is measured more often than charts need samples.
 MEASUREMENTS_PER_SAMPLE = 4
-"""Memory can exceed its cap quickly, so it is measured more often than charts need samples."""
 
 
 class RunnerSession:
@@ -89,6 +91,7 @@ class RunnerSession:
         for watcher in watchers:
             watcher.add_done_callback(self._on_watcher_done)
         try:
+            # After the watchers exist: a runner that ends at once must be noticed.
             self._runner.send(start)
             self._recorder.notify_runner = self._runner.send
             await asyncio.wait({ending})
@@ -96,6 +99,7 @@ class RunnerSession:
             self._recorder.notify_runner = None
             for watcher in watchers:
                 watcher.cancel()
+            # Before the last log lines are read: the runner may print until it ends.
             if self._final_event is None:
                 await self._runner.end()
             self._guarded(lambda: self._read_logs(last=True))
@@ -116,8 +120,9 @@ class RunnerSession:
     # Events of the runner
 
     def _on_line(self, line: bytes) -> None:
+        # Threads of a task may write after its final event, and then belong to no task.
         if self._final_event is not None:
-            return  # events after the final one belong to no task
+            return
         try:
             event = RUNNER_EVENT.validate_json(line)
         except ValidationError as error:
@@ -142,8 +147,12 @@ class RunnerSession:
         elif isinstance(event, TrialBegun):
             self._trial = event.trial
             self._stall_detector.restart()
+        elif isinstance(event, Phase):
+            self._stall_detector.phase_began()
         elif isinstance(event, PROGRESS):
             self._stall_detector.progress_made()
+            if isinstance(event, Metric | Points) and event.x == "epoch":
+                self._stall_detector.epoch_ended()
 
     def _report_invalid_line(self, line: bytes, reason: str) -> None:
         self._invalid_lines += 1
@@ -152,8 +161,10 @@ class RunnerSession:
             self._recorder.add(Log(time=time.time(), level="warning", source="worker", line=text))
 
     async def _await_exit(self) -> None:
+        # Shielded: `ended` belongs to the process, which outlives this watcher.
         status = await asyncio.shield(self._runner.ended)
-        await self._runner.wait_until_read()  # its final event may still be in the pipe
+        # Its final event may still be in the pipe.
+        await self._runner.wait_until_read()
         self._end(AttemptEnd.runner_died(status))
 
     async def _follow_logs(self) -> None:
@@ -189,10 +200,12 @@ class RunnerSession:
         while not self._stall_detector.stalled:
             await asyncio.sleep(self._timing.watch)
             before, last_check = last_check, time.monotonic()
+            # This process was suspended and read no events, so the silence is not the runner's.
             if last_check - before > 1.0 + 4 * self._timing.watch:
-                self._stall_detector.reset_timer()  # this process was suspended and read no events
+                self._stall_detector.reset_timer()
         silent = self._stall_detector.seconds_silent
-        self._runner.signal(signal.SIGUSR1)  # faulthandler writes all stack traces to stderr, which is logged
+        # The runner's faulthandler writes all stack traces to stderr, which is logged.
+        self._runner.signal(signal.SIGUSR1)
         await asyncio.sleep(self._timing.stack_dump)
         self._end(AttemptEnd.hung(silent))
 
@@ -200,10 +213,12 @@ class RunnerSession:
         await self._stop_request.wait()
         deadline = time.monotonic() + self._timing.grace
         while time.monotonic() < deadline:
+            # Repeated, because a runner that starts a task drops earlier requests.
             self._runner.send(Yield(why=self._stop_request.reason))
             await asyncio.sleep(min(self._timing.nag, self._timing.grace))
         self._end(AttemptEnd.grace_expired(self._stop_request.ending(), self._timing.grace))
 
     async def _send_rival_scores(self) -> None:
-        await self._started.wait()  # before that, the runner would count them for an earlier task
+        # A runner that starts a task drops the curves that arrived before, as those of an earlier task.
+        await self._started.wait()
         await self._rival_scores.run(self._runner.send)

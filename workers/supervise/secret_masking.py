@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 
 MASK = "•••"
+# Shorter values could mask ordinary words.
 MIN_SECRET_LENGTH = 8
-"""Shorter values could mask ordinary words."""
 
 _PATTERNS = (
     re.compile(r"(?P<keep>://[^\s:/@]*:)[^\s@/]+(?=@)"),  # the password of a URL

@@ -30,6 +30,7 @@ class Spool:
         Raises:
             OSError: the disk is full. The part already written is overwritten by the next line.
         """
+        # `pwrite` at `size` instead of an append: after a failed write, the next line overwrites its part.
         data = line + b"\n"
         written = 0
         while written < len(data):
@@ -40,6 +41,7 @@ class Spool:
         """Return the next lines from `position` on, up to about `BATCH_BYTES`."""
         wanted = min(self.size - position, BATCH_BYTES)
         data = os.pread(self._descriptor, wanted, position)
+        # The first line alone is longer than a batch.
         if b"\n" not in data and position + wanted < self.size:
             data = os.pread(self._descriptor, min(self.size - position, MAX_LINE_BYTES + 1), position)
         whole = data[: data.rfind(b"\n") + 1]
@@ -52,6 +54,7 @@ class Spool:
 
     def sync(self) -> None:
         """Flush everything appended before this call to the disk. Slow: call it in a thread."""
+        # Read first: lines that are appended during the flush may not be on the disk.
         size = self.size
         os.fdatasync(self._descriptor)
         self._synced = size

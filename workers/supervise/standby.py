@@ -19,8 +19,8 @@ from workers.supervise.runner_process import RunnerProcess
 
 log = logging.getLogger(__name__)
 
+# Seconds. A warm-up takes one second, or three the first time on a machine.
 WARM_UP_TIMEOUT = 120.0
-"""Seconds. A warm-up takes one second, or three the first time on a machine."""
 State = Literal["preparing", "ready"]
 
 
@@ -82,13 +82,19 @@ class Standbys:
             return False
         standby = self._standbys[key] = Standby(key, runner)
         reported: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        runner.set_listener(lambda line: _settle(reported, _is_ready(line)))
+
+        def on_line(line: bytes) -> None:
+            if not reported.done():
+                reported.set_result(_is_ready(line))
+
+        runner.set_listener(on_line)
         folder = str(runner.folder / "rehearsal")
         runner.send(Rehearse(folder=folder, compile_cache=str(cache), **key.environment._asdict()))
         try:
             first: list[asyncio.Future[Any]] = [reported, runner.ended]
             await asyncio.wait(first, timeout=WARM_UP_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Also after a cancellation, which may end the wait before the standby is warm.
             standby.ready = reported.done() and reported.result()
             if not standby.ready:
                 await asyncio.shield(self._drop(standby))
@@ -107,7 +113,8 @@ class Standbys:
 
     async def _drop(self, standby: Standby) -> None:
         if self._standbys.get(standby.key) is standby:
-            del self._standbys[standby.key]  # removed first, so that nothing else takes or ends it
+            # Removed before the first await, so that nothing else takes or ends it.
+            del self._standbys[standby.key]
             await asyncio.shield(self.end(standby.runner))
 
 
@@ -119,8 +126,3 @@ def _is_ready(line: bytes) -> bool:
     if event.get("type") != "ready":
         log.warning("a standby could not warm up: %s", event.get("message", event))
     return bool(event.get("type") == "ready")
-
-
-def _settle(future: "asyncio.Future[bool]", result: bool) -> None:
-    if not future.done():
-        future.set_result(result)

@@ -17,8 +17,9 @@ class Timing:
     lease_margin: float = 3.0
     """How long before the lease expires the node ends the run itself, by its monotonic clock."""
     renew: float = 5.0
+    """How often leases are renewed."""
     renew_patience: float = 3.0
-    """Timeout of a renewal, which is then retried."""
+    """Timeout of a renewal. A failed one is repeated after `retry_first`, while the lease is still valid."""
     watch: float = 0.25
     """How often leases, log files and progress are checked."""
     poll: float = 2.0
@@ -29,6 +30,7 @@ class Timing:
     sync: float = 1.0
     """How often the spool is flushed to the disk."""
     sample: float = 2.0
+    """How often CPU and memory of a runner become points of a chart."""
     grace: float = 30.0
     """Time from the request to yield until the runner is killed."""
     nag: float = 2.0
@@ -37,10 +39,16 @@ class Timing:
     """The minimum time without progress that counts as a stall."""
     silence_factor: float = 10.0
     """A run is stalled after this many times its median gap between progress events."""
+    epoch_factor: float = 2.0
+    """A run is never stalled before this many times its longest epoch."""
+    phase: float = 300.0
+    """The minimum time allowed for a phase without progress, such as compiling or saving the model."""
     first_progress: float = 300.0
     """Time allowed before the first progress: imports, data, compilation."""
     stack_dump: float = 1.0
+    """Time for a stalled runner to write its stack traces before it is killed."""
     idle_runner: float = 60.0
+    """How long a runner without a task is kept for the next task of its job."""
     standby_quiet: float = 1.0
     """Time without a new task until a standby is started, if cores are idle."""
     standby_patience: float = 30.0
@@ -48,19 +56,21 @@ class Timing:
     idle_forkserver: float = 900.0
     """A fork server takes about 250 MB, and saves 2 to 3 s at each start of a runner."""
     news: float = 2.0
-    """How often a pruner gets the scores of trials that ended on other runners."""
+    """How often a pruner gets the learning curves of trials that ended on other runners."""
     retry_first: float = 0.1
+    """The first delay before a failed call is repeated; further delays double up to `retry_limit`."""
     retry_limit: float = 5.0
     canary: float = 10.0
+    """How often the node sends a message to its own consumer."""
     canaries_missed: float = 3.0
+    """Number of intervals without a canary after which the consumer is replaced."""
     consumer_start: float = 120.0
-    """How long a new consumer may take to receive its first canary: imports are slow on a busy machine.
-
-    The node
-    polls meanwhile."""
+    """How long a new consumer may take to receive its first canary, because its imports are slow on a busy
+    machine. The node polls meanwhile."""
     suggestion: float = 55.0
     """Below the lease of a request for suggestions: a later answer would be rejected."""
     housekeeping: float = 60.0
+    """How often idle processes and old compiled programs are looked for."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

@@ -51,38 +51,41 @@ class ProcessTree:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._seconds: dict[int, float] = {}
+        self._began = time.time()
         self._measured_at = time.monotonic()
 
     def measure(self) -> Usage:
         """Take a sample. Reads /proc: call it in a thread.
 
-        Shared pages count for each process, so a tree of forks seems larger than it is.
+        Shared pages count for each process, so a tree of forks seems larger than it is. The first sample of
+        a process that is older than this object counts no CPU: a warm runner has worked on earlier tasks.
         """
         before, self._seconds = self._seconds, {}
         memory, used = 0, 0.0
-        for process in self._processes():
+        try:
+            root = psutil.Process(self._pid)
+            processes = [root, *_descendants(root)]
+        except psutil.Error:  # the process has ended
+            processes = []
+        for process in processes:
             try:
                 with process.oneshot():
                     times = process.cpu_times()
                     memory += process.memory_info().rss
+                    is_older = process.create_time() < self._began
             except psutil.Error:
                 continue  # it ended meanwhile
-            self._seconds[process.pid] = times.user + times.system
-            used += self._seconds[process.pid] - before.get(process.pid, 0.0)
+            seconds = times.user + times.system
+            self._seconds[process.pid] = seconds
+            used += seconds - before.get(process.pid, seconds if is_older else 0.0)
         now = time.monotonic()
         elapsed, self._measured_at = now - self._measured_at, now
         return Usage(100.0 * used / elapsed if elapsed > 0 else 0.0, memory)
 
-    def _processes(self) -> list[psutil.Process]:
-        try:
-            root = psutil.Process(self._pid)
-            return [root, *_descendants(root)]
-        except psutil.Error:
-            return []
-
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:
-    """Return all descendants. psutil would read every process; Linux lists children directly."""
+    """Return the child processes of a process, their children and so on."""
+    # psutil reads every process of the machine to find children. Most Linux kernels list them.
     if not Path(f"/proc/{root.pid}/task/{root.pid}/children").exists():
         return list(root.children(recursive=True))
     found: list[psutil.Process] = []
@@ -98,6 +101,7 @@ def _descendants(root: psutil.Process) -> list[psutil.Process]:
 
 
 def _children(pid: int) -> Iterator[int]:
+    # Each thread has a list of the children that it started.
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             yield from map(int, task.read_text().split())

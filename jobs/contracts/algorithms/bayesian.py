@@ -9,5 +9,6 @@ INFO = AlgorithmInfo(
     help="where a Gaussian process expects most",
     answer="workers.engine.search.bayesian:answer",
     learns_from_earlier=True,
-    own_process=True,  # importing scikit-learn takes a second and 100 MB
+    # Importing scikit-learn takes a second and 100 MB.
+    own_process=True,
 )

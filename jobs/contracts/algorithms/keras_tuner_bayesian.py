@@ -8,5 +8,6 @@ INFO = AlgorithmInfo(
     note="slow",
     help="by KerasTuner's Gaussian process: seconds a suggestion",
     answer="workers.engine.search.keras_tuner_bayesian:answer",
-    own_process=True,  # importing keras_tuner takes seconds and 300 MB
+    # Importing keras_tuner takes seconds and 300 MB.
+    own_process=True,
 )

@@ -10,5 +10,6 @@ INFO = AlgorithmInfo(
     answer="workers.engine.search.tpe:answer",
     several_objectives=True,
     learns_from_earlier=True,
-    own_process=True,  # importing optuna is slow
+    # Importing optuna is slow.
+    own_process=True,
 )

@@ -1,4 +1,4 @@
-"""The audit log."""
+"""Declares the answers about the audit log: its events, and the result of a verification."""
 
 from pydantic import Field
 

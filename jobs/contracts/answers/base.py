@@ -1,4 +1,4 @@
-"""The base class of answers, and the types that several of them share."""
+"""Declares the base class of answers, and the types that several of them share."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -29,11 +29,9 @@ def _adapter(source: Any) -> TypeAdapter[Any]:
     return TypeAdapter(source)
 
 
+# Stored JSON was checked when it was written, and lists and metrics are read thousands at a time.
 class _AsStored:
-    """Documents a type without validating or converting the value.
-
-    Stored JSON was checked when it was written. Lists and metrics are read thousands at a time.
-    """
+    """Documents a type without validating or converting the value."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def describe(_: CoreSchema, describe_core: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -44,7 +42,8 @@ class _AsStored:
 
 
 T = TypeVar("T")
-Stored = Annotated[T, _AsStored()]  # a `type` statement would give each use a schema of its own
+# Not a `type` statement, which would give each use a schema of its own.
+Stored = Annotated[T, _AsStored()]
 """A value that is documented as `T` and passed through as it is."""
 
 Time = Annotated[

@@ -1,4 +1,4 @@
-"""Data sets and their versions."""
+"""Declares the answers about data sets: their versions and previews."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Endpoints, their replicas, and the releases that prediction servers read."""
+"""Declares the answers about endpoints, their replicas, and the releases that prediction servers read."""
 
 from pydantic import Field
 
@@ -29,9 +29,19 @@ class EndpointOut(Answer):
     staging: int | None
     canary: int | None
     shadow: int | None
+    down: bool = Field(
+        description="Whether it was taken down: it answers 404, and the stages keep their versions."
+    )
     generation: int
     rollback_to: int | None = Field(description="The version that a rollback would make production.")
     replicas: list[ReplicaOut]
+
+
+class ServedOut(Answer):
+    """The result of a change of an endpoint."""
+
+    generation: int = Field(description="The replicas serve it within about a second.")
+    down: bool
 
 
 class ReleasesOut(Answer):

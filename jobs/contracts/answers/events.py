@@ -1,10 +1,11 @@
-"""The events of a job as readers receive them. They are stored as JSON and passed through unchanged."""
+"""Declares the events of a job as readers receive them: stored as JSON and passed through unchanged."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Discriminator, Field
 
 from jobs.contracts.answers.base import Figures, JsonObject
+from jobs.contracts.events import PhaseName
 
 Cursor = Annotated[int, Field(description="The position in the root job's list of events.")]
 Seconds = Annotated[float, Field(description="Seconds since 1970, UTC.")]
@@ -42,6 +43,13 @@ class ProgressEvent(_Event):
     done: float
     total: float
     unit: str
+
+
+class PhaseEvent(_Event):
+    """Work began whose progress is not known. It lasts until the next progress or phase."""
+
+    type: Literal["phase"]
+    name: PhaseName
 
 
 type MetricPoint = Annotated[list[str | float | None], Field(description="[name, x, value, time]")]
@@ -126,6 +134,7 @@ type EventOut = Annotated[
     StateEvent
     | AttemptEvent
     | ProgressEvent
+    | PhaseEvent
     | MetricEvent
     | LogEvent
     | TrialEvent

@@ -1,4 +1,4 @@
-"""Experiments, their revisions, and the check of a spec."""
+"""Declares the answers about experiments, their revisions, and the check of a spec."""
 
 from typing import Annotated, Any
 

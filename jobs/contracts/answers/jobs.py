@@ -1,4 +1,4 @@
-"""A job with its steps, progress and results; its attempts and checkpoints."""
+"""Declares the answers about jobs: steps, progress, attempts and checkpoints."""
 
 from datetime import datetime
 from typing import Literal, TypedDict
@@ -7,6 +7,7 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, ErrorOut, Stored
 from jobs.contracts.answers.results import ResultsOut
+from jobs.contracts.events import PhaseName
 
 JobStateOut = Literal[
     "draft",
@@ -38,8 +39,11 @@ class ProgressOut(Answer):
     done: float | int
     total: float | int
     unit: str = Field(description="The counted unit, for example executions or epochs.")
-    fraction: float = Field(description="From 0 to 1; running work counts in part.")
+    fraction: float = Field(description="From 0 to 1; running work and later steps count in part.")
     eta_seconds: float | None = Field(description="Null while it is unknown.")
+    phase: PhaseName | None = Field(
+        description="Work without measurable progress, such as compiling; null while units are counted."
+    )
 
 
 class JobOut(Answer):
@@ -52,6 +56,7 @@ class JobOut(Answer):
     desired: Literal["running", "paused", "stopped", "killed"] = Field(
         description="The requested state; `state` follows."
     )
+    finishing: bool = Field(description="Whether a user ended the search early; its steps still run.")
     project: str | None
     experiment: int | None
     revision: int | None = Field(description="The revision of the experiment that it runs.")

@@ -1,4 +1,4 @@
-"""Metric series of a job."""
+"""Declares the answers about the metric series of a job."""
 
 from typing import Annotated, NotRequired, TypedDict
 

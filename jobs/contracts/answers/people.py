@@ -1,4 +1,4 @@
-"""People of the installation and the caller."""
+"""Declares the answers about people: those of the installation, and the caller."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Projects and their members."""
+"""Declares the answers about projects and their members."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Registered models, their versions and releases."""
+"""Declares the answers about registered models, their versions and releases."""
 
 from typing import Annotated, NotRequired, TypedDict
 

@@ -1,10 +1,12 @@
-"""The `results` of a job: the keys that every job has, and those of single kinds."""
+"""Declares the `results` of a job: the keys that every job has, and those of single kinds."""
 
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
 from jobs.contracts.answers.base import Figures, JsonObject, Parameter, SignatureOut
+from jobs.contracts.model_reports.ensemble import MemberWeight
+from jobs.contracts.model_reports.quantization import Agreement, CallTime, QuantizedBytes, Which
 
 
 class BestTrialOut(TypedDict):
@@ -42,45 +44,6 @@ class WarningOut(TypedDict):
     message: str
 
 
-class MemberWeightOut(TypedDict):
-    """The weight of one member of an ensemble."""
-
-    member: str
-    weight: float
-
-
-class SizesOut(TypedDict):
-    """Sizes in bytes before and after quantization."""
-
-    before: int
-    after: int
-    ratio: NotRequired[float]
-
-
-class QuantizedBytesOut(TypedDict):
-    """Sizes in bytes before and after quantization."""
-
-    file: SizesOut
-    weights: SizesOut
-    stored: NotRequired[int]
-
-
-class AgreementOut(TypedDict, total=False):
-    """How often the quantized model answers as the original does."""
-
-    share: float
-    max_difference: float
-    mean_difference: float
-
-
-class LatencyOut(TypedDict):
-    """The time of one call."""
-
-    p50_ms: float
-    p95_ms: float
-    calls: int
-
-
 class GateResultOut(TypedDict):
     """The result of one gate."""
 
@@ -90,6 +53,36 @@ class GateResultOut(TypedDict):
     limit: float | str | bool | None
     champion: float | str | bool | None
     detail: str
+    rule: NotRequired[str]
+    metric: NotRequired[str]
+    direction: NotRequired[Literal["min", "max"] | None]
+    low: NotRequired[Annotated[float | None, Field(description="Of the value's 95 % interval.")]]
+    high: NotRequired[float | None]
+    rows: NotRequired[int | None]
+    alternatives: NotRequired[list[JsonObject]]
+
+
+class ChoiceOut(TypedDict):
+    """The epoch that a training chose, and why."""
+
+    metric: Annotated[str, Field(description="The measure that chose it.")]
+    direction: Literal["min", "max"]
+    value: float | None
+    epoch: int
+    epochs: Annotated[int, Field(description="How many epochs were compared.")]
+    rows: Annotated[int, Field(description="The validation rows on which they were compared.")]
+    stopped_by: Annotated[str, Field(description="The measure whose patience ended it; empty: none.")]
+    keeps_last: Annotated[bool, Field(description="Whether the last weights were kept.")]
+
+
+class MeasuredOut(TypedDict):
+    """The objective of a retrained model on one part of the data, with its 95 % interval."""
+
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    rows: int
 
 
 class ResultsOut(TypedDict):
@@ -110,6 +103,10 @@ class ResultsOut(TypedDict):
     ]
     score: NotRequired[float | None]
     best_epoch: NotRequired[int | None]
+    choice: NotRequired[Annotated[ChoiceOut, Field(description="How the best epoch was chosen.")]]
+    measured: NotRequired[
+        Annotated[dict[str, MeasuredOut], Field(description="Of a retraining, by part of the data.")]
+    ]
     epochs: NotRequired[int]
     epochs_to_find: NotRequired[
         Annotated[int, Field(description="Epochs of the first training, which found the best epoch.")]
@@ -117,20 +114,20 @@ class ResultsOut(TypedDict):
     signature: NotRequired[SignatureOut]
     class_labels: NotRequired[list[str]]
     parameters: NotRequired[Annotated[int, Field(description="Parameters of the model.")]]
-    bytes: NotRequired[Annotated[int | QuantizedBytesOut, Field(description="Size of the model file.")]]
+    bytes: NotRequired[Annotated[int | QuantizedBytes, Field(description="Size of the model file.")]]
     train_rows: NotRequired[int]
     test_rows: NotRequired[int]
     members: NotRequired[Annotated[list[str], Field(description="Of an ensemble.")]]
-    weights: NotRequired[Annotated[list[MemberWeightOut], Field(description="Of an ensemble.")]]
+    weights: NotRequired[Annotated[list[MemberWeight], Field(description="Of an ensemble.")]]
     best_single: NotRequired[Annotated[str, Field(description="The best member of an ensemble.")]]
     note: NotRequired[str]
     original: NotRequired[
         Annotated[dict[str, Figures], Field(description="Metrics before quantization, by part of the data.")]
     ]
-    agreement: NotRequired[AgreementOut]
+    agreement: NotRequired[Agreement]
     latency: NotRequired[
         Annotated[
-            dict[str, dict[str, LatencyOut]],
+            dict[Which, dict[str, CallTime]],
             Field(description="Of both models of a quantization, by batch size."),
         ]
     ]

@@ -1,4 +1,4 @@
-"""All trials of a search at once: columns, timeline, importance of hyperparameters."""
+"""Declares the answers about all trials of a search at once: columns, timeline, importance, its answer."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -99,3 +99,68 @@ class ImportanceOut(Answer):
     error: str
     objective: str
     source: str = Field(description="The method's publication.")
+
+
+class ScoringOut(Answer):
+    """The meaning of "best" in a search."""
+
+    metric: str
+    direction: Literal["min", "max"]
+    rows: str = Field(description="The rows on which the metric is measured.")
+    text: str = Field(description="All of it, such as: highest val_accuracy on about 360 validation rows.")
+
+
+class RankedTrialOut(Answer):
+    """One of the best trials of a search."""
+
+    number: int
+    state: str
+    values: Stored[dict[str, Parameter]]
+    score: float | None = Field(description="The mean over its trainings.")
+    std: float | None
+    trainings: int = Field(description="How many of its trainings have a score.")
+
+
+class LeadOut(Answer):
+    """How far the best trial leads over the next one with other values."""
+
+    value: float = Field(description="The difference of the means; positive if the first is better.")
+    low: float | None = Field(description="Lower end of the confidence interval; null if it is unknown.")
+    high: float | None
+    confidence: float
+    verdict: Literal["clear", "unclear", "unknown"] = Field(
+        description="clear: the interval excludes zero. unknown: the spread of trainings is not known."
+    )
+    method: Literal["welch", "paired_folds"] = Field(
+        description="welch: t-interval of independent trainings. paired_folds: corrected t-interval of the "
+        "differences on the same folds."
+    )
+    trainings: list[int] = Field(
+        min_length=2,
+        max_length=2,
+        description="How many trainings were compared; those of other trials with the same values count.",
+    )
+    needed: int | None = Field(
+        description="How many trainings of each would show a lead of this size as clear; null if unknown, or "
+        "more than a trial may have."
+    )
+
+
+class AnswerOut(Answer):
+    """The answer of a search: the best trial, how sure its lead is, and what can be done next."""
+
+    over: bool = Field(description="Whether the search part of the job has ended.")
+    scoring: ScoringOut
+    best: RankedTrialOut | None = Field(description="Null while no trial has a score.")
+    next: RankedTrialOut | None = Field(description="The best trial with other values.")
+    lead: LeadOut | None = Field(description="Null with several objectives, or without a next trial.")
+    repeats: int | None = Field(
+        description="How many executions `repeat` gives the best two by default; null if it is not possible."
+    )
+    smaller_range: list[str] = Field(
+        description="The effect of `narrow` in sentences; empty if it is not possible."
+    )
+    at_edge: list[str] = Field(
+        description="Hyperparameters whose best value is at a bound of the range; better ones may lie beyond."
+    )
+    importance: ImportanceOut

@@ -1,4 +1,4 @@
-"""Search spaces of other tools."""
+"""Declares the answers about search spaces of other tools."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""API tokens."""
+"""Declares the answers about API tokens."""
 
 from pydantic import Field
 

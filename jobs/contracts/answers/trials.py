@@ -1,4 +1,4 @@
-"""A trial of a search with its executions and decisions."""
+"""Declares the answers about trials, with their executions and decisions."""
 
 from datetime import datetime
 from typing import Literal
@@ -61,7 +61,7 @@ class TrialOut(Answer):
     pareto: bool | None = Field(
         description="Whether no other trial is better in all objectives; null under one objective."
     )
-    source: str = Field(description="algorithm or hand.")
+    source: str = Field(description="algorithm, hand, or chosen: repeated from another search.")
     answered_by: int | None = Field(description="The trial of the same values whose scores it has.")
     restarts: int
     bracket: int

@@ -1,4 +1,4 @@
-"""Workers with their slots, devices and warm processes."""
+"""Declares the answers about workers, with their slots, devices and warm processes."""
 
 from typing import Annotated, NotRequired, TypedDict
 

@@ -17,7 +17,7 @@ class Reader(NamedTuple):
     read: Callable[[Item], Imported]
 
 
-# Formats are detected in this order: from the most distinctive keys to the least.
+# Formats are detected in this order, so the one with the most distinctive keys is the first.
 READERS: dict[Format, Reader] = {
     "keras_tuner": Reader("KerasTuner", keras_tuner.looks_like, keras_tuner.read),
     "katib": Reader("Katib", katib.looks_like, katib.read),
@@ -27,7 +27,8 @@ READERS: dict[Format, Reader] = {
 }
 
 
-def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002  the API's name
+# The argument has the name of the API's field, although it hides a built-in function.
+def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
     """Read a search space in the format of another tool.
 
     Args:
@@ -43,13 +44,8 @@ def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002  th
     root = parse(text)
     if not isinstance(root, dict):
         raise format_error("", f"expected an object at the top level, got {shown(root)}")
-    known = format or _detected(root)
+    known = format or next((name for name, reader in READERS.items() if reader.looks_like(root)), None)
+    if known is None:
+        titles = ", ".join(reader.title for reader in READERS.values())
+        raise format_error("", f"the format is not recognized as {titles}; choose it explicitly")
     return READERS[known].read(Item(root, ""))
-
-
-def _detected(root: dict[str, Any]) -> Format:
-    for name, reader in READERS.items():
-        if reader.looks_like(root):
-            return name
-    titles = ", ".join(reader.title for reader in READERS.values())
-    raise format_error("", f"the format is not recognized as {titles}; choose it explicitly")

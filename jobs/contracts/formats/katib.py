@@ -5,23 +5,13 @@ its numbers as strings. Steps are counted from the minimum.
 """
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
 from jobs.contracts.formats.result import Imported, ParsedParameter, Part, build_import, parse_parameter
 from jobs.contracts.problems import Problem
-from jobs.contracts.search import Algorithm
 
-ALGORITHMS = {
-    name: ours
-    for name, ours in (
-        ("random", "random"),
-        ("grid", "grid"),
-        ("bayesianoptimization", "bayesian"),
-        ("tpe", "tpe"),
-    )
-    if ours in get_args(Algorithm)
-}
+ALGORITHMS = {"random": "random", "grid": "grid", "bayesianoptimization": "bayesian", "tpe": "tpe"}
 DIRECTIONS = {"minimize": "min", "maximize": "max"}
 DISTRIBUTIONS = {"uniform": None, "unknown": None, "logUniform": "log"}
 LAUNCH = ("trialTemplate", "metricsCollectorSpec", "resumePolicy")
@@ -77,7 +67,8 @@ def _objective(spec: Object) -> dict[str, Part]:
     objective = item.object()
     direction = DIRECTIONS[objective.require("type").one_of(DIRECTIONS)]
     metric = objective.require("objectiveMetricName")
-    objective.get("additionalMetricNames")  # only recorded; Trainyard records every metric
+    # Marked as read and ignored: Katib only records these metrics, and Trainyard records every metric.
+    objective.get("additionalMetricNames")
     if (goal := objective.get("goal")) is not None:
         raise goal.error("not supported: a search runs all its trials; it does not stop at a goal")
     _check_strategies(objective.get("metricStrategies"), metric.string(), direction)
@@ -137,6 +128,7 @@ def _range(kind: str, feasible: Object) -> dict[str, Any]:
         by = step.number() if step is not None else None
         fields: dict[str, Any] = {"min": low.number(), "max": high.number(), "step": by}
     else:
+        # A step of 1 changes nothing for an integer, but would be refused under logarithmic sampling.
         by = step.integer() if step is not None and step.integer() != 1 else None
         fields = {"min": low.integer(), "max": high.integer(), "step": by}
     if by is not None and step is not None and sampling is not None:
@@ -151,4 +143,5 @@ def _list(kind: str, feasible: Object) -> list[Any]:
     if kind == "categorical":
         return [entry.string() for entry in entries]
     numbers = [entry.number() for entry in entries]
+    # All values of a choice must have one type.
     return numbers if all(isinstance(n, int) for n in numbers) else [float(n) for n in numbers]

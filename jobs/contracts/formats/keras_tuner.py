@@ -20,8 +20,7 @@ from jobs.contracts.hyperparameters import (
     FloatParameter,
     IntParameter,
     Parameter,
-    Value,
-    When,
+    first_value,
 )
 from jobs.contracts.problems import Problem
 from jobs.contracts.ranges import Sampling
@@ -51,8 +50,11 @@ def read(root: Item) -> Imported:
             parameters.append(_parameter(row, notes))
     if found:
         raise FormatError(found)
-    if values is not None and (names := _not_default(values, parameters)):
-        notes.append(f"values: ignored for {', '.join(names)}; they belong to a single trial")
+    if values is not None:
+        # `get_config` writes a current value for every hyperparameter; only unusual ones deserve a note.
+        implied = {one.parameter.name: first_value(one.parameter) for one in parameters}
+        if names := [name for name, item in values.object().entries() if implied.get(name) != item.value]:
+            notes.append(f"values: ignored for {', '.join(names)}; they belong to a single trial")
     return build_import("keras_tuner", parameters, list(dict.fromkeys(notes)))
 
 
@@ -94,17 +96,17 @@ def _range(config: Object, *, whole: bool) -> dict[str, Any]:
         "min": low,
         "max": number("max_value", needed=True),
         "step": number("step"),
-        "default": None
-        if default == low
-        else default,  # KerasTuner writes the minimum if no default was given
+        # KerasTuner writes the minimum if no default was given.
+        "default": None if default == low else default,
         "sampling": sampling.one_of(SAMPLINGS) if sampling is not None else None,
     }
 
 
 def _int(config: Object, _: list[str]) -> dict[str, Any]:
     fields = _range(config, whole=True)
+    # KerasTuner writes 1 if no step was given.
     if fields["step"] == 1 and fields["sampling"] in (None, "linear"):
-        fields["step"] = None  # KerasTuner writes 1 if no step was given
+        fields["step"] = None
     return fields
 
 
@@ -121,13 +123,16 @@ def _boolean(config: Object, _: list[str]) -> dict[str, Any]:
 def _choice(config: Object, notes: list[str]) -> dict[str, Any]:
     values = choice_values(config.require("values"))
     default, ordered = config.get("default"), config.get("ordered")
+    # KerasTuner's default: numbers are ordered, strings are not.
     usual = bool(values) and not isinstance(values[0], str)
     if ordered is not None and ordered.boolean() != usual:
         notes.append("ordered: ignored; no algorithm of KerasTuner uses it")
     chosen = default.scalar() if default is not None else None
+    # As in `choice_values`, an integer among floats is a float.
     if isinstance(chosen, int) and values and isinstance(values[0], float):
         chosen = float(chosen)
-    is_first = bool(values) and chosen == values[0]  # KerasTuner writes the first if no default was given
+    # KerasTuner writes the first value if no default was given.
+    is_first = bool(values) and chosen == values[0]
     return {"values": values, "default": None if is_first else chosen}
 
 
@@ -138,31 +143,17 @@ def _fixed(config: Object, _: list[str]) -> dict[str, Any]:
 _FIELDS = {"Int": _int, "Float": _float, "Boolean": _boolean, "Choice": _choice, "Fixed": _fixed}
 
 
-def _not_default(values: Item, parameters: list[ParsedParameter]) -> list[str]:
-    """Return the names whose current value differs from the value that KerasTuner begins with."""
-    implied = {one.parameter.name: _implied(one.parameter) for one in parameters}
-    return [name for name, item in values.object().entries() if implied.get(name) != item.value]
-
-
-def _implied(parameter: Parameter) -> Value:
-    default = getattr(parameter, "default", None)
-    if default is not None:
-        return default  # type: ignore[no-any-return]
-    if isinstance(parameter, IntParameter | FloatParameter):
-        return parameter.min
-    return parameter.grid()[0]
-
-
 def write(space: Space) -> dict[str, Any]:
     """Return a space in the form that `HyperParameters.from_config` accepts, without values."""
     return {"space": [_written(parameter) for parameter in space], "values": {}}
 
 
 def _written(parameter: Parameter) -> dict[str, Any]:
-    common = {
-        "name": parameter.name,
-        "conditions": [_written_condition(when) for when in parameter.conditions()],
-    }
+    conditions = [
+        {"class_name": "Parent", "config": {"name": when.name, "values": list(when.in_)}}
+        for when in parameter.conditions()
+    ]
+    common = {"name": parameter.name, "conditions": conditions}
     if isinstance(parameter, IntParameter | FloatParameter):
         return {
             "class_name": parameter.kind.capitalize(),
@@ -183,8 +174,8 @@ def _written(parameter: Parameter) -> dict[str, Any]:
 
 
 def _written_choice(parameter: ChoiceParameter, common: dict[str, Any]) -> dict[str, Any]:
-    """Write a choice. KerasTuner's `Choice` would convert booleans to numbers."""
     default = parameter.values[0] if parameter.default is None else parameter.default
+    # KerasTuner's `Choice` would convert booleans to numbers.
     if not isinstance(default, bool):
         ordered = not isinstance(default, str)
         config = {**common, "default": default, "values": list(parameter.values), "ordered": ordered}
@@ -192,7 +183,3 @@ def _written_choice(parameter: ChoiceParameter, common: dict[str, Any]) -> dict[
     if len(parameter.values) == 1:
         return {"class_name": "Fixed", "config": {**common, "value": default}}
     return {"class_name": "Boolean", "config": {**common, "default": default}}
-
-
-def _written_condition(when: When) -> dict[str, Any]:
-    return {"class_name": "Parent", "config": {"name": when.name, "values": list(when.in_)}}

@@ -18,15 +18,14 @@ from jobs.contracts.formats.result import (
 from jobs.contracts.formats.text import parse
 from jobs.contracts.problems import Problem
 
-SHORT = ("float", "int", "categorical")
-
 
 def looks_like(value: Mapping[str, Any]) -> bool:
     """Return whether an object has the keys of this format."""
     first = next(iter(value.values()), None)
     if isinstance(first, str):
         return '"attributes"' in first or '"type"' in first
-    return isinstance(first, dict) and ("attributes" in first or first.get("type") in SHORT)
+    # A tuple can be asked for any value; a dict refuses lists and objects.
+    return isinstance(first, dict) and ("attributes" in first or first.get("type") in tuple(_SHORT))
 
 
 def read(root: Item) -> Imported:
@@ -49,7 +48,7 @@ def _parameter(name: str, item: Item) -> ParsedParameter:
             raise item.error(error.problems[0].message) from None
     entry = item.object()
     if entry.has("type"):
-        kind, fields = _short(entry)
+        kind, fields = _SHORT[entry.require("type").one_of(_SHORT)](entry)
     else:
         class_name = entry.require("name")
         attributes = entry.require("attributes").object()
@@ -60,11 +59,6 @@ def _parameter(name: str, item: Item) -> ParsedParameter:
 
 
 Fields = tuple[str, dict[str, Any]]
-
-
-def _short(entry: Object) -> Fields:
-    kind = entry.require("type").one_of(SHORT)
-    return {"float": _float, "int": _int, "categorical": _categorical}[kind](entry)
 
 
 def _categorical(attributes: Object) -> Fields:
@@ -84,6 +78,7 @@ def _float(attributes: Object) -> Fields:
 def _int(attributes: Object) -> Fields:
     low, high = attributes.require("low").integer(), attributes.require("high").integer()
     step, log = attributes.get("step"), attributes.get("log")
+    # Optuna writes 1 if no step was given.
     by = step.integer() if step is not None and step.integer() != 1 else None
     is_log = log is not None and log.boolean()
     if is_log and by is not None and step is not None:
@@ -106,6 +101,11 @@ def _discrete(attributes: Object) -> Fields:
     return kind, {**fields, "step": attributes.require("q").number()}
 
 
+_SHORT: dict[str, Callable[[Object], Fields]] = {
+    "float": _float,
+    "int": _int,
+    "categorical": _categorical,
+}
 _CLASSES: dict[str, Callable[[Object], Fields]] = {
     "FloatDistribution": _float,
     "IntDistribution": _int,

@@ -13,6 +13,7 @@ from jobs.contracts.problems import Problem, escaped
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MAX_NUMBER = 1e300
+"""Numbers of this size or larger are refused like infinite ones."""
 INTEGER = re.compile(r"[-+]?\d{1,18}")
 
 
@@ -108,6 +109,7 @@ class Object:
 
     def __init__(self, value: dict[str, Any], pointer: str) -> None:
         self._value = value
+        # A dict instead of a set, so that errors have the order of the text.
         self._unread = dict.fromkeys(value)
         self.pointer = pointer
 
@@ -118,6 +120,7 @@ class Object:
     def get(self, name: str) -> Item | None:
         """Return an entry; None if it is missing or null."""
         self._unread.pop(name, None)
+        # Several tools write null for a setting without a value.
         value = self._value.get(name)
         return None if value is None else Item(value, self.place(name))
 
@@ -173,4 +176,5 @@ def shown(value: Any) -> str:
 
 
 def _is_finite(value: int | float) -> bool:
-    return abs(value) < MAX_NUMBER  # False for NaN, too
+    # The comparison is false for NaN, too.
+    return abs(value) < MAX_NUMBER

@@ -80,7 +80,8 @@ def _message(item: Any) -> str:
     if item["type"] == "string_pattern_mismatch":
         name = repr(item["input"])
         return f"{name} is not a valid name: use letters, digits, _ . / - and begin with a letter or _"
-    where = [str(part) for part in item["loc"][1:]]  # the first part is the kind
+    # The first part is the kind, which pydantic adds as the tag of the union.
+    where = [str(part) for part in item["loc"][1:]]
     message = message_of(item)
     return f"{'.'.join(where)}: {message}" if where else message
 
@@ -121,29 +122,24 @@ def build_import(
         )
     space = tuple(one.parameter for one in parameters)
     if errors := list(space_errors(space)):
-        # a place begins with the hyperparameter's index
+        # A place begins with the hyperparameter's index.
         raise FormatError(
             [Problem(parameters[int(place.partition(".")[0])].pointer, message) for place, message in errors]
         )
+    # Name and kind come first, for readers; the dump has them after the conditions.
     rows = [
-        {
-            "name": parameter.name,
-            "kind": parameter.kind,
-            **parameter.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-        }
-        for parameter in space
+        {"name": one.name, "kind": one.kind}
+        | one.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for one in space
     ]
-    given = {key: part.value for key, part in parts.items()}
+    search = {"space": rows} | {key: part.value for key, part in parts.items()}
     try:
-        SearchSpec.model_validate({**given, "space": rows})
+        SearchSpec.model_validate(search)
     except ValidationError as error:
-        places = {key: part.pointer for key, part in parts.items()}
-        raise FormatError([_located(item, places) for item in error.errors(include_url=False)]) from None
-    search = {"space": rows, **given}
+        problems = []
+        for item in error.errors(include_url=False):
+            # A rule over several fields has no location. Most of them depend on the algorithm.
+            part = parts.get(str(item["loc"][0]) if item["loc"] else "algorithm")
+            problems.append(Problem(part.pointer if part is not None else "", message_of(item)))
+        raise FormatError(problems) from None
     return Imported(format=name, search=search, summary=summary(space), notes=tuple(notes))
-
-
-def _located(item: Any, places: dict[str, str]) -> Problem:
-    # A rule over several fields has no location. Most of them depend on the algorithm.
-    key = str(item["loc"][0]) if item["loc"] else "algorithm"
-    return Problem(places.get(key, ""), message_of(item))

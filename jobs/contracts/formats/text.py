@@ -39,6 +39,7 @@ def parse(text: str) -> Any:
 
 def _json(text: str) -> Any:
     try:
+        # By default, Python accepts NaN, Infinity and repeated keys, of which it keeps the last.
         value = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
         raise format_error("", f"not valid JSON: line {error.lineno}: {error.msg}") from None
@@ -62,13 +63,14 @@ def _unique_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, except that 1e-4 is a number as in YAML 1.2. PyYAML reads a string."""
+    """The safe loader, except that 1e-4 is a number."""
 
 
 # A copy, because add_implicit_resolver would change the lists of all loaders.
 _Loader.yaml_implicit_resolvers = {
     first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+# PyYAML follows YAML 1.1, where a float needs a dot, and reads 1e-4 as a string. In YAML 1.2 it is a number.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+$"),
@@ -86,6 +88,7 @@ def _yaml(text: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             raise format_error("", "the text is empty")
+        # Before the values are constructed: a few aliases of aliases can expand to billions of values.
         _count_nodes(node, "", {}, ())
         value = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
@@ -122,6 +125,7 @@ def _children(node: yaml.Node, pointer: str) -> Iterable[tuple[str, yaml.Node]]:
     if not isinstance(node, yaml.MappingNode):
         return []
     names = [str(key.value) for key, _ in node.value]
+    # PyYAML keeps the last of several equal keys, so a setting would be lost silently.
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise FormatError(
             [Problem(f"{pointer}/{escaped(name)}", "the key is used twice") for name in repeated]
@@ -150,4 +154,5 @@ def _check(value: Any, pointer: str, depth: int) -> None:
 
 
 def _is_valid_text(text: str) -> bool:
+    # PostgreSQL stores no NUL in JSON, and UTF-8 cannot encode half of a surrogate pair.
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

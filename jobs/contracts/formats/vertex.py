@@ -46,12 +46,9 @@ def looks_like(value: Mapping[str, Any]) -> bool:
     """Return whether an object has the keys of this format."""
     value = {_camel(key): inner for key, inner in value.items()}
     rows = value.get("parameters")
-    return "studySpec" in value or _has_ids(rows) or (isinstance(rows, list) and "metrics" in value)
-
-
-def _has_ids(rows: Any) -> bool:
     first = rows[0] if isinstance(rows, list) and rows else None
-    return isinstance(first, dict) and ("parameterId" in first or "parameter_id" in first)
+    has_ids = isinstance(first, dict) and ("parameterId" in first or "parameter_id" in first)
+    return "studySpec" in value or has_ids or (isinstance(rows, list) and "metrics" in value)
 
 
 def read(root: Item) -> Imported:
@@ -130,6 +127,7 @@ def _parameter(row: Item, when: Any, parameters: list[ParsedParameter], found: l
     conditional = entry.get("conditionalParameterSpecs")
     entry.reject_unknown()
     parameters.append(parse_parameter(row.pointer, name, kind, when=[when] if when else (), **fields))
+    # A study may repeat a child for each value of its parent, but here a name is used only once.
     for child, values in _merged(conditional.items() if conditional is not None else []):
         with collect_errors(found):
             _parameter(child, {"name": name, "in": values}, parameters, found)
@@ -180,14 +178,15 @@ def _merged(rows: list[Item]) -> list[tuple[Item, list[Any]]]:
 
 def _object(item: Item) -> Object:
     """Return an object with its keys in camel case."""
+    # Only for its error if the value is not an object.
     item.object()
     value: dict[str, Any] = item.value
-    renamed = {_camel(key): inner for key, inner in value.items()}
-    if len(renamed) < len(value):
-        repeated = next(key for key in value if _camel(key) != key and _camel(key) in value)
-        raise format_error(f"{item.pointer}/{escaped(repeated)}", f"{_camel(repeated)!r} is given, too")
-    snake = {_camel(key): key for key in value}
-    return _Renamed(renamed, item.pointer, snake)
+    sent: dict[str, str] = {}
+    for key in value:
+        # Both spellings of a name in one object: only one of them could be read.
+        if (other := sent.setdefault(_camel(key), key)) != key:
+            raise format_error(f"{item.pointer}/{escaped(key)}", f"{other!r} is given, too")
+    return _Renamed({name: value[key] for name, key in sent.items()}, item.pointer, sent)
 
 
 class _Renamed(Object):

@@ -6,7 +6,7 @@ The keys are those of wandb/sweeps' `config/schema.json`, and the distributions 
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from jobs.contracts.formats.reading import FormatError, Item, Object, collect_errors
 from jobs.contracts.formats.result import (
@@ -18,7 +18,6 @@ from jobs.contracts.formats.result import (
     parse_parameter,
 )
 from jobs.contracts.problems import Problem
-from jobs.contracts.search import Algorithm
 
 ALGORITHMS = {"random": "random", "grid": "grid", "bayes": "bayesian"}
 DIRECTIONS = {"minimize": "min", "maximize": "max"}
@@ -59,8 +58,7 @@ def read(root: Item) -> Imported:
 
 def _method(sweep: Object) -> dict[str, Part]:
     cap, method = sweep.get("run_cap"), sweep.require("method")
-    offered = [name for name, ours in ALGORITHMS.items() if ours in get_args(Algorithm)]
-    parts = {"algorithm": Part(ALGORITHMS[method.one_of(offered)], method.pointer)}
+    parts = {"algorithm": Part(ALGORITHMS[method.one_of(ALGORITHMS)], method.pointer)}
     if cap is not None:
         parts["max_trials"] = Part(cap.integer(), cap.pointer)
     return parts
@@ -151,6 +149,7 @@ def _exponents(low: str, high: str, sign: int) -> Callable[[Object, list[str]], 
         bounds = []
         for name in (low, high):
             item = entry.require(name)
+            # A double is at most about e^709.
             if abs(item.number()) > 600:
                 raise item.error(f"the bound is an exponent of e, and e^{item.number():g} is out of range")
             bounds.append(math.exp(sign * item.number()))
@@ -170,6 +169,7 @@ def _q_uniform(entry: Object, notes: list[str]) -> Fields:
         raise (q or low).error(f"q must be above 0, got {by:g}")
     for bound in (low, high):
         times = bound.number() / by
+        # The tolerance allows for rounding: 0.3 / 0.1 is not exactly 3.
         if not math.isfinite(times) or abs(times - round(times)) > 1e-9:
             raise bound.error(f"{bound.value!r} is not a multiple of q = {by:g}")
     notes.append(ENDS)

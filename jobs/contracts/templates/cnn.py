@@ -31,12 +31,14 @@ def layers(args: CnnArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def _convolutions(args: CnnArgs, image: Shape) -> Iterator[Layer]:
+    # Images in shades of grey may have no axis for channels.
     height, width, channels = image if len(image) == 3 else (*image, 1)[:3]
     for i in range(1, args.layers + 1):
         kernel = (args.kernel, args.kernel, channels, args.filters)
         variables = Variable(f"conv_{i}/kernel", kernel), Variable(f"conv_{i}/bias", (args.filters,))
         yield Layer(variables, (height, width, args.filters))
         channels = args.filters
+        # Pooling halves both sides, rounded down, so it ends before one of them would be 0.
         if min(height, width) >= 2:
             height, width = height // 2, width // 2
             yield without_variables((height, width, channels))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 Shape = tuple[int, ...]
 FLOAT32 = 4
+"""The bytes of a float32."""
 
 
 class Variable(NamedTuple):
@@ -53,6 +54,7 @@ def dense_block(
     yield dense(f"dense_{i}", inputs, units, bias=not batch_norm)
     if batch_norm:
         yield batch_normalization(f"batch_norm_{i}", units)
+    # The activation; its output is part of the memory estimate.
     yield without_variables((units,))
     if dropout:
         yield without_variables((units,))

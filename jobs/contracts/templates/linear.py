@@ -14,8 +14,8 @@ class LinearArgs(Frozen):
     l2: float = Field(default=0.0, ge=0, title="L2 penalty")
 
 
-def layers(args: LinearArgs, profile: Profile) -> tuple[Layer, ...]:  # noqa: ARG001  there are none
-    """List the hidden layers."""
+def layers(args: LinearArgs, profile: Profile) -> tuple[Layer, ...]:  # noqa: ARG001
+    """List the hidden layers: none."""
     return ()
 
 

@@ -4,11 +4,11 @@ from jobs.actions import pipeline, submit
 from jobs.actions.kind_actions import KindActions, register
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.search.payload import FamilyResult
+from jobs.kinds.search.payload import RootResult
 from jobs.models import Job, User
 
 
-class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, FamilyResult]):
+class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
     """The root of such an ensemble has no task; its steps do the work."""
 
     def advance(self, root: Job) -> None:

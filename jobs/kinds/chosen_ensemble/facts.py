@@ -1,12 +1,12 @@
 from jobs.kinds.base import Facts
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.search.payload import FamilyResult
+from jobs.kinds.search.payload import RootResult
 
 CHOSEN_ENSEMBLE = Facts(
     name="chosen_ensemble",
     title="Ensemble",
     payload=ChosenEnsemblePayload,
-    result=FamilyResult,
+    result=RootResult,
     public_as="ensemble",
     first_step="train",
 )

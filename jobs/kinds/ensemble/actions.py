@@ -9,7 +9,7 @@ from jobs.contracts.after import Ensemble
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search import Objective
 from jobs.kinds.ensemble.facts import ENSEMBLE
-from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member
+from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
 from jobs.models import Attempt, Job
 from jobs.queries import outcomes
 
@@ -42,7 +42,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
 
 def _member(training: Job, objective: Objective) -> Member:
     return Member(
-        name=f"m{training.pk}",
+        name=member_name(training.pk),
         title=training.title,
         model=artifact_path(training, "model"),
         validation_predictions=artifact_path(training, "validation_predictions"),

@@ -1,3 +1,4 @@
+from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.base import Facts
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask
 
@@ -11,6 +12,7 @@ ENSEMBLE = Facts(
     planned=lambda spec: int(spec.after.ensemble is not None),
     evaluates=True,
     candidate="ensemble",
+    report=EnsembleReport,
     registered_as="ensemble",
     usual_starts=1.0,
 )

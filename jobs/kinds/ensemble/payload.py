@@ -1,12 +1,13 @@
 """Defines the payload, the result and the task of an ensemble."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from jobs.contracts.after import Ensemble
 from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model_reports.ensemble import MemberWeight
 from jobs.contracts.search_space import Value
 from jobs.contracts.task_parts import DatasetFile, Task
 from jobs.kinds.base import Payload, Result
@@ -21,11 +22,16 @@ class EnsemblePayload(Payload):
 class EnsembleResult(Result):
     """The weights of the ensemble, and its best single member."""
 
-    weights: list[dict[str, Any]] = []
+    weights: list[MemberWeight] = []
     best_single: str = ""
     members: list[str] = []
     parameters: int | None = None
     note: str = ""
+
+
+def member_name(training: int) -> str:
+    """Return the name of a member in reports, by the primary key of its training."""
+    return f"m{training}"
 
 
 class Member(Frozen):
@@ -36,7 +42,6 @@ class Member(Frozen):
     validation_predictions: str = Field(description="path of an .npz: y_true, y_pred, rows")
     score: float | None = None
     values: dict[str, Value] = Field(default_factory=dict)
-    seed_only: bool = False
     title: str = Field(default="", description="name for people; `name` if empty")
 
     @property

@@ -4,20 +4,23 @@ from jobs.actions import external_search, pipeline
 from jobs.actions.kind_actions import KindActions, register
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import ExternalSearchPayload
-from jobs.kinds.search.payload import FamilyResult
+from jobs.kinds.search.payload import RootResult
 from jobs.models import Job
 from jobs.queries import outcomes
 
 
-class ExternalSearchActions(KindActions[ExternalSearchPayload, FamilyResult]):
+class ExternalSearchActions(KindActions[ExternalSearchPayload, RootResult]):
     """No runner works for an external search, and no step follows it."""
 
     def advance(self, root: Job) -> None:
         """End the search when it has no more trials; until then, note if it has no chief."""
         payload = root.payload_as(ExternalSearchPayload)
-        if pipeline.trials_keep_failing(root, payload.search.max_consecutive_failures):
+        if payload.finishing:
+            pipeline.stop_waiting_trials(root)
+        elif pipeline.trials_keep_failing(root, payload.search.max_consecutive_failures):
             pipeline.give_up(root)
-        elif self._has_more_trials(root, payload):
+            return
+        if self._has_more_trials(root, payload):
             external_search.wait_for_chief(root)
         elif outcomes.best_trials(root, limit=1):
             pipeline.complete(root)
@@ -28,6 +31,8 @@ class ExternalSearchActions(KindActions[ExternalSearchPayload, FamilyResult]):
         """Return whether trials are open, or the algorithm will create more."""
         if root.trials.unfinished().exists():
             return True
+        if payload.finishing:
+            return False
         made = root.trials.filter(source="algorithm").count()
         return made < payload.search.planned() and not payload.exhausted
 

@@ -1,12 +1,12 @@
 from jobs.kinds.base import TABS, Facts
 from jobs.kinds.external_search.payload import ExternalSearchPayload
-from jobs.kinds.search.payload import FamilyResult
+from jobs.kinds.search.payload import RootResult
 
 EXTERNAL_SEARCH = Facts(
     name="external_search",
     title="Search",
     payload=ExternalSearchPayload,
-    result=FamilyResult,
+    result=RootResult,
     public_as="search",
     has_trials=True,
     trial_waits_for="The next script that requests a trial gets this one.",

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, field_validator
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.hyperparameters import FixedParameter, FloatParameter, IntParameter
+from jobs.contracts.hyperparameters import FixedParameter, first_value
 from jobs.contracts.search import Algorithm, Direction, Objective, SearchSpec
 from jobs.contracts.search_space import Parameter, Space, Value, Values, check_space
 from jobs.contracts.space_size import grid_size
@@ -38,13 +38,15 @@ class ExternalSearch(Frozen):
     max_consecutive_failures: int = Field(default=3, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     space: Space = Field(default=(), max_length=200)
-    reported: tuple[tuple[str, ...], ...] = Field(default=(), alias="told")  # the key in stored rows
+    # The alias is the key in stored rows.
+    reported: tuple[tuple[str, ...], ...] = Field(default=(), alias="told")
     lease_seconds: float = Field(default=6 * 3600.0, ge=1, le=30 * 86_400)
 
     @field_validator("algorithm")
     @classmethod
     def _trains_from_scratch(cls, algorithm: Algorithm) -> Algorithm:
-        if ALGORITHMS[algorithm].has_rungs:  # a KerasTuner script cannot be asked to resume a trial
+        # KerasTuner has no message that asks a script to resume a trial.
+        if ALGORITHMS[algorithm].has_rungs:
             raise ValueError(f"{algorithm} resumes trials from checkpoints, which external scripts cannot do")
         return algorithm
 
@@ -55,11 +57,13 @@ class ExternalSearch(Frozen):
         return space
 
     def objective(self) -> Objective:
-        """Return the objective, unvalidated: in an experiment spec its name must begin with `val_`."""
+        """Return the objective, whose metric may have any name."""
+        # `model_copy` does not validate: in an experiment spec, the name must begin with `val_`.
         return Objective().model_copy(update={"metric": self.metric, "direction": self.direction})
 
     def search(self) -> SearchSpec:
         """Return the search spec that pages and queries read."""
+        # Not validated: the metric may have any name, and the space may still be empty.
         return self.algorithm_spec().model_copy(update={"objective": self.objective(), "space": self.space})
 
     def algorithm_spec(self) -> SearchSpec:
@@ -97,6 +101,7 @@ class ExternalSearch(Frozen):
         names = tuple(parameter.name for parameter in new)
         body = {**dict(self), "space": (*self.space, *new), "reported": (*self.reported, names)}
         larger = type(self).model_validate(body)
+        # Only for its errors: the space is valid, but may be too large for the algorithm.
         larger.algorithm_spec()
         return larger
 
@@ -137,22 +142,11 @@ class ExternalSearchPayload(Payload):
         return self.search.planned()
 
 
-def default_of(parameter: Parameter) -> Value:
-    """Return the value with which a KerasTuner script begins."""
-    default: Value | None = getattr(parameter, "default", None)
-    if default is not None:
-        return default
-    return parameter.min if isinstance(parameter, IntParameter | FloatParameter) else parameter.grid()[0]
-
-
 def completed(space: Space, values: Values) -> dict[str, Value]:
-    """Return a configuration with default values for missing hyperparameters.
-
-    A trial that ran before a hyperparameter was found was built without it. The script would have used the
-    default.
-    """
+    """Return a configuration with default values for missing hyperparameters."""
+    # A trial may have run before a script reported the hyperparameter. It has trained with the default.
     whole: dict[str, Value] = {}
     for parameter in space:
         if parameter.is_active(whole):
-            whole[parameter.name] = values.get(parameter.name, default_of(parameter))
+            whole[parameter.name] = values.get(parameter.name, first_value(parameter))
     return whole

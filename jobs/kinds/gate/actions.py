@@ -5,9 +5,13 @@ from typing import Any
 from jobs.actions import promotions
 from jobs.actions.kind_actions import JobError, KindActions, register
 from jobs.actions.tasks import origin_of
+from jobs.contracts import measures
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.search import Objective
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import GatePayload, GateResult, GateTask
 from jobs.models import Attempt, Job, PromotionRequest
+from jobs.queries import gate_rules
 from jobs.store import store
 
 
@@ -17,7 +21,7 @@ class GateActions(KindActions[GatePayload, GateResult]):
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> GateTask:
         """Return the task: challenger, champion, and the data on which the challenger was trained."""
         requests = PromotionRequest.objects.select_related(
-            "version__source_job__revision", "baseline_version"
+            "version__source_job__revision", "baseline_version", "gate_revision"
         )
         promotion = requests.get(pk=attempt.job.payload_as(GatePayload).promotion)
         version, champion = promotion.version, promotion.baseline_version
@@ -30,6 +34,8 @@ class GateActions(KindActions[GatePayload, GateResult]):
             champion_signature=champion.signature if champion is not None else None,
             dataset=dataset,
             spec=spec,
+            rules=gate_rules.rules_of(promotion.gate_revision),
+            objective=objective_of(spec),
         )
 
     def on_done(self, job: Job, result: GateResult) -> None:
@@ -39,6 +45,16 @@ class GateActions(KindActions[GatePayload, GateResult]):
     def on_failed(self, job: Job, error: JobError) -> None:
         """Fail the promotion request: without gates it cannot be approved."""
         promotions.record_gate_failure(job, error)
+
+
+def objective_of(spec: ExperimentSpec | None) -> Objective | None:
+    """Return the measure that a version was made for: its search's objective, or its retraining's monitor."""
+    if spec is None:
+        return None
+    if spec.search is not None:
+        return spec.search.objective
+    monitor = spec.after.retrain.monitor if spec.after.retrain is not None else None
+    return None if monitor is None else Objective(metric=monitor, direction=measures.direction(monitor))
 
 
 register(GATE.name, GateActions())

@@ -2,7 +2,11 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.gates import GateRules
+from jobs.contracts.search import Objective
 from jobs.contracts.task_parts import DatasetFile, Task
 from jobs.kinds.base import Payload, Result
 
@@ -29,4 +33,5 @@ class GateTask(Task):
     champion_signature: dict[str, Any] | None = None
     dataset: DatasetFile | None
     spec: ExperimentSpec | None
-    delta: float = 0.01
+    rules: GateRules = GateRules()
+    objective: Objective | None = Field(default=None, description="of the search that made the challenger")

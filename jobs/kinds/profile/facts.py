@@ -9,6 +9,7 @@ PROFILE = Facts(
     task=ProfileTask,
     engine="workers.engine.tasks.profile.run",
     needs_jax=False,
+    # The dataset version has the profile.
     keeps_result=False,
     listed=False,
 )

@@ -1,3 +1,4 @@
+from jobs.contracts.model_reports.quantization import QuantizationReport
 from jobs.kinds.base import Facts
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
 
@@ -11,6 +12,7 @@ QUANTIZE = Facts(
     planned=lambda spec: int(spec.after.quantize is not None),
     evaluates=True,
     candidate="quantize",
+    report=QuantizationReport,
     registered_as="quantized",
     usual_starts=2.0,
 )

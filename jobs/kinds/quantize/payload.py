@@ -1,9 +1,10 @@
 """Defines the payload, the result and the task of a quantization."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from jobs.contracts.after import Quantize
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model_reports.quantization import Agreement, CallTime, QuantizedBytes, Which
 from jobs.contracts.task_parts import DatasetFile, Task
 from jobs.kinds.base import Figures, Payload, Result
 
@@ -18,9 +19,10 @@ class QuantizeResult(Result):
     """The comparison of the two models; `metrics` are of the quantized one."""
 
     original: dict[str, Figures] = {}
-    bytes: dict[str, Any] = {}
-    agreement: dict[str, Any] = {}
-    latency: dict[str, Any] = {}
+    bytes: QuantizedBytes | None = None
+    agreement: Agreement | None = None
+    latency: dict[Which, dict[str, CallTime]] = {}
+    hardware: str = ""
     parameters: int | None = None
 
 

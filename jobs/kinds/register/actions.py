@@ -41,6 +41,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         if spec.after.register_ is None:
             return []
         made = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
+        # Every pass asks for the jobs. Without this check, each would look for the models again.
         if len(made) == len(spec.after.register_.what):
             return made
         return [

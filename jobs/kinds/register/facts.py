@@ -1,11 +1,5 @@
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.base import Facts
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
-
-
-def _planned(spec: ExperimentSpec) -> int:
-    return len(spec.after.register_.what) if spec.after.register_ is not None else 0
-
 
 REGISTER = Facts(
     name="register",
@@ -14,6 +8,6 @@ REGISTER = Facts(
     result=RegisterResult,
     task=RegisterTask,
     engine="workers.engine.tasks.register.run",
-    planned=_planned,
+    planned=lambda spec: len(spec.after.register_.what) if spec.after.register_ is not None else 0,
     usual_starts=0.5,
 )

@@ -20,6 +20,8 @@ class RegisterResult(Result):
     signature: dict[str, Any] | None = None
     class_labels: list[str] | None = None
     parameters: int | None = None
+    keras_version: str = ""
+    sample_rows: int | None = None
 
 
 class RegisterTask(Task):

@@ -10,13 +10,13 @@ from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
-from jobs.kinds.search.payload import ExecutionPlan, FamilyResult, SearchPayload, TrialPlan, TrialTask
+from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
 from jobs.queries import learning_curves, outcomes
 from jobs.states import TRIAL_FINAL
 
 
-class SearchActions(KindActions[SearchPayload, FamilyResult]):
+class SearchActions(KindActions[SearchPayload, RootResult]):
     """A search creates trials until its algorithm or budget is exhausted; its best trials are retrained."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
@@ -44,30 +44,45 @@ class SearchActions(KindActions[SearchPayload, FamilyResult]):
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
         search = outcomes.search_of(root)
-        if pipeline.trials_keep_failing(root, search.max_consecutive_failures):
+        if root.payload.finishing:
+            pipeline.stop_waiting_trials(root)
+            self._follow(root)
+        elif pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
         elif not suggest.is_over(root, search):
             suggest.request(root, search)
-        elif not root.trials.unfinished().exists():
-            if outcomes.best_trials(root, limit=1):
-                pipeline.follow(root)
-            else:
-                pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+        else:
+            self._follow(root)
+
+    def _follow(self, root: Job) -> None:
+        """Create the next step's jobs once all trials are final."""
+        if root.trials.unfinished().exists():
+            return
+        if outcomes.best_trials(root, limit=1):
+            pipeline.follow(root)
+        else:
+            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""
         return submit.resubmit(job, by=by)
 
 
+# `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
 def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
 
     The trial waits at the end of each rung except the highest, which ends at epoch `top`.
     """
+    applied = apply_values(spec, trial.values)
+    if trial.until is not None:
+        # A continued trial trains to the last epoch that its user chose, without early stopping.
+        fit = applied.fit.model_copy(update={"epochs": trial.until, "early_stopping": None})
+        applied = applied.model_copy(update={"fit": fit})
     return TrialPlan(
         number=trial.number,
         values=trial.values,
-        spec=_continued(apply_values(spec, trial.values), trial.until),
+        spec=applied,
         executions=tuple(
             ExecutionPlan(
                 execution=execution.number,
@@ -83,14 +98,6 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
         until=trial.epochs if trial.until is None else trial.until,
         waits=trial.until is None and trial.epochs is not None and top is not None and trial.epochs < top,
     )
-
-
-def _continued(spec: ExperimentSpec, until: int | None) -> ExperimentSpec:
-    """Return a trial's spec. A continued trial trains to its last epoch, without early stopping."""
-    if until is None:
-        return spec
-    fit = spec.fit.model_copy(update={"epochs": until, "early_stopping": None})
-    return spec.model_copy(update={"fit": fit})
 
 
 register(SEARCH.name, SearchActions())

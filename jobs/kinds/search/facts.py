@@ -1,11 +1,11 @@
 from jobs.kinds.base import TABS, Facts
-from jobs.kinds.search.payload import FamilyResult, SearchPayload, TrialTask
+from jobs.kinds.search.payload import RootResult, SearchPayload, TrialTask
 
 SEARCH = Facts(
     name="search",
     title="Search",
     payload=SearchPayload,
-    result=FamilyResult,
+    result=RootResult,
     task=TrialTask,
     engine="workers.engine.tasks.trial.run",
     planned=lambda spec: int(spec.search is not None),

@@ -48,7 +48,7 @@ class BestTrial(BaseModel):
     std: float | None
 
 
-class FamilyResult(Result):
+class RootResult(Result):
     """The result of a root and of the steps after it.
 
     Attributes:

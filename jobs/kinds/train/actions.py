@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.actions import pipeline, submit
+from jobs.actions import events, job_warnings, pipeline, submit
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
 from jobs.contracts.experiment import ExperimentSpec
@@ -12,7 +12,8 @@ from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTria
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
-from jobs.queries import outcomes, steps
+from jobs.queries import outcomes, retrained, steps
+from jobs.queries.retrained import Shortfall
 
 
 class TrainActions(KindActions[TrainPayload, TrainResult]):
@@ -27,10 +28,18 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             spec=apply_values(spec_of(job), job.payload.hyperparameters()),
             dataset=dataset_of(job),
             retrain=steps.effective_spec(root).after.retrain,
-            objective=outcomes.objective_of(root),
+            objective=retrained.objective_of(job),
             model_name=f"m{job.pk}",
             resume=checkpoint_folders(Checkpoint.objects.kept().filter(job=job).order_by("-pk")),
         )
+
+    def on_done(self, job: Job, result: TrainResult) -> None:
+        """Warn if the model is clearly worse than the trial whose values it has."""
+        found = retrained.shortfall(job, result)
+        if found is not None:
+            code, message = "worse_than_trial", _sentence(found, result)
+            job_warnings.add(job.pk, code=code, message=message)
+            events.append(job.root_id_or_self, [events.event("warning", job, code=code, message=message)])
 
     def advance(self, root: Job) -> None:
         """Create the next step's jobs once the model is trained."""
@@ -42,7 +51,16 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         if root.kind == TRAIN.name or not spec.after.has_steps():
             return []
         made = list(root.children.filter(kind=TRAIN.name).order_by("ordinal"))
-        return made or [
+        # Every pass asks for the jobs, but the trials are ranked only once.
+        if made:
+            return made
+        chosen: Sequence[ChosenTrial]
+        if isinstance(root.payload, ChosenEnsemblePayload):
+            chosen = root.payload.chosen
+        else:
+            best = outcomes.best_trials(root, limit=spec.after.retrain.top if spec.after.retrain else 1)
+            chosen = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
+        return [
             submit.child(
                 root,
                 TRAIN,
@@ -51,7 +69,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
                 payload=TrainPayload(trial=member.trial, values=member.values),
                 slots=root.slots,
             )
-            for rank, member in enumerate(_members(root, spec), start=1)
+            for rank, member in enumerate(chosen, start=1)
         ]
 
     def clone(self, job: Job, *, by: User) -> Job:
@@ -59,12 +77,39 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         return submit.resubmit(job, by=by)
 
 
-def _members(root: Job, spec: ExperimentSpec) -> Sequence[ChosenTrial]:
-    if isinstance(root.payload, ChosenEnsemblePayload):
-        return root.payload.chosen
-    top = spec.after.retrain.top if spec.after.retrain else 1
-    best = outcomes.best_trials(root, limit=top)
-    return [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
+def _sentence(found: Shortfall, result: TrainResult) -> str:
+    """Return the difference from the trial with its numbers, and the next step."""
+    measured, trial, metric = found.measured, found.trial, found.measured.metric
+    interval = f"95 % interval {_number(measured.low)} to {_number(measured.high)}"
+    name = metric.removeprefix("val_")
+    return (
+        f"Clearly worse than its trial: on {measured.rows:,} {found.part} rows {name} is "
+        f"{_number(measured.value)} ({interval}), but trial {trial.number} reached "
+        f"{_number(trial.score)} ± {_number(found.range)} on validation rows. {_next_step(found, result)}"
+    )
+
+
+def _next_step(found: Shortfall, result: TrainResult) -> str:
+    choice, metric = result.choice, found.measured.metric
+    if choice is not None and choice.metric != metric:
+        return (
+            f"Its epoch was chosen by {choice.metric}: leave after.retrain.monitor empty to choose it by "
+            f"{metric}, and retrain the trial."
+        )
+    if found.part == "validation":
+        return (
+            "The training did not repeat the trial's result: retrain it with another fit.seed, or raise "
+            "after.retrain.patience. If it stays worse, the trial was lucky: choose the next best one."
+        )
+    return (
+        "Do not promote it before you know why: retrain it with another fit.seed or without the validation "
+        "rows (include_validation), compare the classes under Evaluation, and check that the split gives "
+        "test rows like the others. With more executions per trial a search is deceived less often."
+    )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"
 
 
 register(TRAIN.name, TrainActions())

@@ -5,19 +5,34 @@ from typing import Any, Literal
 from pydantic import Field
 
 from jobs.contracts.after import Retrain
+from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search import Objective
+from jobs.contracts.search import Direction, Objective
 from jobs.contracts.search_space import Value
 from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
 from jobs.kinds.base import Payload
-from jobs.kinds.search.payload import FamilyResult
+from jobs.kinds.search.payload import RootResult
+
+
+class SourceTrial(Frozen):
+    """A trial of another search, whose values an experiment of its own retrains."""
+
+    search: int
+    trial: int = Field(ge=1)
 
 
 class TrainPayload(Payload):
-    """The trial whose values are used; None if the experiment has no search."""
+    """The trial whose values are used; None if the experiment has no search.
+
+    Attributes:
+        trial: its number in the search that the training follows.
+        values: its values.
+        source: the trial of another search from which the experiment was made.
+    """
 
     trial: int | None = Field(default=None, ge=1)
     values: dict[str, Value] = {}
+    source: SourceTrial | None = None
 
     def hyperparameters(self) -> dict[str, Value]:
         """Return the trial's values."""
@@ -28,13 +43,59 @@ class TrainPayload(Payload):
         return {} if self.trial is None else {"trial": self.trial, "values": self.values}
 
 
-class TrainResult(FamilyResult):
-    """The result of a training. A root's result includes the results of its later steps."""
+class Choice(Frozen):
+    """Which epoch a training chose, and why.
+
+    Attributes:
+        metric: the measure that chose it, see `jobs.contracts.monitors`.
+        direction: its better direction.
+        value: its value in that epoch.
+        epoch: counted from 1.
+        epochs: how many epochs were compared.
+        rows: the number of validation rows on which they were compared.
+        stopped_by: the measure whose patience ended the training; empty if all epochs ran.
+        keeps_last: whether the weights are those of the last epoch, as `restore_best` asked.
+    """
+
+    metric: str
+    direction: Direction
+    value: float | None
+    epoch: int
+    epochs: int
+    rows: int
+    stopped_by: str = ""
+    keeps_last: bool = False
+
+
+class Measured(Frozen):
+    """The objective of a retrained model on one part of the data, with its 95 % interval."""
+
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    rows: int
+
+
+class TrainResult(RootResult):
+    """The result of a training. A root's result includes the results of its later steps.
+
+    Attributes:
+        score: the objective in the chosen epoch.
+        choice: which epoch was chosen.
+        measured: the objective of a retrained model by part of the data: of the first phase on validation
+            rows, of the final model on test rows.
+    """
 
     score: float | None = None
+    choice: Choice | None = None
+    measured: dict[Literal["validation", "test"], Measured] = {}
     best_epoch: int | None = None
     epochs: int | None = None
+    epochs_to_find: int | None = None
     parameters: int | None = None
+    bytes: int | None = None
+    train_rows: int | None = None
 
 
 class TrainTask(Task):

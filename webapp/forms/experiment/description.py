@@ -68,7 +68,9 @@ class Field:
     @property
     def choices(self) -> tuple[Option, ...]:
         """Return the options of a select; those of an optional field begin with an empty one."""
-        own = self.options or tuple(Option(json.dumps(name), _words(name)) for name in self.leaf.options)
+        own = self.options or tuple(
+            Option(json.dumps(name), _option_label(name)) for name in self.leaf.options
+        )
         return own if self.leaf.required or self.leaf.default is not None else (Option("", "—"), *own)
 
     @property
@@ -94,15 +96,16 @@ class Field:
         return f"{low:g} to {high:g}"
 
 
-def _words(name: Any) -> str:
+def _option_label(name: Any) -> str:
+    """Return a lowercase identifier as words, and any other name unchanged."""
     return str(name).replace("_", " ") if str(name).islower() else str(name)
 
 
-def argument(of: str, name: str, label: str, says: str = "", **more: Any) -> Field:
+def argument(of: str, name: str, label: str, help_text: str = "", **more: Any) -> Field:
     """Return the field of an argument that some kinds of the choice at `of` take."""
     variant = VARIANTS[of]
     only = tuple(kind for kind, takes in variant.kinds.items() if name in takes.model_fields)
-    return Field(f"{variant.arguments}/{name}", label, says, only=only, of=of, **more)
+    return Field(f"{variant.arguments}/{name}", label, help_text, only=only, of=of, **more)
 
 
 def arguments(of: str) -> tuple[Field, ...]:

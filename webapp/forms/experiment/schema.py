@@ -60,35 +60,35 @@ class Leaf(NamedTuple):
 def leaves() -> dict[str, Leaf]:
     """Return every leaf of the spec by pointer; an argument of several kinds is described by the first."""
     found: dict[str, Leaf] = {}
-    for leaf in _of_model(ExperimentSpec, ""):
+    for leaf in _leaves_of_model(ExperimentSpec, ""):
         found.setdefault(leaf.pointer, leaf)
     for variant in VARIANTS.values():
         found.pop(variant.arguments, None)
         for kind in variant.kinds.values():
-            for leaf in _of_model(kind, variant.arguments):
+            for leaf in _leaves_of_model(kind, variant.arguments):
                 found.setdefault(leaf.pointer, leaf)
     return found
 
 
-def _of_model(model: type[BaseModel], prefix: str) -> Iterator[Leaf]:
+def _leaves_of_model(model: type[BaseModel], prefix: str) -> Iterator[Leaf]:
     for name, field in model.model_fields.items():
-        yield from _of_field(field, f"{prefix}/{field.alias or name}")
+        yield from _leaves_of_field(field, f"{prefix}/{field.alias or name}")
 
 
-def _of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
+def _leaves_of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
     members = _members(field.annotation)
     if len(members) == 1 and _is_model(members[0]):
-        yield from _of_model(members[0], pointer)
+        yield from _leaves_of_model(members[0], pointer)
     elif len(members) > 1 and all(_is_model(member) for member in members):
-        yield _of_tag(field, members, f"{pointer}/kind")
+        yield _leaf_of_tag(field, members, f"{pointer}/kind")
     elif len(members) == 1 and (rows := _row_models(members[0])):
         for tag, model in rows.items():
-            yield from _of_model(model, f"{pointer}/*{tag}")
+            yield from _leaves_of_model(model, f"{pointer}/*{tag}")
     else:
         yield _leaf(field, members, pointer)
 
 
-def _of_tag(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
+def _leaf_of_tag(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
     """Return the leaf of the kind of an object; `VARIANTS` lists the arguments of each kind."""
     tags = tuple(get_args(member.model_fields["kind"].annotation)[0] for member in members)
     return Leaf(pointer, "select", getattr(field.default, "kind", None), field.default is None, options=tags)
@@ -120,8 +120,16 @@ def _row_models(annotation: Any) -> dict[str, type[BaseModel]]:
 
 def _leaf(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
     required = field.is_required()
+    # Pydantic demands `validated_data` for a factory that computes its default from other fields.
     default = None if required else field.get_default(call_default_factory=True, validated_data={})
-    low, high = _bounds(field)
+    low = high = None
+    for rule in field.metadata:
+        low = getattr(rule, "ge", getattr(rule, "gt", low))
+        high = getattr(rule, "le", getattr(rule, "lt", high))
+    options: list[str] = []
+    for member in members:
+        inner = get_args(member)[0] if get_origin(member) is tuple else member
+        options += get_args(inner) if get_origin(inner) is Literal else ()
     return Leaf(
         pointer,
         _kind(members[0]),
@@ -129,7 +137,7 @@ def _leaf(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
         required,
         low,
         high,
-        _options(members),
+        tuple(options),
     )
 
 
@@ -140,19 +148,3 @@ def _kind(annotation: Any) -> str:
     if origin is tuple:
         return "set" if get_origin(get_args(annotation)[0]) is Literal else "list"
     return {bool: "switch", int: "int", float: "float", str: "text"}.get(annotation, "json")
-
-
-def _options(members: list[Any]) -> tuple[str, ...]:
-    found: list[str] = []
-    for member in members:
-        inner = get_args(member)[0] if get_origin(member) is tuple else member
-        found += get_args(inner) if get_origin(inner) is Literal else ()
-    return tuple(found)
-
-
-def _bounds(field: FieldInfo) -> tuple[float | None, float | None]:
-    low = high = None
-    for rule in field.metadata:
-        low = getattr(rule, "ge", getattr(rule, "gt", low))
-        high = getattr(rule, "le", getattr(rule, "lt", high))
-    return low, high

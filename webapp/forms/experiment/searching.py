@@ -150,6 +150,12 @@ AFTER = Section(
             (
                 F("/after/retrain/top", "Best trials"),
                 F("/after/retrain/epochs_factor", "Factor", "Trains for int(best epoch × factor) epochs."),
+                F(
+                    "/after/retrain/monitor",
+                    "Choose the epoch by",
+                    "Empty: the search's objective. Early stopping follows it unless it watches another.",
+                    kind="measure",
+                ),
                 F("/after/retrain/patience", "Patience", "For finding the best epoch."),
                 F("/after/retrain/epochs_cap", "Epochs, at most"),
                 F("/after/retrain/include_validation", "Train on training and validation rows together"),

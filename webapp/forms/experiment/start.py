@@ -31,16 +31,22 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
     metric = "val_loss" if is_regression else "val_accuracy"
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
     info = TEMPLATES.get(template) or suitable_template(profile)
+    defaults = info.arguments().model_dump(mode="json")
     return {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": {"kind": "template", "template": info.name, "args": _arguments(info)},
+        "model": {
+            "kind": "template",
+            "template": info.name,
+            "args": {name: defaults[name] for name in info.shown},
+        },
         "fit": {
             "epochs": 100,
             "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
             "optimizer": "adam",
             "learning_rate": 0.001,
-            "early_stopping": {"monitor": "val_loss", "patience": 5},
+            # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
+            "early_stopping": {"patience": 10},
         },
         "search": {
             "algorithm": "random",
@@ -68,11 +74,6 @@ def suitable_template(profile: Profile | None) -> TemplateInfo:
     return next(info for info in known if info.takes(profile) and info.suits(profile))
 
 
-def _arguments(info: TemplateInfo) -> Json:
-    defaults = info.arguments().model_dump(mode="json")
-    return {name: defaults[name] for name in info.shown}
-
-
 def context_for_browser(user: User, project: Project) -> Json:
     """Return the data sets, kinds and metrics for the form's script."""
     return {
@@ -83,14 +84,13 @@ def context_for_browser(user: User, project: Project) -> Json:
         "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
         "fitRanges": FIT_RANGES,
-        "templates": [_template(info) for info in TEMPLATES.values()],
+        "templates": [
+            {"name": info.name, "dataKinds": info.data_kinds, "ranges": info.ranges}
+            for info in TEMPLATES.values()
+        ],
         "searches": _searches(project),
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
     }
-
-
-def _template(info: TemplateInfo) -> Json:
-    return {"name": info.name, "dataKinds": info.data_kinds, "ranges": info.ranges}
 
 
 def _searches(project: Project) -> list[Json]:
@@ -130,13 +130,13 @@ def _dataset(dataset: Dataset) -> Json:
         "slug": dataset.slug,
         "name": dataset.name,
         "versions": [
-            {"number": version.number, "state": version.state, **_known(version.profile)}
+            {"number": version.number, "state": version.state, **_profile_facts(version.profile)}
             for version in dataset.versions.all()
         ],
     }
 
 
-def _known(profile: Profile | None) -> Json:
+def _profile_facts(profile: Profile | None) -> Json:
     if profile is None:
         return {}
     return {

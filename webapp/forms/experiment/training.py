@@ -81,13 +81,18 @@ SCHEDULE = Group(
 EARLY = Group(
     "Early stopping",
     (
-        F("/fit/early_stopping/monitor", "Watch", kind="measure"),
+        F(
+            "/fit/early_stopping/monitor",
+            "Watch",
+            "Empty: the measure that chooses the best epoch, which is the search's objective.",
+            kind="measure",
+        ),
         F("/fit/early_stopping/patience", "Patience", "Epochs without improvement."),
         F("/fit/early_stopping/min_delta", "Minimum improvement"),
         F("/fit/early_stopping/restore_best", "Keep the best epoch's weights"),
     ),
     toggle="/fit/early_stopping",
-    initial={"monitor": "val_loss", "patience": 5},
+    initial={"patience": 5},
 )
 MEASURES = Group(
     "Loss and metrics",

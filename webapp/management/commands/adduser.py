@@ -5,7 +5,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions import people
 from jobs.errors import TrainyardError
-from jobs.models import User
 from jobs.queries.people import accounts
 from webapp.ops.home import Home
 
@@ -19,18 +18,16 @@ class Command(BaseCommand):
 
     def handle(self, *, user: str, admin: bool, **options: object) -> None:
         try:
-            person = self._existing(user) or people.add_person(user, by=None, admin=admin)
+            person = accounts().filter(username=user).first()
+            if person is None:
+                person = people.add_person(user, by=None, admin=admin)
+            else:
+                # Without e-mail, a link from the terminal is the only way to log in after a lost password.
+                self.stderr.write(f"{user} exists already; this is a new login link.")
             link = people.create_login_link(person, by=None)
         except TrainyardError as error:
             raise CommandError(error.message) from error
         self.stdout.write(f"{address()}{link}")
-
-    def _existing(self, username: str) -> User | None:
-        """Find an existing user. Without e-mail, a link from the terminal is the only way to log in again."""
-        person = accounts().filter(username=username).first()
-        if person is not None:
-            self.stderr.write(f"{username} exists already; this is a new login link.")
-        return person
 
 
 def address() -> str:

@@ -14,6 +14,8 @@ from django.core.management.base import BaseCommand, CommandError
 from webapp.demo.client import Client, DemoError, wait_for
 from webapp.demo.flow import Flow
 from webapp.demo.people import APPROVER, TRAINER, DemoPerson, create_demo_person
+from webapp.ops.home import Home
+from webapp.ops.parts import ROOT
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0
@@ -21,7 +23,8 @@ STOP_SECONDS = 90.0
 
 class Command(BaseCommand):
     help = "Starts everything and runs the whole workflow on real data with two demo users."
-    requires_system_checks: list[str] = []  # `up` runs them
+    # The parts run them.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -38,9 +41,10 @@ class Command(BaseCommand):
         ends = bool(given["exit"])
         port = given["port"] if given["port"] is not None else (0 if ends else 8000)
         serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
-        urls_file = Path(settings.TRAINYARD_HOME) / "run" / "urls.json"
+        urls_file = Home(settings.TRAINYARD_HOME).urls_file
         up = _start(host, port, serving_port)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM stops everything, like Ctrl-C
+        # SIGTERM raises KeyboardInterrupt, like Ctrl-C; otherwise this process would end and `up` would not.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
             self._show(urls, ends=ends)
@@ -60,8 +64,12 @@ class Command(BaseCommand):
         trainer, approver = (Client(urls["web"], person.token, person.name) for person in people)
         flow = Flow(trainer, approver, urls["serving"], self._report)
         flow.run()
-        self._summary(flow)
+        seconds = time.monotonic() - self._began
+        self._report("All steps succeeded:")
+        for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
+            self._report(f"  {name:38} {value}")
         if not ends:
+            # A link works once, so those from before the flow may have been used.
             self._show_logins(urls["web"], [create_demo_person(TRAINER), create_demo_person(APPROVER)])
 
     def _report(self, text: str) -> None:
@@ -75,19 +83,13 @@ class Command(BaseCommand):
             self._report(f"  {person.name:6} {url}{person.login}")
         self._report("Ctrl-C stops everything.")
 
-    def _summary(self, flow: Flow) -> None:
-        seconds = time.monotonic() - self._began
-        self._report("All steps succeeded:")
-        for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
-            self._report(f"  {name:38} {value}")
-
 
 def _start(host: str, port: int, serving_port: int) -> "subprocess.Popen[bytes]":
     arguments = ["up", "--host", host, "--port", str(port), "--serving-port", str(serving_port)]
     environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME)}
     # In its own session, so that Ctrl-C reaches only this command, which then stops the rest in order.
     return subprocess.Popen(  # noqa: S603  a fixed command with checked arguments
-        [sys.executable, "manage.py", *arguments], env=environment, start_new_session=True
+        [sys.executable, str(ROOT / "manage.py"), *arguments], env=environment, start_new_session=True
     )
 
 
@@ -98,6 +100,7 @@ def _urls(up: "subprocess.Popen[bytes]", file: Path) -> dict[str, Any] | None:
         urls: dict[str, Any] = json.loads(file.read_text())
     except (FileNotFoundError, ValueError):
         return None
+    # The file may be of an earlier run that was killed.
     return urls if urls.get("pid") == up.pid else None
 
 

@@ -17,7 +17,8 @@ from webapp.ops.supervisor import Supervisor
 
 class Command(BaseCommand):
     help = "Starts everything and keeps it running: broker, web, scheduler, workers, prediction server."
-    requires_system_checks: list[str] = []  # each part runs them; here they would only cost time
+    # Each part runs them; here they would only cost time.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         defaults = Options()
@@ -38,9 +39,10 @@ class Command(BaseCommand):
             help="slots of each worker; default: the number of its devices, else of cores",
         )
 
-    def handle(self, *, host: str, port: int, serving_port: int, workers: int, **given: object) -> None:
-        slots = given["slots"]
-        options = Options(host, port, serving_port, workers, slots if isinstance(slots, int) else None)
+    def handle(
+        self, *, host: str, port: int, serving_port: int, workers: int, slots: int | None, **_: object
+    ) -> None:
+        options = Options(host, port, serving_port, workers, slots)
         home = Home(settings.TRAINYARD_HOME)
         home.create()
         lock = HomeLock(home.lock_file)
@@ -56,6 +58,7 @@ class Command(BaseCommand):
 def run(home: Home, options: Options) -> None:
     """Run the supervisor until a signal."""
     console = Console(home.log)
+    # A killed run leaves its file, and `demo` and scripts take the file as the sign that all parts are ready.
     home.remove_urls()
     if killed := orphans.sweep(home):
         console.message(f"Killed {killed} orphaned processes of an earlier run.")

@@ -26,7 +26,8 @@ class Command(BaseCommand):
         if migrate:
             home = Home.from_environment()
             home.create()
-            for line in prepare(home, ports.url(host, port), self.stdout.write):
+            url = ports.url(host, ports.port_of(listener))
+            for line in prepare(home, url, self.stdout.write):
                 self.stdout.write(line)
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))

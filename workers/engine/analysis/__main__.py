@@ -9,6 +9,7 @@ Importing scikit-learn takes a second and 100 MB, which the calling process avoi
 
 import os
 
+# Set before NumPy is imported: on a busy machine, threads that wait for each other are slow.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
@@ -31,6 +32,7 @@ def answer(text: str) -> str:
 
 
 if __name__ == "__main__":
-    signal.alarm(TIMEOUT_SECONDS)  # the calling process may have died and would not end this one
+    # The calling process may have died and would not end this one.
+    signal.alarm(TIMEOUT_SECONDS)
     os.nice(10)
     sys.stdout.write(answer(sys.stdin.read()))

@@ -46,7 +46,8 @@ def leaves(tree: Any, inputs: int) -> tuple[Floats, Floats, Floats]:
     count = tree.node_count
     low, high = np.zeros((count, inputs)), np.ones((count, inputs))
     left, right, feature, threshold = tree.children_left, tree.children_right, tree.feature, tree.threshold
-    for node in range(count):  # parents precede their children
+    # scikit-learn numbers parents before their children.
+    for node in range(count):
         if left[node] == LEAF:
             continue
         for child in (left[node], right[node]):

@@ -8,6 +8,7 @@ from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequ
 from workers.engine.analysis.fanova import main_effects
 
 TREES = 64
+"""Number of trees of the forest."""
 MAX_TRIALS = 2000
 """More trials hardly change the result and take too long for an interactive chart."""
 
@@ -35,6 +36,7 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     values, scores = _sample(request)
     if np.ptp(scores) == 0:
         raise ValueError("all trials have the same score, so importance is undefined")
+    # A leaf of one trial would fit its noise.
     forest = RandomForestRegressor(
         n_estimators=TREES, min_samples_leaf=2, oob_score=True, n_jobs=1, random_state=request.seed
     ).fit(values, scores)

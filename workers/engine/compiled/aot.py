@@ -24,6 +24,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from workers.engine.compiled import cache
+from workers.engine.compiled.phases import announce
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +57,15 @@ class AheadOfTimeFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function. Arguments that are trees must have the same shapes in every call."""
-        shapes = tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
+        shapes = _shapes(arguments)
         if (program := self._programs.get(shapes)) is None:
+            announce("compiling")
             program = self._programs[shapes] = self._load_or_compile(arguments)
         return program(*arguments)
+
+    def is_compiled(self, *arguments: Any) -> bool:
+        """Return whether a call with arguments of these shapes needs no compilation."""
+        return _shapes(arguments) in self._programs
 
     def _load_or_compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         programs = cache.active()
@@ -68,14 +74,20 @@ class AheadOfTimeFunction:
         leaves, tree = jax.tree.flatten(arguments)
         shapes = [f"{jax.numpy.result_type(leaf)}{np.shape(leaf)}" for leaf in leaves]
         body = {"name": self._name, "shapes": shapes, "tree": str(tree), "fingerprint": fingerprint()}
+        # `whole-` sets these files apart from those of JAX's own cache in the same folder.
         key = f"whole-{json_digest(body)}"
         if (stored := programs.get(key)) is not None and (program := _deserialize(stored)) is not None:
             return program
+        # On CPU, XLA cannot serialize a program that came out of JAX's own cache.
         with cache.bypass_jax_cache():
             compiled = self._jit.lower(*arguments).compile()
         if (serialized := _serialize(compiled)) is not None:
             programs.put(key, serialized)
         return compiled
+
+
+def _shapes(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
 
 
 def json_digest(body: Mapping[str, Any]) -> str:
@@ -90,7 +102,11 @@ def fingerprint() -> dict[str, Any]:
         "constants": static_fingerprint(),
         "settings": {name: str(getattr(jax.config, name, None)) for name in _relevant_settings()},
         "keras": [keras.config.floatx(), keras.config.epsilon(), keras.config.image_data_format()],
-        "environment": {name: value for name, value in os.environ.items() if _affects_compiler(name)},
+        "environment": {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(COMPILER_VARIABLES) and name not in IGNORED_VARIABLES
+        },
         "device": [device.platform, device.device_kind, device.client.platform_version, jax.device_count()],
     }
 
@@ -102,27 +118,23 @@ def static_fingerprint() -> dict[str, Any]:
     A fork server calls it before it forks, so that no runner computes it again.
     """
     libraries = {name: version(name) for name in LIBRARIES}
-    return {"libraries": libraries, "code": _source_digest(), "processor": _processor()}
-
-
-def _affects_compiler(variable: str) -> bool:
-    return variable.startswith(COMPILER_VARIABLES) and variable not in IGNORED_VARIABLES
-
-
-def _source_digest() -> str:
+    # A change of any of these sources may change the computation of a step.
     root = Path(__file__).parents[2]
     files = sorted(file for source in SOURCES for file in [root / source, *(root / source).rglob("*.py")])
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
+    code = hashlib.sha256(b"\0".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
+    return {"libraries": libraries, "code": code, "processor": _processor()}
 
 
 @functools.cache
 def _relevant_settings() -> tuple[str, ...]:
+    """Return the names of the JAX settings that may change a program."""
     names = jax.config.values
     return tuple(sorted(name for name in names if not any(word in name for word in IGNORED_SETTINGS)))
 
 
 def _processor() -> str:
-    """Return the processor's instruction sets: programs compiled for one processor may fail on another."""
+    """Return the processor's architecture and instruction sets."""
+    # A program compiled for one processor may use instructions that another one lacks.
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         flags = next(line for line in lines if line.startswith(("flags", "Features")))
@@ -135,7 +147,8 @@ def _serialize(compiled: Any) -> bytes | None:
     """Return a compiled program behind its checksum, or None if this backend cannot serialize programs."""
     try:
         program = pickle.dumps(serialize_executable.serialize(compiled))
-    except Exception:  # each backend raises its own type when it does not support this
+    # Each backend raises its own type when it does not support this.
+    except Exception:
         log.warning("a compiled program cannot be stored for later processes", exc_info=True)
         return None
     return hashlib.sha256(program).digest() + program
@@ -144,17 +157,19 @@ def _serialize(compiled: Any) -> bytes | None:
 def _deserialize(stored: bytes) -> Callable[..., Any] | None:
     """Return a stored program, or None if it is unusable; it is then compiled and stored again."""
     checksum, program = stored[:CHECKSUM_BYTES], stored[CHECKSUM_BYTES:]
+    # It is machine code: a damaged program must never run.
     if hashlib.sha256(program).digest() != checksum:
-        log.warning("a stored program is damaged and is compiled again")  # it is machine code: never run it
+        log.warning("a stored program is damaged and is compiled again")
         return None
     try:
-        # The folder belongs to one project and its programs run as machine code: unpickling adds no risk
+        # The folder belongs to one project and its programs run as machine code: unpickling adds no risk.
         parts = pickle.loads(program)  # noqa: S301
         # Without a mesh a program is for the first device, however many this process sees.
         loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
             *parts, execution_devices=jax.devices()[:1]
         )
-    except Exception:  # a program of a slightly different environment fails in unpredictable ways
+    # A program of a slightly different environment fails in unpredictable ways.
+    except Exception:
         log.warning("a stored program cannot be loaded and is compiled again", exc_info=True)
         return None
     return loaded

@@ -31,18 +31,23 @@ class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
         file = self._folder / key
         try:
             program = file.read_bytes()
+            # The node deletes the files with the oldest modification times.
             os.utime(file)
+        # Never compiled, or just deleted by the node.
         except OSError:
-            return None  # never compiled, or just removed by the node
+            return None
         return program
 
     def put(self, key: str, value: bytes) -> None:
-        """Store a program. An existing file was unreadable, since `get` did not return it; it is replaced."""
+        """Store a program; replace the file if there is one."""
+        # A runner may be killed while it writes, so the file gets its name only when it is complete. The file
+        # that it replaces is a damaged program or an older timing result.
         unfinished = self._folder / f".{secrets.token_hex(8)}"
         try:
             unfinished.write_bytes(value)
             unfinished.replace(self._folder / key)
-        except OSError:  # full disk, or the folder was removed: the program is compiled again next time
+        # Full disk, or the folder was removed: the program is compiled again next time.
+        except OSError:
             unfinished.unlink(missing_ok=True)
 
 
@@ -62,9 +67,11 @@ def enable(folder: str) -> None:
     if jax.config.jax_compilation_cache_dir == folder:
         return
     Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-    compilation_cache.reset_cache()  # JAX opens its cache once for each process
-    compilation_cache.get_file_cache = _open
+    # JAX opens its cache once for each process. It has no setting for another implementation on local files.
+    compilation_cache.reset_cache()
+    compilation_cache.get_file_cache = lambda path: (_JaxCache(Path(path)), path)
     jax.config.update("jax_compilation_cache_dir", folder)
+    # By default JAX does not store small and quickly compiled programs, which most of ours are.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
@@ -77,13 +84,9 @@ def active() -> FileCache | None:
 
 @contextmanager
 def bypass_jax_cache() -> Iterator[None]:
-    """Compile without JAX's cache. XLA cannot serialize a program on CPU that came out of that cache."""
+    """Return a context in which programs are compiled without JAX's cache."""
     token = _BYPASS_JAX.set(True)
     try:
         yield
     finally:
         _BYPASS_JAX.reset(token)
-
-
-def _open(path: str) -> tuple[CacheInterface, str]:
-    return _JaxCache(Path(path)), path

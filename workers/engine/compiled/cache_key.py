@@ -32,12 +32,14 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
         rows: numbers of the training rows, (rows,).
     """
     fit = spec.fit.model_dump(mode="json", exclude=set(IGNORED_FIT_FIELDS))
-    fit["optimizer_args"] = spec.fit.optimizer_arguments()  # "0.0" and 0 are the same
+    # As the optimizer gets them: "0.0" and 0 are the same.
+    fit["optimizer_args"] = spec.fit.optimizer_arguments()
     model = spec.model.resolved().model_dump(mode="json")
     if is_scheduled(spec.fit):
-        fit["epochs"] = spec.fit.epochs  # the schedule's curve is a constant of the program
+        # The curve of the schedule, which may extend over all epochs, is a constant of the program.
+        fit["epochs"] = spec.fit.epochs
     else:
-        # the learning rate is a variable of the optimizer, so the step does not depend on its value
+        # The learning rate is a variable of the optimizer, so the step does not depend on its value.
         fit["learning_rate"] = fit["schedule"] = None
     for name in TRACED_OPTIMIZER_ARGUMENTS:
         if fit["optimizer_args"].get(name):

@@ -50,27 +50,27 @@ class DeviceFeed:
     def blocks(self, epoch: int, first: int) -> Iterator[Block]:
         """Yield the batches of an epoch from number `first` on: in one block, or in prefetched blocks."""
         rows, weights = self.table(epoch)
+        # The rows stay on the device, so the block is the whole epoch, whatever `first` is.
         if self.resident is not None:
             yield Block(0, len(rows), len(rows), (*self.resident, rows, weights))
             return
+        batch_bytes = self._batches.size * (self._batches.x[:1].nbytes + self._batches.y[:1].nbytes)
+        # Up to three blocks are on the device at once: one in use, one waiting and one in transfer.
+        length = max(1, RESIDENT_BYTES // 4 // batch_bytes)
         prefetched = None
-        for start in range(first, len(rows), self._batches_per_block()):
-            stop = start + self._batches_per_block()
-            block = self._transfer(start, rows[start:stop], weights[start:stop])
+        for start in range(first, len(rows), length):
+            block = self._transfer(start, rows[start : start + length], weights[start : start + length])
             if prefetched is not None:
                 yield prefetched
             prefetched = block
         if prefetched is not None:
             yield prefetched
 
-    def _batches_per_block(self) -> int:
-        x, y = self._batches.x, self._batches.y
-        batch_bytes = self._batches.size * (x[:1].nbytes + y[:1].nbytes)
-        return max(1, RESIDENT_BYTES // 4 // batch_bytes)
-
     def _transfer(self, start: int, rows: Array, weights: Array) -> Block:
-        """Start the transfer of some batches. JAX copies in the background while earlier steps run."""
+        """Start the transfer of some batches."""
         flat = rows.ravel()
+        # JAX returns at once and copies in the background, while the steps of the block before run.
         x, y = jax.device_put(self._batches.x[flat]), jax.device_put(self._batches.y[flat])
+        # The rows were put in order above, so the batches of the block are consecutive rows of it.
         own = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
         return Block(start, start + len(rows), self._batches.steps, (x, y, own, weights))

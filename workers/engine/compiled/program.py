@@ -5,6 +5,7 @@ step to step or from trial to trial is an argument: the state, the rows, the bat
 hyperparameters.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,49 +17,23 @@ import numpy as np
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import (
     MAX_TIME_RATIO,
-    ROUND_SECONDS,
-    STEP_MODES,
-    TIMING_ROUNDS,
+    STEP_MODE,
     StepMode,
     TimingResults,
     estimate_step_mode,
     gathers_before_loop,
+    is_long_step,
     timing_clock,
 )
+from workers.engine.compiled.comparison import Comparison, Way
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters, replaced
+from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
 from workers.engine.data.table import Array
 from workers.engine.models.optimizer import ensure_built
 
-TIMING_PAYOFF = 3.0
-"""Another mode is compiled and timed once training has taken this many times the cost of doing so, if the
-rest of the training takes at least as long as that."""
-TIMING_PAYOFF_ALWAYS = 30.0
-"""Beyond this many times the cost it is timed however little of the training is left."""
-MIN_COMPILE_SECONDS = 1.0
-"""Lower bound for compiling another mode: the measured first call may have come out of the cache."""
-MAX_VMAPPED_SECONDS = 2.0
-"""Maximum duration of one epoch of all trainings of a call: no request is served during a call."""
-TARGET_CALL_SECONDS = 0.25
-"""Target duration of a call: requests are served and progress is reported between calls."""
-
-
-class CallLength:
-    """Number of steps in one call of a program, found by doubling and shared by all users of the program."""
-
-    def __init__(self) -> None:
-        self.steps = 1
-        self.settled = False
-
-    def record(self, steps: int, seconds: float) -> None:
-        """Adjust the number of steps after a call of `steps` steps that took `seconds`."""
-        if seconds < TARGET_CALL_SECONDS / 2:
-            self.steps = max(self.steps, 2 * steps)
-            return
-        self.settled = True
-        if seconds > 2 * TARGET_CALL_SECONDS and self.steps > 1:
-            self.steps //= 2
+log = logging.getLogger(__name__)
 
 
 class Program:
@@ -75,14 +50,17 @@ class Program:
         model: the model.
         predict: compiled function of trainable variables, other variables and x.
         call_length: number of steps in each call.
+        training_time: time that the trainings of the program have taken.
         vmapped: trains several trainings in one call.
-        trained_seconds: time spent on training, without the first call, which includes compilation.
-        trained_steps: steps done in that time.
     """
 
     def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str) -> None:
         self.model = model
-        self._build_metrics(batch)
+        ensure_built(model)
+        # Keras creates the metrics' variables before the first step of `fit`; this is what `fit` calls.
+        model._symbolic_build(data_batch=batch)
+        model.reset_metrics()
+        self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
         self._traced = find_traced_hyperparameters(model)
         self._key = key
         self._many_steps = self._compile(self._run_steps, donated=0)
@@ -92,13 +70,17 @@ class Program:
         self._logs = self._compile(self._metric_results)
         self.call_length = CallLength()
         self._timings = TimingResults(key)
-        self.vmapped = VmappedProgram(self._epoch_with_predictions, self._epoch, self._compile, self._timings)
+        self.training_time = TrainingTime()
+        self.vmapped = VmappedProgram(
+            self._epoch_with_predictions, self._epoch, self._compile, self._timings, self.training_time
+        )
         self._estimated_mode = estimate_step_mode(model, len(batch[0]))
-        self._first_call_seconds: float | None = None
-        self.trained_seconds = 0.0
-        self.trained_steps = 0
+        self._comparison = Comparison(
+            self.training_time, guard=lambda: self._timings.assumed(STEP_MODE, self._estimated_mode)
+        )
 
     def _compile(self, function: Callable[..., Any], donated: int | None = None) -> AheadOfTimeFunction:
+        # The name of the method is part of the key under which its program is stored.
         return AheadOfTimeFunction(function, f"{function.__name__} of {self._key}", donated)
 
     @property
@@ -106,20 +88,14 @@ class Program:
         """The faster mode if it has been timed, else the estimated one."""
         return self._timings.step_mode or self._estimated_mode
 
-    def _build_metrics(self, batch: tuple[Array, Array, Array]) -> None:
-        """Create the variables of the model's metrics, as `fit` does before its first step."""
-        ensure_built(self.model)
-        self.model._symbolic_build(data_batch=batch)
-        self.model.reset_metrics()
-        self._initial_metrics = [np.array(variable.value) for variable in self.model.metrics_variables]
-
     def hyperparameters(self) -> Array:
         """Return the current values of the traced hyperparameters, (hyperparameters,) float32."""
         return np.array([each.read() for each in self._traced], dtype=np.float32)
 
     def state(self) -> State:
-        """Return a copy of the model's variables; training functions donate the state they are given."""
+        """Return a copy of the model's variables."""
         model = self.model
+        # A copy: training functions donate the state they are given, which makes its buffers unusable.
         groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
         trainable, other, optimizer = (
             [jax.numpy.array(variable.value) for variable in group] for group in groups
@@ -145,6 +121,7 @@ class Program:
 
     def weights(self, state: State) -> list[Array]:
         """Copy the model's weights out of a state to the host, in the order of `model.variables`."""
+        # That order mixes both groups. Keras variables are not hashable, so their ids are the keys.
         model, (trainable, other, _, _) = self.model, state
         leaf_of = {
             id(v): leaf
@@ -171,15 +148,20 @@ class Program:
             steps: numbers of the batches to train on.
         """
         began = time.perf_counter()
+        state = self._run(mode, state, hyperparameters, data, steps)
+        self.training_time.record(len(steps), time.perf_counter() - began)
+        return state
+
+    def _run(self, mode: str, state: State, hyperparameters: Array, data: Any, steps: range) -> State:
+        """See `train`."""
         if mode == "many":
             state = self._many_steps(state, hyperparameters, *data, steps.start, steps.stop)
         else:
             x, y, rows, weights = data
             for step in steps:
                 state = self._one_step(state, hyperparameters, x, y, rows[step], weights[step])
-        # JAX returns before the device has finished, and the duration of the computation is measured
+        # JAX returns before the device has finished, but the duration of the computation is measured.
         jax.block_until_ready(state[3])
-        self._record(len(steps), time.perf_counter() - began)
         return state
 
     def train_and_predict(
@@ -187,7 +169,7 @@ class Program:
     ) -> tuple[State, dict[str, float], Array]:
         """Do `train` with many steps per call, `logs` and `predict` in one call.
 
-        For small models the overhead of a call exceeds the computation.
+        For small models the overhead of three calls exceeds the computation.
 
         Args:
             state, hyperparameters, data, steps: see `train`.
@@ -200,79 +182,67 @@ class Program:
         state, logs, outputs = self._epoch(
             state, hyperparameters, *data, steps.start, steps.stop, validation_x
         )
+        # Waits until the device has finished.
         predictions = np.asarray(outputs)
-        self._record(len(steps), time.perf_counter() - began)
+        self.training_time.record(len(steps), time.perf_counter() - began)
         return state, {name: float(value) for name, value in logs.items()}, predictions
 
-    def _record(self, steps: int, seconds: float) -> None:
-        if self._first_call_seconds is None:
-            self._first_call_seconds = seconds
-        else:
-            self.trained_seconds += seconds
-            self.trained_steps += steps
-
-    def should_time_modes(self, steps_left: int) -> bool:
-        """Return whether both step modes should be timed now.
-
-        They should once the program has trained for several times the cost of timing and the current training
-        will still take as long as that, or once all trainings have taken so long that the cost is negligible.
+    def time_modes(self, state: State, hyperparameters: Array, data: Any, steps_left: int) -> None:
+        """Do the next measurement of the step modes, unless the faster one is known or it does not pay yet.
 
         Args:
+            state: copied, not donated.
+            hyperparameters, data: see `train`.
             steps_left: steps until the current training ends.
         """
-        return self._timings.step_mode is None and self._timing_pays(steps_left)
+        spent, usual = self.training_time, self._estimated_mode
+        if self._timings.step_mode is not None or not spent.steps:
+            return
+        # The other mode is neither compiled nor run: convolutions are up to ten times slower in it.
+        if usual == "one" and is_long_step(spent.fastest_step, len(jax.tree.leaves(state))):
+            return
+        candidate: StepMode = "one" if usual == "many" else "many"
+        x, y, rows, weights = data
+        is_compiled: dict[StepMode, bool] = {
+            "many": self._many_steps.is_compiled(state, hyperparameters, *data),
+            "one": self._one_step.is_compiled(state, hyperparameters, x, y, rows[0], weights[0]),
+        }
 
-    def should_time_vmap(self, count: int, steps: int, steps_left: int) -> bool:
-        """Return whether a call for `count` trainings should be timed now.
+        def way(mode: StepMode) -> Way:
+            return Way(lambda steps: self._time(mode, state, hyperparameters, data, steps), is_compiled[mode])
 
-        That many steps per call are faster, and how long an epoch takes, must be known before.
+        try:
+            ratio = self._comparison.advance(
+                way(usual),
+                way(candidate),
+                seconds=spent.seconds_per_step,
+                most=len(rows),
+                rest=steps_left * spent.seconds_per_step,
+            )
+        # For example, two copies of the state do not fit into memory.
+        except jax.errors.JaxRuntimeError:
+            log.warning("the step modes cannot be timed", exc_info=True)
+            self._timings.set_step_mode(usual)
+            return
+        if ratio is not None:
+            one_in_many = ratio if candidate == "one" else 1 / ratio
+            self._timings.set_step_mode("one" if one_in_many < MAX_TIME_RATIO else "many")
 
-        Args:
-            count: number of trainings.
-            steps: steps in an epoch.
-            steps_left: steps until all of them end.
-        """
-        if self._timings.step_mode != "many" or self.vmapped.is_timed(count) or not self.trained_steps:
-            return False
-        epoch = steps * self.seconds_per_step
-        timing = (TIMING_ROUNDS + 1) * self.vmapped.seconds_per_round(count, epoch)
-        return count * epoch <= MAX_VMAPPED_SECONDS and self._timing_pays(steps_left, TIMING_PAYOFF * timing)
-
-    def _timing_pays(self, steps_left: int, timing_seconds: float = 0.0) -> bool:
-        """Return whether timing pays if it takes `timing_seconds` in addition to compilation."""
-        if not self.trained_steps:
-            return False
-        cost = max(self._first_call_seconds or 0.0, MIN_COMPILE_SECONDS) + timing_seconds
-        seconds_left = steps_left * self.seconds_per_step
-        return (
-            self.trained_seconds > TIMING_PAYOFF * cost and seconds_left > cost
-        ) or self.trained_seconds > TIMING_PAYOFF_ALWAYS * cost
-
-    @property
-    def seconds_per_step(self) -> float:
-        """Mean duration of a step so far."""
-        return self.trained_seconds / self.trained_steps
-
-    def time_modes(self, state: State, hyperparameters: Array, data: Any, steps: range) -> None:
-        """Time both step modes on copies of the state and store the one to use. For the args see `train`."""
-        steps = steps[: max(1, int(ROUND_SECONDS / self.seconds_per_step))]
+    def _time(self, mode: StepMode, state: State, hyperparameters: Array, data: Any, steps: int) -> float:
+        """Return the duration of the first `steps` steps of `data` with a step mode, in seconds."""
+        # `_run` donates its state, and the training continues from the original.
+        copy = jax.tree.map(jax.numpy.array, state)
         now = timing_clock()
-        seconds: dict[StepMode, list[float]] = {"many": [], "one": []}
-        for turn in range(TIMING_ROUNDS + 1):
-            for mode in STEP_MODES:
-                copy = jax.tree.map(jax.numpy.array, state)
-                began = now()
-                self.train(mode, copy, hyperparameters, data, steps)
-                if turn:  # the first round compiles
-                    seconds[mode].append(now() - began)
-        one_is_faster = min(seconds["one"]) < MAX_TIME_RATIO * min(seconds["many"])
-        self._timings.set_step_mode("one" if one_is_faster else "many")
+        began = now()
+        self._run(mode, copy, hyperparameters, data, range(steps))
+        return now() - began
 
     def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
         """Return one batch: `rows` of x and y with `weights`, (batch size,)."""
         return x[rows].astype("float32"), y[rows], weights
 
     def _train_step(self, state: State, batch: tuple[Any, Any, Any], hyperparameters: Any) -> State:
+        # This runs only while JAX traces the step, so replacing attributes costs nothing later.
         with replaced(self._traced, hyperparameters):
             _, state = self.model.train_step(state, batch)
         return state
@@ -293,7 +263,7 @@ class Program:
         end: Any,
     ) -> State:
         """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch size)."""
-        # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch
+        # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch.
         gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
         if gathered:
             x, y = x[rows], y[rows]

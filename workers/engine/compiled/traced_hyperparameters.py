@@ -76,15 +76,13 @@ class TracedKeepProbability:
         self._layer = layer
 
     def read(self) -> float:
-        """See `TracedHyperparameter.read`. Subtracts in Python's precision, as Keras does."""
+        """See `TracedHyperparameter.read`."""
+        # Subtracted in Python's precision, as Keras does.
         return 1.0 - float(self._layer.rate)
 
     @contextmanager
     def replaced_by(self, value: Any) -> Iterator[None]:
-        """See `TracedHyperparameter.replaced_by`.
-
-        Replaces the layer's `call`: Keras' own compares the rate with 0 and 1, which fails for a tracer.
-        """
+        """See `TracedHyperparameter.replaced_by`."""
 
         def call(inputs: Any, training: bool = False) -> Any:
             if not training:
@@ -93,6 +91,8 @@ class TracedKeepProbability:
             mask = jax.random.bernoulli(seed, p=value, shape=inputs.shape)
             return jax.lax.select(mask, inputs / value.astype(inputs.dtype), jax.numpy.zeros_like(inputs))
 
+        # Keras' own `call` compares the rate with 0 and 1, which fails for a tracer. Writing to `__dict__`
+        # avoids the tracking of attributes that Keras does for layers.
         self._layer.__dict__["call"] = call
         try:
             yield
@@ -102,7 +102,7 @@ class TracedKeepProbability:
 
 def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     """Return the hyperparameters of a compiled model that can be traced. Equal models have the same order."""
-    # by type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask
+    # By exact type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask.
     layers = [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Dropout]
     dropouts = [layer for layer in layers if layer.rate > 0]
     found: list[TracedHyperparameter] = [
@@ -110,6 +110,7 @@ def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     ]
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
     found += [TracedAttribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
+    # Under loss scaling the optimizer is inside Keras' `LossScaleOptimizer`.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     arguments = (name for name in TRACED_OPTIMIZER_ARGUMENTS if getattr(optimizer, name, None))
     return (*found, *(TracedAttribute(optimizer, name) for name in arguments))

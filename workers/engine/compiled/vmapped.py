@@ -14,17 +14,18 @@ import jax
 import numpy as np
 
 from workers.engine.compiled.aot import AheadOfTimeFunction
-from workers.engine.compiled.autotune import (
-    MAX_TIME_RATIO,
-    ROUND_SECONDS,
-    TIMING_ROUNDS,
-    TimingResults,
-    timing_clock,
-)
+from workers.engine.compiled.autotune import MAX_TIME_RATIO, TimingResults, cost_name, timing_clock
+from workers.engine.compiled.comparison import Comparison, Way
 from workers.engine.compiled.state import Leaves, State
+from workers.engine.compiled.training_time import TrainingTime
 from workers.engine.data.table import Array
 
 log = logging.getLogger(__name__)
+
+MAX_EPOCHS = 100
+"""The most epochs of a measurement."""
+MAX_VMAPPED_SECONDS = 2.0
+"""Maximum duration of one epoch of all trainings of a call: no request is served during a call."""
 
 
 class StackedState(NamedTuple):
@@ -42,6 +43,7 @@ class StackedState(NamedTuple):
 
     def to_host(self) -> State:
         """Copy the state to the host. Call it before the stack is donated to the next call."""
+        # Sliced on the host: on the device JAX would compile a program for each shape.
         state: State = jax.tree.map(lambda leaf: np.array(np.asarray(leaf)[self.position]), self.stack)
         return state
 
@@ -89,6 +91,7 @@ class VmappedProgram:
         compiled_epoch: the same, compiled.
         compile_function: makes an `AheadOfTimeFunction` under the program's key.
         timings: timing results of the program.
+        training_time: of the program; limits the time that timing takes.
     """
 
     def __init__(
@@ -97,11 +100,15 @@ class VmappedProgram:
         compiled_epoch: AheadOfTimeFunction,
         compile_function: Callable[..., AheadOfTimeFunction],
         timings: TimingResults,
+        training_time: TrainingTime,
     ) -> None:
         self._epoch = epoch
         self._compiled_epoch = compiled_epoch
         self._compiled_vmapped = compile_function(self._vmapped_epoch, donated=0)
         self._timings = timings
+        self._training_time = training_time
+        self._comparisons: dict[int, Comparison] = {}
+        self._compiled_counts: set[int] = set()
 
     def is_faster(self, count: int, active: int) -> bool:
         """Return whether one call for `count` trainings is known to be faster than `active` single calls.
@@ -120,6 +127,7 @@ class VmappedProgram:
     def train(self, inputs: Sequence[EpochInputs], shared: SharedInputs) -> list[EpochResult]:
         """Train each training for one epoch. Their states are donated and must not be used again."""
         x, y, validation_x, initial_metrics = shared
+        # A single training uses the program without `vmap`, with which the other one is compared.
         if len(inputs) == 1:
             ((state, hyperparameters, rows, weights),) = inputs
             state = (*_unstacked(state)[:3], initial_metrics)
@@ -132,10 +140,8 @@ class VmappedProgram:
         after, logs, outputs = self._compiled_vmapped(
             _stacked(states), hyperparameters, x, y, rows, weights, validation_x, initial_metrics
         )
-        metrics, predictions = (
-            {name: np.asarray(values) for name, values in logs.items()},
-            np.asarray(outputs),
-        )
+        metrics = {name: np.asarray(values) for name, values in logs.items()}
+        predictions = np.asarray(outputs)
         return [
             (
                 StackedState(after, index),
@@ -145,44 +151,58 @@ class VmappedProgram:
             for index in range(len(inputs))
         ]
 
-    def seconds_per_round(self, count: int, epoch_seconds: float) -> float:
-        """Estimate the duration of one round of `measure` from that of a single training's epoch."""
-        return epoch_seconds * (
-            _epochs_per_round(epoch_seconds) + count * _epochs_per_round(count * epoch_seconds)
-        )
+    def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs_left: int) -> None:
+        """Do the next measurement of one call for `count` trainings, unless its cost is known.
 
-    def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epoch_seconds: float) -> None:
-        """Time one training and `count` trainings on copies of a state, and store the relative cost.
-
-        While it runs the stored cost is infinite: if the process dies of it, for lack of memory perhaps, no
-        later process tries the same again.
+        Nothing is done while it does not pay yet, or if a call would take too long.
 
         Args:
             inputs: of any of the trainings; not donated.
             count: number of trainings.
             shared: see `train`.
-            epoch_seconds: estimated duration of a single training's epoch.
+            epochs_left: sum of the epochs until all trainings end.
         """
-        self._timings.set_relative_cost(count, math.inf)
-        try:
-            seconds = {n: self._time(inputs, n, shared, n * epoch_seconds) for n in (1, count)}
-        except jax.errors.JaxRuntimeError:  # out of memory, for example
-            log.warning("%s trainings cannot be run in one call", count, exc_info=True)
+        spent = self._training_time
+        if self.is_timed(count) or not spent.steps:
             return
-        self._timings.set_relative_cost(count, seconds[count] / seconds[1])
+        seconds = len(inputs.rows) * spent.seconds_per_step
+        if count * seconds > MAX_VMAPPED_SECONDS:
+            return
+        # If the process dies of it, perhaps for lack of memory, no later process tries the same again.
+        comparison = self._comparisons.setdefault(
+            count,
+            Comparison(
+                spent, work=count, guard=lambda: self._timings.assumed(cost_name(count), repr(math.inf))
+            ),
+        )
 
-    def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, estimate: float) -> float:
-        """Return the shortest mean duration of an epoch over several rounds, in seconds."""
-        now, epochs, shortest = timing_clock(), _epochs_per_round(estimate), math.inf
+        def way(trainings: int) -> Way:
+            return Way(
+                lambda epochs: self._time(inputs, trainings, shared, epochs),
+                trainings in self._compiled_counts,
+            )
+
+        try:
+            cost = comparison.advance(
+                way(1), way(count), seconds=seconds, most=MAX_EPOCHS, rest=epochs_left * seconds
+            )
+        # For example out of memory: the trainings run one by one.
+        except jax.errors.JaxRuntimeError:
+            log.warning("%s trainings cannot be run in one call", count, exc_info=True)
+            cost = math.inf
+        if cost is not None:
+            self._timings.set_relative_cost(count, cost)
+
+    def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs: int) -> float:
+        """Return how long `epochs` epochs of `count` trainings take, in seconds."""
         state = _unstacked(inputs.state)
-        for turn in range(TIMING_ROUNDS + 1):
-            copies = [inputs._replace(state=jax.tree.map(jax.numpy.array, state)) for _ in range(count)]
-            began = now()
-            for _ in range(epochs):
-                copies = [inputs._replace(state=trained) for trained, _, _ in self.train(copies, shared)]
-            if turn:  # the first round compiles
-                shortest = min(shortest, (now() - began) / epochs)
-        return shortest
+        copies = [inputs._replace(state=jax.tree.map(jax.numpy.array, state)) for _ in range(count)]
+        now = timing_clock()
+        began = now()
+        for _ in range(epochs):
+            copies = [inputs._replace(state=trained) for trained, _, _ in self.train(copies, shared)]
+        self._compiled_counts.add(count)
+        return now() - began
 
     def _vmapped_epoch(
         self,
@@ -214,16 +234,10 @@ class VmappedProgram:
         return trained
 
 
-def _epochs_per_round(seconds: float) -> int:
-    return max(1, int(ROUND_SECONDS / seconds))
-
-
 def _stacked(states: Sequence[State | StackedState]) -> State:
-    """Return the states as one, each leaf (trainings, …).
-
-    States that come from one vmapped epoch, in the same order, are stacked already: no copy is needed.
-    """
+    """Return the states as one, each leaf (trainings, …)."""
     first = states[0]
+    # States that come from one vmapped epoch, in the same order, are stacked already: no copy is needed.
     if isinstance(first, StackedState) and all(
         isinstance(state, StackedState) and state.stack is first.stack and state.position == index
         for index, state in enumerate(states)

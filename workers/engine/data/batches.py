@@ -44,21 +44,23 @@ class Batches:
     def order(self, epoch: int) -> Array:
         """Return the row numbers of `epoch` (counted from 1) in the order in which they are used, (rows,)."""
         rows = np.arange(len(self.x))
+        # Seeded by the epoch: a resumed training needs no state of the epochs before.
         return np.random.default_rng((self.seed, epoch)).permutation(rows) if self.shuffle else rows
 
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers of the batches of `epoch`, and their weights; both (steps, size).
 
-        The last batch is filled with its own rows: batch normalization includes rows of weight 0, so zeros
-        would distort its statistics.
+        The last batch is filled by repeating its own rows, with weight 0.
         """
         order = self.order(epoch)
         missing = self.steps * self.size - len(order)
+        # Not filled with zeros: batch normalization includes rows of weight 0 in its statistics.
         last = order[(self.steps - 1) * self.size :]
         rows = np.concatenate([order, np.resize(last, missing)]) if missing else order
         weights = self.weights[rows]
         weights[len(order) :] = 0.0
         shape = (self.steps, self.size)
+        # JAX has no 64-bit integers unless they are switched on
         return rows.astype(np.int32).reshape(shape), weights.reshape(shape)
 
     def draw(self, epoch: int, first: int = 0) -> Iterator[Batch]:
@@ -88,6 +90,7 @@ def row_weights(
         return np.ones(len(y), dtype=np.float32)
     if isinstance(rule, str):
         counts = np.bincount(y, minlength=classes)
+        # A class may have no rows in this part, although the data set has some.
         class_weights = len(y) / (classes * np.maximum(counts, 1))
     else:
         class_weights = np.asarray([rule.get(label, 1.0) for label in labels])

@@ -17,11 +17,11 @@ from jobs.contracts.data import Task
 from workers.engine.data.table import Array, Table
 from workers.engine.errors import BadSpec
 
-_CELL = (
+_CELL_FEATURES = (
     *("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity"),
     *("concave_points", "symmetry", "fractal_dimension"),
 )
-_CELLS = ("mean_{}", "{}_error", "worst_{}")
+_CELL_COLUMNS = ("mean_{}", "{}_error", "worst_{}")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class BundledInfo:
 CATALOGUE: dict[str, BundledInfo] = {
     "digits": BundledInfo("multiclass", "digit"),
     "breast_cancer": BundledInfo(
-        "binary", "diagnosis", tuple(form.format(name) for form in _CELLS for name in _CELL)
+        "binary", "diagnosis", tuple(form.format(name) for form in _CELL_COLUMNS for name in _CELL_FEATURES)
     ),
     "wine": BundledInfo(
         "multiclass",
@@ -73,19 +73,20 @@ def load_bundled(name: str) -> tuple[Table, BundledInfo]:
     info = CATALOGUE[name]
     match name:
         case "digits":
-            rows = _numbers("digits.csv.gz", delimiter=",")
+            rows = _read_numbers("digits.csv.gz", delimiter=",")
             images = rows[:, :-1].reshape(-1, 8, 8).astype(np.float32)
             return Table({"image": images, info.target: rows[:, -1].astype(np.int64)}), info
         case "diabetes":
-            # the unscaled values: scikit-learn scales with all rows, including test rows
-            rows, target = _numbers("diabetes_data_raw.csv.gz"), _numbers("diabetes_target.csv.gz")
+            # The unscaled values: scikit-learn scales with all rows, including test rows.
+            rows = _read_numbers("diabetes_data_raw.csv.gz")
+            target = _read_numbers("diabetes_target.csv.gz")
         case _:
-            rows, target = _labelled("wine_data.csv" if name == "wine" else f"{name}.csv")
+            rows, target = _read_labelled("wine_data.csv" if name == "wine" else f"{name}.csv")
     columns: dict[str, Array] = {feature: rows[:, i] for i, feature in enumerate(info.features)}
     return Table({**columns, info.target: target}), info
 
 
-def _labelled(file: str) -> tuple[Array, Array]:
+def _read_labelled(file: str) -> tuple[Array, Array]:
     """Return features and labels of a file whose first line has the counts and the class names."""
     text = (_folder() / file).read_text(encoding="utf-8")
     classes = np.asarray(text.partition("\n")[0].split(",")[2:], dtype=np.str_)
@@ -93,7 +94,7 @@ def _labelled(file: str) -> tuple[Array, Array]:
     return rows[:, :-1], classes[rows[:, -1].astype(np.int64)]
 
 
-def _numbers(file: str, **options: Any) -> Array:
+def _read_numbers(file: str, **options: Any) -> Array:
     with gzip.open(_folder() / file, mode="rt", encoding="utf-8") as text:
         return np.loadtxt(text, **options)
 

@@ -14,7 +14,10 @@ from workers.engine.data.table import NUMBERS, Array, Table
 from workers.engine.errors import BadData
 
 MAX_CATEGORIES = 100
+"""Maximum number of distinct texts of a feature; each becomes a column."""
+MAX_CLASSES = 10_000
 MAX_CLASSES_OF_NUMBERS = 20
+"""A numeric target with more distinct values is taken for a regression."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Encoded:
 
 @dataclass
 class _Features:
+    """The encoded features so far; `blocks` has one array per feature, with one or more columns."""
+
     blocks: list[Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
@@ -159,12 +164,13 @@ def _class_indices(name: str, column: Array, task: Task) -> tuple[Array, Task, t
         raise BadData(f"target {name!r} has only the value {classes[0]!s}; a task needs at least two")
     if task == "binary" and len(classes) != 2:
         raise BadData(f"target {name!r} has {len(classes)} classes; a binary task needs exactly 2")
-    if len(classes) > 10_000:
+    if len(classes) > MAX_CLASSES:
         raise BadData(f"target {name!r} has {len(classes)} classes; is it a number to predict (regression)?")
     return indices.astype(np.int32), task, tuple(_label(value) for value in classes)
 
 
 def _label(value: np.generic) -> str:
+    """Return a class as text: a whole number without a decimal point, also if it is stored as a float."""
     number = value.item()
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 

@@ -47,6 +47,7 @@ def rows_for(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
         count=evaluation.folds,
         repeat=turn.repeat,
     )
+    # Folds are numbered from 1 in a spec.
     is_validation = fold_of_row == turn.fold - 1
     return Fold(rows[~is_validation], rows[is_validation])
 
@@ -74,7 +75,9 @@ def assign_folds(
     if groups is not None:
         fold_of_row = _by_group(groups, count, rng)
     elif spec.stratify and task in ("binary", "multiclass"):
-        fold_of_row = _stratified(y, count, rng)
+        # Class after class in turn: each starts where the last one ended, so the folds have equal sizes.
+        by_class = [rng.permutation(np.flatnonzero(y == value)) for value in np.unique(y)]
+        fold_of_row = _round_robin(np.concatenate(by_class), count)
     else:
         fold_of_row = _round_robin(rng.permutation(len(y)), count)
     if (made := len(np.unique(fold_of_row))) < count:
@@ -90,17 +93,11 @@ def _round_robin(order: Array, count: int) -> Array:
     return fold_of_row
 
 
-def _stratified(y: Array, count: int, rng: np.random.Generator) -> Array:
-    """Assign class after class in turn, each starting where the last one ended, so fold sizes stay equal."""
-    return _round_robin(
-        np.concatenate([rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]), count
-    )
-
-
 def _by_group(groups: Array, count: int, rng: np.random.Generator) -> Array:
     """Assign each group, the largest first, to the fold with the fewest rows."""
     values, member = np.unique(groups, return_inverse=True)
     sizes = np.bincount(member)
+    # Shuffled before the stable sort, so that groups of equal size are in random order.
     shuffled = rng.permutation(len(values))
     fold_of_group, filled = np.zeros(len(values), dtype=int), np.zeros(count, dtype=int)
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:

@@ -10,7 +10,7 @@ from workers.engine.data.encode import missing
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
 
-NAMES = {
+NAMES_OF_PARTS = {
     "train": ("train", "training"),
     "validation": ("validation", "val", "valid", "dev"),
     "test": ("test", "testing"),
@@ -44,15 +44,21 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
     if spec.column is not None:
         parts = _by_column(_named(columns, spec.column), spec.column)
     elif spec.time is not None:
+        # Stable: rows of the same time stay in the order of the file.
         oldest_first = np.argsort(_named(columns, spec.time), kind="stable")
         parts = _cut(oldest_first, spec)
     elif spec.group is not None:
         parts = _by_group(_named(columns, spec.group), spec)
     elif spec.stratify and task in ("binary", "multiclass"):
-        parts = _stratified(y, spec)
+        # Each class is divided separately, so each part has the class proportions of the whole.
+        rng = np.random.default_rng(spec.seed)
+        cuts = [_cut(rng.permutation(np.flatnonzero(y == value)), spec) for value in np.unique(y)]
+        parts = Parts(*(np.concatenate(rows) for rows in zip(*cuts, strict=True)))
     else:
         parts = _cut(np.random.default_rng(spec.seed).permutation(len(y)), spec)
-    _reject_empty(parts, len(y))
+    for name, part in parts._asdict().items():
+        if not len(part):
+            raise BadSpec(f"the split of {len(y)} rows leaves the {name} part empty")
     return Parts(*(np.sort(rows) for rows in parts))
 
 
@@ -66,9 +72,12 @@ def _named(columns: Mapping[str, Array], name: str) -> Array:
 
 
 def _sizes(rows: int, spec: Split) -> tuple[int, int]:
-    """Return the number of validation and of test rows; at least one each if there are three rows."""
+    """Return the number of validation and of test rows. With three rows or more, no part is empty."""
     least = 1 if rows >= 3 else 0
-    return max(round(rows * spec.validation), least), max(round(rows * spec.test), least)
+    # Of a few rows, two rounded shares may be all of them.
+    test = min(max(round(rows * spec.test), least), rows - 2 * least)
+    validation = min(max(round(rows * spec.validation), least), rows - test - least)
+    return validation, test
 
 
 def _cut(order: Array, spec: Split) -> Parts:
@@ -78,18 +87,12 @@ def _cut(order: Array, spec: Split) -> Parts:
     return Parts(order[:train], order[train : train + validation], order[train + validation :])
 
 
-def _stratified(y: Array, spec: Split) -> Parts:
-    """Divide each class separately, so that each part has the class proportions of the whole."""
-    rng = np.random.default_rng(spec.seed)
-    cuts = [_cut(rng.permutation(np.flatnonzero(y == value)), spec) for value in np.unique(y)]
-    return Parts(*(np.concatenate(rows) for rows in zip(*cuts, strict=True)))
-
-
 def _by_group(groups: Array, spec: Split) -> Parts:
     """Assign whole groups, in random order, to test and then to validation until each has its share."""
     values, member = np.unique(groups, return_inverse=True)
     sizes = np.bincount(member)
     order = np.random.default_rng(spec.seed).permutation(len(values))
+    # Number of rows in the groups before each one, in the order in which parts are filled.
     before = np.concatenate([[0], np.cumsum(sizes[order])[:-1]])
     validation, test = _sizes(len(groups), spec)
     part_of_group = np.zeros(len(values), dtype=int)
@@ -101,17 +104,11 @@ def _by_group(groups: Array, spec: Split) -> Parts:
 
 def _by_column(names: Array, column: str) -> Parts:
     lowered = np.char.lower(np.char.strip(names.astype(np.str_)))
-    known = [word for words in NAMES.values() for word in words]
+    known = [word for words in NAMES_OF_PARTS.values() for word in words]
     if (unknown := np.flatnonzero(~np.isin(lowered, known))).size:
         row = int(unknown[0])
         raise BadSpec(
             f"column {column!r} has the value {names[row]!s} in row {row + 1}; "
             "allowed are train, validation and test"
         )
-    return Parts(*(np.flatnonzero(np.isin(lowered, words)) for words in NAMES.values()))
-
-
-def _reject_empty(parts: Parts, rows: int) -> None:
-    for name, part in parts._asdict().items():
-        if not len(part):
-            raise BadSpec(f"the split of {rows} rows leaves the {name} part empty")
+    return Parts(*(np.flatnonzero(np.isin(lowered, words)) for words in NAMES_OF_PARTS.values()))

@@ -29,7 +29,7 @@ def describe_column(name: str, column: Array) -> Column:
     if not len(values):
         return basic
     low, high = float(values.min()), float(values.max())
-    # a range below the resolution of float64 cannot be divided into bins
+    # A range below the resolution of float64 cannot be divided into bins.
     has_range = high - low > abs(high) * 1e-12
     counts = np.histogram(values, bins=BINS, range=(low, high))[0] if has_range else [len(values)]
     return basic.model_copy(
@@ -61,6 +61,7 @@ def _json(value: Any) -> Any:
 def count_duplicates(x: Array, y: Array) -> int:
     """Return the number of rows that have the same features and target as an earlier row."""
     rows = len(x)
+    # Each row becomes one block of bytes, which is compared faster than its columns one by one.
     both = np.concatenate(
         [
             np.ascontiguousarray(x).reshape(rows, -1).view(np.uint8).reshape(rows, -1),
@@ -100,6 +101,7 @@ def find_issues(table: Table, encoded: Encoded, duplicates: int) -> tuple[str, .
 
 def _same_partition(column: Array, target: Array) -> bool:
     """Return whether the values of `column` and `target` correspond one to one."""
+    # In a few rows, and below for a target with hardly any repeated value, this happens by chance.
     if target.ndim > 1 or len(target) < 10:
         return False
     if column.dtype.kind in NUMBERS and target.dtype.kind in NUMBERS and np.array_equal(column, target):
@@ -107,6 +109,7 @@ def _same_partition(column: Array, target: Array) -> bool:
     distinct = len(np.unique(target))
     if len(np.unique(column)) != distinct or distinct > len(target) // 2:
         return False
+    # As many distinct pairs as distinct targets: each target occurs with one value of the column only.
     codes = np.unique(column, return_inverse=True)[1] * distinct + np.unique(target, return_inverse=True)[1]
     return len(np.unique(codes)) == distinct
 

@@ -16,14 +16,14 @@ ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
     """Write arrays to an uncompressed NPZ file, in the order given; return the file's SHA-256.
 
-    The file has fixed timestamps, so its bytes depend only on the arrays and equal data has an equal digest
-    on every machine.
+    Its bytes depend only on the arrays, so equal data has an equal digest on every machine.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
+            # A fixed time, since `np.savez` would store the present one.
             member = zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_EPOCH)
             with archive.open(member, "w", force_zip64=True) as file:
-                # version and zip64 are fixed, so that the bytes do not depend on the size of the data
+                # Version and zip64 are fixed, so that the bytes do not depend on the size of the data.
                 np.lib.format.write_array(
                     file, np.asarray(array, order="C"), version=(2, 0), allow_pickle=False
                 )

@@ -2,6 +2,7 @@
 
 import csv
 import zipfile
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from workers.engine.errors import BadData
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MAX_BYTES = 4 * 2**30
+"""Maximum size of a file, packed and unpacked: the data is held in memory."""
 MAX_COLUMNS = 20_000
 NUMBERS = "biuf"
 """NumPy kinds of numbers: bool, int, unsigned int, float."""
@@ -49,8 +51,10 @@ def read_csv(path: Path) -> Table:
     import pandas as pd
 
     _check_size(path)
+    # pandas does not reject a repeated or empty name, but invents another: `a.1`, `Unnamed: 3`.
     _check_header(path)
     try:
+        # By default pandas reads in chunks, and a column may get another type in each.
         frame = pd.read_csv(path, low_memory=False, skipinitialspace=True)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise BadData(f"{path.name} is not a readable CSV file: {str(error).strip()}") from error
@@ -59,6 +63,7 @@ def read_csv(path: Path) -> Table:
 
 def _check_header(path: Path) -> None:
     try:
+        # Spreadsheet programs write a byte order mark, which would become part of the first name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = next(csv.reader(file), [])
     except (UnicodeDecodeError, csv.Error) as error:
@@ -84,6 +89,7 @@ def read_parquet(path: Path) -> Table:
     _check_size(path)
     try:
         file = pq.ParquetFile(path)
+        # Estimated with 8 bytes per value, before the file is unpacked.
         if file.metadata.num_rows * max(file.metadata.num_columns, 1) * 8 > MAX_BYTES:
             raise BadData(f"{path.name} unpacks to more than {MAX_BYTES >> 30} GiB")
         table = file.read()
@@ -108,9 +114,11 @@ def _column(series: Any) -> Array:
     if pd.api.types.is_bool_dtype(series.dtype) and not series.isna().any():
         return np.asarray(series.astype(bool))
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        # NumPy has no time zones
         moments = pd.to_datetime(series, utc=True).dt.tz_localize(None)
         return np.asarray(moments.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.is_numeric_dtype(series.dtype):
+        # An integer array cannot represent a missing value.
         whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
         return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
     return np.asarray(series.fillna("").astype(str).to_list(), dtype=np.str_)
@@ -128,7 +136,8 @@ def read_npz(path: Path) -> Table:
             _check_members(archive, path.name)
         with np.load(path, allow_pickle=False) as arrays:
             columns = {name: _plain(name, arrays[name]) for name in arrays.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
+    # zipfile passes on the errors of zlib; a RuntimeError means an encrypted or unknown format.
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
         raise BadData(f"{path.name} is not a readable NPZ file: {error}") from error
     return Table(columns)
 

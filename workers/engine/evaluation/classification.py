@@ -2,22 +2,40 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.engine.evaluation.intervals import RowIndices, bootstrap, finite_or_none, metric_entry, wilson
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.evaluation import (
+    Calibration,
+    CalibrationBin,
+    ClassEvaluation,
+    ClassScores,
+    LabelEvaluation,
+)
+from workers.engine.evaluation.intervals import (
+    Counts,
+    RowIndices,
+    bootstrap,
+    bootstrap_groups,
+    metric_entry,
+    wilson,
+)
+from workers.engine.report import finite_or_none
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-TINY = 1e-7
+EPSILON = 1e-7
 """Probabilities are clipped to this distance from 0 and 1 in a log loss, as in Keras."""
 
 BINS = 10
+"""Number of bins of the confidence in the calibration."""
 CURVE_POINTS = 200
+"""Maximum number of points of a ROC curve, enough for a chart."""
 
 
 def probabilities(y_pred: npt.ArrayLike) -> Floats:
@@ -48,7 +66,7 @@ def row_losses(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
     """Return each row's negative log probability of its true class, (rows,)."""
     p = probabilities(y_pred)
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
-    return -np.log(np.clip(p[np.arange(len(p)), truth], TINY, 1.0))
+    return -np.log(np.clip(p[np.arange(len(p)), truth], EPSILON, 1.0))
 
 
 def _confusion(truth: Ints, guess: Ints, classes: int) -> Ints:
@@ -58,31 +76,36 @@ def _confusion(truth: Ints, guess: Ints, classes: int) -> Ints:
     return flat.reshape(classes, classes)
 
 
-def _macro_f1(confusion: Ints, support: Ints) -> float:
-    """Average F1 over the classes that occur among the true or predicted ones."""
-    hits = np.diag(confusion)
-    size = support + confusion.sum(axis=0)
+def _macro_f1(hits: Ints, predicted: Ints, support: Ints) -> float:
+    """Return F1 averaged over the classes or labels that occur among the true or predicted ones.
+
+    Args:
+        hits: how often each is predicted correctly, (classes,).
+        predicted: how often each is predicted, (classes,).
+        support: how often each is true, (classes,).
+    """
+    size = predicted + support
     occurs = size > 0
     return float(np.mean(2 * hits[occurs] / size[occurs])) if occurs.any() else math.nan
 
 
-def _per_class(hits: Ints, predicted: Ints, support: Ints, labels: Sequence[str]) -> list[dict[str, Any]]:
+def _per_class(hits: Ints, predicted: Ints, support: Ints, labels: Sequence[str]) -> list[ClassScores]:
     def ratio(a: float, b: float) -> float | None:
         return a / b if b else None
 
     return [
-        {
-            "label": label,
-            "precision": ratio(float(hit), float(guessed)),
-            "recall": ratio(float(hit), float(real)),
-            "f1": ratio(2 * float(hit), float(guessed + real)),
-            "support": int(real),
-        }
+        ClassScores(
+            label=label,
+            precision=ratio(float(hit), float(guessed)),
+            recall=ratio(float(hit), float(real)),
+            f1=ratio(2 * float(hit), float(guessed + real)),
+            support=int(real),
+        )
         for label, hit, guessed, real in zip(labels, hits, predicted, support, strict=True)
     ]
 
 
-def calibration(confidence: Floats, correct: Bools) -> dict[str, Any]:
+def calibration(confidence: Floats, correct: Bools) -> Calibration:
     """Compare confidence with accuracy in bins of equal width.
 
     Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
@@ -96,22 +119,23 @@ def calibration(confidence: Floats, correct: Bools) -> dict[str, Any]:
         bins that contain rows.
     """
     if confidence.size == 0 or not np.isfinite(confidence).all():
-        return {"ece": None, "bins": []}
+        return Calibration(ece=None)
+    # A confidence of exactly 1 belongs to the last bin
     index = np.minimum((confidence * BINS).astype(int), BINS - 1)
     bins = []
     for number in np.unique(index):
         inside = index == number
         bins.append(
-            {
-                "low": number / BINS,
-                "high": (number + 1) / BINS,
-                "rows": int(inside.sum()),
-                "confidence": float(confidence[inside].mean()),
-                "accuracy": float(correct[inside].mean()),
-            }
+            CalibrationBin(
+                low=number / BINS,
+                high=(number + 1) / BINS,
+                rows=int(inside.sum()),
+                confidence=float(confidence[inside].mean()),
+                accuracy=float(correct[inside].mean()),
+            )
         )
-    ece = sum(b["rows"] * abs(b["confidence"] - b["accuracy"]) for b in bins) / confidence.size
-    return {"ece": float(ece), "bins": bins}
+    ece = sum(b.rows * abs(b.confidence - b.accuracy) for b in bins) / confidence.size
+    return Calibration(ece=float(ece), bins=tuple(bins))
 
 
 def roc_auc(positive: Bools, score: Floats) -> float:
@@ -120,125 +144,176 @@ def roc_auc(positive: Bools, score: Floats) -> float:
     zeros = positive.size - ones
     if ones == 0 or zeros == 0 or not np.isfinite(score).all():
         return math.nan
-    from scipy.stats import rankdata  # importing takes half a second, and only some tasks need it
+    # Importing takes half a second, and only some tasks need it.
+    from scipy.stats import rankdata
 
     ranks = rankdata(score)
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 
-def _roc_curve(positive: Bools, score: Floats) -> list[tuple[float, float]]:
-    """Return (false positive rate, true positive rate) pairs, at most `CURVE_POINTS` for a chart."""
+class _RocCurve(NamedTuple):
+    """(False positive rate, true positive rate) pairs, and the threshold of each but the first."""
+
+    points: tuple[tuple[float, float], ...] = ()
+    thresholds: tuple[float, ...] = ()
+
+
+def _roc_curve(positive: Bools, score: Floats) -> _RocCurve:
+    """Return at most `CURVE_POINTS` points for a chart, from the highest threshold to the lowest."""
     order = np.argsort(-score, kind="stable")
+    # A threshold cannot separate rows of equal score, so they give one point.
     last_of_tie = np.append(np.flatnonzero(np.diff(score[order])), score.size - 1)
     tpr = np.cumsum(positive[order])[last_of_tie] / positive.sum()
     fpr = np.cumsum(~positive[order])[last_of_tie] / (~positive).sum()
     keep = np.unique(np.linspace(0, fpr.size - 1, min(fpr.size, CURVE_POINTS)).astype(int))
-    return [(0.0, 0.0), *((float(fpr[i]), float(tpr[i])) for i in keep)]
+    points = ((0.0, 0.0), *((float(fpr[i]), float(tpr[i])) for i in keep))
+    return _RocCurve(points, tuple(float(score[order][last_of_tie[i]]) for i in keep))
 
 
-def _named(labels: Sequence[str], classes: int) -> list[str]:
+def class_names(labels: Sequence[str], classes: int) -> list[str]:
+    """Return the labels as names of the classes, or their numbers if there is not one label for each."""
     return [str(label) for label in labels] if len(labels) == classes else [str(i) for i in range(classes)]
 
 
-def _mean_entry(values: Floats, seed: int) -> dict[str, Any]:
-    """Return the entry of a mean over rows, (rows,)."""
+def _mean_entry(values: Floats, seed: int) -> MetricValue:
+    """Return a mean over rows, (rows,)."""
     rows = len(values)
     interval = bootstrap(lambda drawn: float(values[drawn].mean()), rows, seed)
     return metric_entry(float(values.mean()), rows, interval, "bootstrap")
 
 
-def _share_entry(right: Bools) -> dict[str, Any]:
-    """Return the entry of the share of correct rows, (rows,)."""
+def _share_entry(right: Bools) -> MetricValue:
+    """Return the share of correct rows, (rows,)."""
     rows = len(right)
     return metric_entry(float(right.mean()), rows, wilson(int(right.sum()), rows), "wilson")
 
 
-def _ece_entry(calibrated: dict[str, Any], rows: int) -> dict[str, Any]:
-    return metric_entry(math.nan if calibrated["ece"] is None else calibrated["ece"], rows)
+def _ece_entry(calibrated: Calibration, rows: int) -> MetricValue:
+    return metric_entry(math.nan if calibrated.ece is None else calibrated.ece, rows)
 
 
 def evaluate_classes(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, class_labels: Sequence[str], seed: int
-) -> dict[str, Any]:
+    task: Literal["binary", "multiclass"],
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    class_labels: Sequence[str],
+    seed: int,
+) -> ClassEvaluation:
     """Evaluate a classifier that predicts one class per row.
 
     Args:
+        task: kind of prediction.
         y_true: class numbers, shape (rows,) or (rows, 1).
         y_pred: probabilities, see `probabilities`.
         class_labels: one name per class, or empty.
         seed: of the bootstrap.
-
-    Returns:
-        See `evaluate.evaluate`.
     """
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
     p, guess = probabilities(y_pred), predicted_classes(y_pred)
     rows, classes = p.shape
     right = truth == guess
     confusion, support = _confusion(truth, guess, classes), np.bincount(truth, minlength=classes)
-    labels = _named(class_labels, classes)
+    labels = class_names(class_labels, classes)
     calibrated = calibration(p.max(axis=1), right)
-    result: dict[str, Any] = {
-        "rows": rows,
-        "nonfinite_rows": int((guess < 0).sum()),
-        "metrics": {
-            "accuracy": _share_entry(right),
-            "log_loss": _mean_entry(row_losses(truth, p), seed),
-            "f1_macro": _macro_f1_entry(truth, guess, classes, seed),
-            "ece": _ece_entry(calibrated, rows),
-        },
-        "class_labels": labels,
-        "per_class": _per_class(np.diag(confusion), confusion.sum(axis=0), support, labels),
-        "confusion": confusion.tolist(),
-        "calibration": calibrated,
+    metrics = {
+        "accuracy": _share_entry(right),
+        "log_loss": _mean_entry(row_losses(truth, p), seed),
+        "f1_macro": _macro_f1_entry(truth, guess, classes, seed),
+        "ece": _ece_entry(calibrated, rows),
     }
+    curve = _RocCurve()
     if classes == 2:
         positive, score = truth == 1, p[:, 1]
-        auc = _auc_entry(positive, score, seed)
-        result["metrics"]["roc_auc"] = auc
-        result["roc_curve"] = [] if auc["value"] is None else _roc_curve(positive, score)
-    return result
+        metrics["roc_auc"] = _auc_entry(positive, score, seed)
+        if metrics["roc_auc"].value is not None:
+            curve = _roc_curve(positive, score)
+    return ClassEvaluation(
+        task=task,
+        rows=rows,
+        nonfinite_rows=int((guess < 0).sum()),
+        metrics=metrics,
+        class_labels=tuple(labels),
+        per_class=tuple(_per_class(np.diag(confusion), confusion.sum(axis=0), support, labels)),
+        confusion=confusion.tolist(),
+        calibration=calibrated,
+        roc_curve=curve.points,
+        roc_thresholds=curve.thresholds,
+    )
 
 
-def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int) -> dict[str, Any]:
-    def f1_of(drawn: RowIndices) -> float:
-        table = _confusion(truth[drawn], guess[drawn], classes)
-        return _macro_f1(table, np.bincount(truth[drawn], minlength=classes))
-
-    rows = len(truth)
-    return metric_entry(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap")
-
-
-def _auc_entry(positive: Bools, score: Floats, seed: int) -> dict[str, Any]:
-    rows = len(score)
-    interval = bootstrap(lambda drawn: roc_auc(positive[drawn], score[drawn]), rows, seed)
-    return metric_entry(roc_auc(positive, score), rows, interval, "bootstrap")
+def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int) -> float:
+    """Return macro F1 of class numbers, (rows,); see `predicted_classes`."""
+    table = _confusion(truth, guess, classes)
+    # Counted from `truth`: the table lacks rows without a predicted class.
+    support = np.bincount(truth, minlength=classes)
+    return _macro_f1(np.diag(table), table.sum(axis=0), support)
 
 
-def _two_by_two(rows: int, hits: Ints, predicted: Ints, support: Ints) -> list[list[list[int]]]:
+def macro_f1_of_labels(truth: Bools, guess: Bools) -> float:
+    """Return macro F1 of labels, (rows, labels)."""
+    return _macro_f1((truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0))
+
+
+def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int) -> MetricValue:
+    def f1_of(pairs: Counts) -> float:
+        table = pairs[:, 1:]
+        return _macro_f1(np.diag(table), table.sum(axis=0), pairs.sum(axis=1))
+
+    # The first column has the rows without a predicted class, whose `guess` is -1.
+    flat = np.bincount(truth * (classes + 1) + guess + 1, minlength=classes * (classes + 1))
+    pairs = flat.reshape(classes, classes + 1)
+    return metric_entry(f1_of(pairs), len(truth), bootstrap_groups(f1_of, pairs, seed), "bootstrap")
+
+
+def _auc_entry(positive: Bools, score: Floats, seed: int) -> MetricValue:
+    return metric_entry(
+        roc_auc(positive, score), len(score), _auc_interval(positive, score, seed), "bootstrap"
+    )
+
+
+def _auc_interval(positive: Bools, score: Floats, seed: int) -> tuple[float, float]:
+    """Return the bootstrap interval of the area under the ROC curve; NaN if a score is not finite."""
+    if not np.isfinite(score).all():
+        return math.nan, math.nan
+    # Sorted once: a resample only changes how often each row counts, not the order of the scores.
+    order = np.argsort(score)
+    ones = positive[order]
+    first_of_tie = np.flatnonzero(np.append(True, np.diff(score[order]) > 0))
+
+    def auc_of(drawn: RowIndices) -> float:
+        times = np.bincount(drawn, minlength=len(ones))
+        above = np.add.reduceat(np.where(ones, times, 0), first_of_tie)
+        below = np.add.reduceat(np.where(ones, 0, times), first_of_tie)
+        pairs = int(above.sum()) * int(below.sum())
+        # Each positive row wins against the negative rows below it, and ties count half.
+        wins = (above * (np.cumsum(below) - below / 2)).sum()
+        return float(wins / pairs) if pairs else math.nan
+
+    return bootstrap(auc_of, len(score), seed)
+
+
+def _two_by_two(
+    rows: int, hits: Ints, predicted: Ints, support: Ints
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Return [[true negatives, false positives], [false negatives, true positives]] of each label."""
     return [
-        [[int(rows - guessed - real + hit), int(guessed - hit)], [int(real - hit), int(hit)]]
+        ((int(rows - guessed - real + hit), int(guessed - hit)), (int(real - hit), int(hit)))
         for hit, guessed, real in zip(hits, predicted, support, strict=True)
     ]
 
 
 def evaluate_labels(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike, class_labels: Sequence[str], seed: int
-) -> dict[str, Any]:
+) -> LabelEvaluation:
     """Evaluate a multilabel classifier.
 
-    `accuracy` is the share of correct labels, `exact_match` the share of rows with all labels correct. The
-    bootstrap resamples whole rows, since the labels of a row depend on each other.
+    `accuracy` is the share of correct labels, `exact_match` the share of rows with all labels correct.
 
     Args:
         y_true: 0 or 1, (rows, labels).
         y_pred: probabilities, (rows, labels).
         class_labels: one name per label, or empty.
         seed: of the bootstrap.
-
-    Returns:
-        See `evaluate.evaluate`.
     """
     p = np.asarray(y_pred, np.float64).reshape(len(np.asarray(y_pred)), -1)
     truth, guess = np.asarray(y_true).reshape(p.shape) > 0.5, p > 0.5
@@ -248,41 +323,39 @@ def evaluate_labels(
     confidence = np.where(guess, p, 1 - p)
     calibrated = calibration(confidence.reshape(-1), right.reshape(-1))
     hits, predicted, support = (truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0)
-    labels = _named(class_labels, count)
-    return {
-        "rows": rows,
-        "nonfinite_rows": int((~is_finite).sum()),
-        "metrics": {
+    labels = class_names(class_labels, count)
+    return LabelEvaluation(
+        task="multilabel",
+        rows=rows,
+        nonfinite_rows=int((~is_finite).sum()),
+        metrics={
+            # Averaged per row first: the bootstrap draws whole rows, whose labels depend on each other.
             "accuracy": _mean_entry(right.mean(axis=1), seed),
             "exact_match": _share_entry(right.all(axis=1)),
-            "log_loss": _mean_entry(_mean_label_losses(truth, p), seed),
-            "f1_macro": _label_f1_entry(truth, guess, seed),
+            "log_loss": _mean_entry(mean_label_losses(truth, p), seed),
+            "f1_macro": _macro_f1_entry_of_labels(truth, guess, seed),
             "ece": _ece_entry(calibrated, rows),
         },
-        "class_labels": labels,
-        "per_class": [
-            {**entry, "roc_auc": finite_or_none(roc_auc(truth[:, k], p[:, k]))}
+        class_labels=tuple(labels),
+        per_class=tuple(
+            entry.model_copy(update={"roc_auc": finite_or_none(roc_auc(truth[:, k], p[:, k]))})
             for k, entry in enumerate(_per_class(hits, predicted, support, labels))
-        ],
-        "confusion_per_label": _two_by_two(rows, hits, predicted, support),
-        "calibration": calibrated,
-    }
+        ),
+        confusion_per_label=tuple(_two_by_two(rows, hits, predicted, support)),
+        calibration=calibrated,
+    )
 
 
-def _mean_label_losses(truth: Bools, p: Floats) -> Floats:
+def mean_label_losses(truth: Bools, p: Floats) -> Floats:
     """Return each row's binary cross-entropy, averaged over its labels, (rows,)."""
-    clipped = np.clip(p, TINY, 1 - TINY)
+    clipped = np.clip(p, EPSILON, 1 - EPSILON)
     losses: Floats = -np.where(truth, np.log(clipped), np.log1p(-clipped)).mean(axis=1)
     return losses
 
 
-def _label_f1_entry(truth: Bools, guess: Bools, seed: int) -> dict[str, Any]:
-    """Return the entry of F1 averaged over the labels that occur among the true or predicted ones."""
-
+def _macro_f1_entry_of_labels(truth: Bools, guess: Bools, seed: int) -> MetricValue:
     def f1_of(drawn: RowIndices) -> float:
-        hits = (truth[drawn] & guess[drawn]).sum(axis=0)
-        size = truth[drawn].sum(axis=0) + guess[drawn].sum(axis=0)
-        return float(np.mean(2 * hits[size > 0] / size[size > 0])) if (size > 0).any() else math.nan
+        return macro_f1_of_labels(truth[drawn], guess[drawn])
 
     rows = len(truth)
     return metric_entry(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap")

@@ -2,21 +2,30 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.data import Task
+from jobs.contracts.model_reports.ensemble import Diversity, MemberPair
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.regression import columns
 
 Floats = npt.NDArray[np.float64]
 
 
+class Comparison(NamedTuple):
+    """How different the predictions of two members are; None where it is undefined."""
+
+    disagreement: float | None
+    error_correlation: float | None
+    q_statistic: float | None
+
+
 def diversity(
     task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike], names: Sequence[str]
-) -> dict[str, Any]:
+) -> Diversity:
     """Compare each pair of members on the same rows. An ensemble gains from different errors.
 
     Args:
@@ -26,17 +35,19 @@ def diversity(
         names: of the members.
 
     Returns:
-        `pairs`: for classes the share of rows with different predictions, the correlation of errors and
-        Yule's Q; for regression the mean difference in standard deviations of the target and the correlation
-        of residuals. Null where undefined, for example if a member makes no error.
-        `mean_disagreement`: the mean over pairs.
+        For each pair of classifiers the share of rows with different predictions, the correlation of errors
+        and Yule's Q; of regressors the mean difference in standard deviations of the target and the
+        correlation of residuals. Null where undefined, for example if a member makes no error.
     """
     compare = _compare_regressors if task == "regression" else _compare_classifiers
     indices = list(combinations(range(len(members)), 2))
     compared = [compare(task, y_true, members[i], members[j]) for i, j in indices]
-    pairs = [{"a": names[i], "b": names[j], **pair} for (i, j), pair in zip(indices, compared, strict=True)]
-    shares = [share for pair in compared if (share := pair["disagreement"]) is not None]
-    return {"pairs": pairs, "mean_disagreement": float(np.mean(shares)) if shares else None}
+    pairs = tuple(
+        MemberPair(a=names[i], b=names[j], **pair._asdict())
+        for (i, j), pair in zip(indices, compared, strict=True)
+    )
+    shares = [pair.disagreement for pair in compared if pair.disagreement is not None]
+    return Diversity(pairs=pairs, mean_disagreement=float(np.mean(shares)) if shares else None)
 
 
 def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) -> float | None:
@@ -73,14 +84,14 @@ def _predicted(task: Task, y_pred: npt.ArrayLike) -> npt.NDArray[Any]:
 
 def _compare_classifiers(
     task: Task, y_true: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike
-) -> dict[str, float | None]:
+) -> Comparison:
     a, b = _predicted(task, first), _predicted(task, second)
     truth = np.asarray(y_true).reshape(a.shape)
-    return {
-        "disagreement": float(np.mean(a != b)),
-        "error_correlation": correlation(a != truth, b != truth),
-        "q_statistic": q_statistic(a == truth, b == truth),
-    }
+    return Comparison(
+        disagreement=float(np.mean(a != b)),
+        error_correlation=correlation(a != truth, b != truth),
+        q_statistic=q_statistic(a == truth, b == truth),
+    )
 
 
 def _compare_regressors(
@@ -88,12 +99,12 @@ def _compare_regressors(
     y_true: npt.ArrayLike,
     first: npt.ArrayLike,
     second: npt.ArrayLike,
-) -> dict[str, float | None]:
+) -> Comparison:
     truth, a, b = columns(y_true), columns(first), columns(second)
     scale = truth.std(axis=0)
     distance = np.abs(a - b) / np.where(scale > 0, scale, 1.0)
-    return {
-        "disagreement": float(distance.mean()) if np.isfinite(distance).all() else None,
-        "error_correlation": correlation(truth - a, truth - b),
-        "q_statistic": None,
-    }
+    return Comparison(
+        disagreement=float(distance.mean()) if np.isfinite(distance).all() else None,
+        error_correlation=correlation(truth - a, truth - b),
+        q_statistic=None,
+    )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from jobs.contracts.data import Task
-from workers.engine.evaluation.classification import TINY, probabilities
+from workers.engine.evaluation.classification import EPSILON, probabilities
 from workers.engine.evaluation.regression import columns
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +21,7 @@ MIN_WEIGHT = 1e-3
 """Members below this weight are left out: they cost time in serving and change nothing."""
 
 FOLDS = 5
+"""Number of folds of `held_out_losses`, if there are as many rows."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,14 @@ def pooled_loss(task: Task, terms: Floats, weights: Floats) -> float:
         terms: see `loss_terms`.
         weights: (members,).
     """
+    return float(np.mean(pooled_losses(task, terms, weights)))
+
+
+def pooled_losses(task: Task, terms: Floats, weights: Floats) -> Floats:
+    """Return the loss of a weighted mean for each row, (rows,). See `pooled_loss`."""
     pooled = np.tensordot(weights, terms, axes=1)
-    if task == "regression":
-        return float(np.mean(pooled**2))
-    return float(-np.mean(np.log(np.clip(pooled, TINY, 1.0))))
+    losses: Floats = pooled**2 if task == "regression" else -np.log(np.clip(pooled, EPSILON, 1.0))
+    return losses.mean(axis=-1)
 
 
 def weighted_mean(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
@@ -88,14 +93,15 @@ def weighted_mean(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
 def fit_weights(task: Task, terms: Floats) -> FittedWeights:
     """Minimize the loss with the Nelder–Mead method over softmax logits (Nelder and Mead 1965).
 
-    It starts from equal weights, and once in favour of each member. The loss is minimized rather than the
-    accuracy, which is constant almost everywhere, so the method would not move.
+    The loss is minimized rather than the accuracy, which is constant almost everywhere, so the method would
+    not move.
 
     Args:
         task: kind of prediction.
         terms: see `loss_terms`.
     """
     count = len(terms)
+    # The method finds a local minimum: it starts from equal weights, and once in favour of each member.
     starts = np.vstack([np.zeros(count), START_LOGIT * np.eye(count)])
     runs = [_descend(task, terms, start[:-1] - start[-1]) for start in starts]
     best = min(runs, key=lambda run: run.fun)
@@ -111,10 +117,10 @@ def equal_weights(task: Task, terms: Floats) -> FittedWeights:
     return FittedWeights(weights, pooled_loss(task, terms, weights), 1)
 
 
-def held_out_loss(task: Task, terms: Floats, seed: int) -> float:
-    """Return the loss of fitted weights on rows they were not fitted on, by 5-fold cross-validation.
+def held_out_losses(task: Task, terms: Floats, seed: int) -> Floats:
+    """Return each row's loss under weights that were not fitted on it, by 5-fold cross-validation, (rows,).
 
-    The difference to the fitted loss shows how much the weights overfit the validation rows.
+    The difference of their mean to the fitted loss shows how much the weights overfit the validation rows.
 
     Args:
         task: kind of prediction.
@@ -123,12 +129,12 @@ def held_out_loss(task: Task, terms: Floats, seed: int) -> float:
     """
     rows = np.random.default_rng(seed).permutation(terms.shape[1])
     folds = np.array_split(rows, min(FOLDS, len(rows)))
-    total = 0.0
+    losses = np.empty(len(rows))
     for fold in folds:
         rest = np.setdiff1d(rows, fold)
         weights = fit_weights(task, terms[:, rest]).weights
-        total += pooled_loss(task, terms[:, fold], weights) * len(fold)
-    return total / len(rows)
+        losses[fold] = pooled_losses(task, terms[:, fold], weights)
+    return losses
 
 
 def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
@@ -149,7 +155,8 @@ def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
 
 def _descend(task: Task, terms: Floats, start: Floats) -> Any:
     """Run Nelder–Mead from `start`, (members - 1,): the members' logits without the last, which is 0."""
-    simplex = np.vstack([start, start + np.eye(len(start))])  # SciPy's default is too small around zero
+    # SciPy's first steps are 5 % of each coordinate, and tiny where it is 0
+    simplex = np.vstack([start, start + np.eye(len(start))])
     options = {"initial_simplex": simplex, "maxfev": 400 * len(terms), "xatol": 1e-3, "fatol": 1e-7}
     return minimize(
         lambda x: pooled_loss(task, terms, _softmax(x)), start, method="Nelder-Mead", options=options
@@ -157,6 +164,7 @@ def _descend(task: Task, terms: Floats, start: Floats) -> Any:
 
 
 def _softmax(free: Floats) -> Floats:
+    # One logit is fixed: adding a number to all of them changes no weight, so the minimum would be a line.
     logits = np.append(free, 0.0)
     powers = np.exp(logits - logits.max())
     weights: Floats = powers / powers.sum()

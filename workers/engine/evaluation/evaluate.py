@@ -1,20 +1,4 @@
-"""Evaluates predictions of any task. Needs no model; results are plain JSON, with null for NaN and infinity.
-
-`evaluate` returns, for every task:
-
-    task, rows, nonfinite_rows
-    metrics       {name: {"value", "low", "high", "interval": "wilson" | "bootstrap" | null, "rows"}},
-                  low and high are the bounds of the 95 % interval
-and for binary and multiclass
-    class_labels, per_class [{"label", "precision", "recall", "f1", "support"}],
-    confusion     rows = true class, columns = predicted class
-    calibration   {"ece", "bins": [{"low", "high", "rows", "confidence", "accuracy"}]}
-    roc_curve     binary only: [[false positive rate, true positive rate], …]
-for multilabel the same, with `confusion_per_label` [[[tn, fp], [fn, tp]], …] in place of `confusion`,
-and for regression
-    target_std, outputs [{"name", "rmse", "mae", "r2", "residuals": {…},
-                  "histogram": {"counts", "edges"}, "pairs": [[y, ŷ], …]}]
-"""
+"""Evaluates predictions of any task. Needs no model."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -25,20 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.data import Task
-from jobs.contracts.search import Direction
+from jobs.contracts.model_reports.evaluation import EvaluationReport
 from workers.engine.evaluation.classification import (
+    class_names,
     evaluate_classes,
     evaluate_labels,
     predicted_classes,
     probabilities,
-    row_losses,
 )
 from workers.engine.evaluation.regression import columns, evaluate_regression
-
-
-def primary_metric(task: Task) -> tuple[str, Direction]:
-    """Return the metric used to compare models of this task, and its direction."""
-    return ("rmse", "min") if task == "regression" else ("accuracy", "max")
 
 
 def evaluate(
@@ -47,7 +26,7 @@ def evaluate(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str] = (),
     seed: int = 0,
-) -> dict[str, Any]:
+) -> EvaluationReport:
     """Compare predictions with the true values.
 
     Args:
@@ -58,33 +37,22 @@ def evaluate(
         class_labels: names of classes, labels or regression outputs.
         seed: of every bootstrap; equal arguments give equal results.
 
-    Returns:
-        A JSON object as described in the module's docstring.
-
     Raises:
         ValueError: the numbers of rows differ, or there are no rows.
     """
     truth, guess = np.asarray(y_true), np.asarray(y_pred)
     if len(truth) != len(guess) or len(truth) == 0:
         raise ValueError(f"{len(truth)} true rows and {len(guess)} predicted ones cannot be compared")
-    measure = {"multilabel": evaluate_labels, "regression": evaluate_regression}.get(task, evaluate_classes)
-    return {"task": task, **measure(truth, guess, class_labels, seed)}
-
-
-def scores(evaluation: dict[str, Any]) -> dict[str, float | None]:
-    """Return the metrics of an evaluation without intervals: `{"accuracy": 0.97, …}`."""
-    return {name: metric["value"] for name, metric in evaluation["metrics"].items()}
-
-
-def loss_of(task: Task, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-    """Return the mean log loss, or the mean squared error for regression."""
-    if task == "regression":
-        return float(np.mean((columns(y_true) - columns(y_pred)) ** 2))
     if task == "multilabel":
-        p = np.clip(np.asarray(y_pred, np.float64), 1e-7, 1 - 1e-7)
-        truth = np.asarray(y_true).reshape(p.shape) > 0.5
-        return float(-np.where(truth, np.log(p), np.log1p(-p)).mean())
-    return float(row_losses(y_true, y_pred).mean())
+        return evaluate_labels(truth, guess, class_labels, seed)
+    if task == "regression":
+        return evaluate_regression(truth, guess, class_labels, seed)
+    return evaluate_classes(task, truth, guess, class_labels, seed)
+
+
+def scores(evaluation: EvaluationReport) -> dict[str, float | None]:
+    """Return the metrics of an evaluation without intervals: `{"accuracy": 0.97, …}`."""
+    return {name: metric.value for name, metric in evaluation.metrics.items()}
 
 
 def write_predictions(
@@ -128,7 +96,7 @@ def _lines(
             yield [number, *t, *g]
         return
     p = y_pred.astype(np.float64) if task == "multilabel" else probabilities(y_pred)
-    names = class_labels if len(class_labels) == p.shape[1] else [str(k) for k in range(p.shape[1])]
+    names = class_names(class_labels, p.shape[1])
     yield ["row", "y_true", "y_pred", *(f"p_{name}" for name in names)]
     for number, t, g, p_row in zip(
         numbers,

@@ -1,13 +1,16 @@
 """Computes confidence intervals of metrics that are measured on a finite number of rows."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from jobs.contracts.model_reports.base import MetricValue
+
 RowIndices = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.int64]
 Z95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
@@ -15,31 +18,22 @@ MAX_DRAWS = 20_000_000
 """Maximum number of rows drawn for an interval, so that a million rows take seconds, not hours."""
 
 
-def finite_or_none(value: float | np.floating[Any]) -> float | None:
-    """Return `value` as a float, or None if it is NaN or infinite, which JSON cannot represent."""
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
 def metric_entry(
-    value: float, rows: int, interval: tuple[float, float] | None = None, method: str | None = None
-) -> dict[str, Any]:
-    """Return the JSON object of a metric.
+    value: float,
+    rows: int,
+    interval: tuple[float, float] | None = None,
+    method: Literal["wilson", "bootstrap"] | None = None,
+) -> MetricValue:
+    """Return a metric with its interval.
 
     Args:
         value: of the metric.
         rows: number of rows it was measured on.
         interval: bounds of its 95 % interval.
-        method: how the interval was computed, `wilson` or `bootstrap`.
+        method: how the interval was computed.
     """
     low, high = interval if interval is not None else (math.nan, math.nan)
-    return {
-        "value": finite_or_none(value),
-        "low": finite_or_none(low),
-        "high": finite_or_none(high),
-        "interval": method,
-        "rows": rows,
-    }
+    return MetricValue(value=value, low=low, high=high, interval=method, rows=rows)
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
@@ -59,22 +53,54 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def bootstrap(statistic: Callable[[RowIndices], float], rows: int, seed: int) -> tuple[float, float]:
+def bootstrap(
+    statistic: Callable[[RowIndices], float], rows: int, seed: int, *, draws: int = MAX_DRAWS
+) -> tuple[float, float]:
     """Return the 95 % percentile interval of a statistic over resampled rows (Efron 1979).
 
     Args:
         statistic: maps row numbers, drawn with replacement, to a number; NaN if it is undefined.
         rows: number of rows to draw from.
         seed: of the draws.
+        draws: the number of rows to draw in all; there are always 100 to 1,000 resamples.
 
     Returns:
         The 2.5 % and 97.5 % quantiles; NaN if the statistic is undefined for every resample.
     """
-    if rows == 0:
-        return math.nan, math.nan
     generator = np.random.default_rng(seed)
-    resamples = min(1000, max(100, MAX_DRAWS // rows))
-    drawn = np.array([statistic(generator.integers(0, rows, rows)) for _ in range(resamples)])
+    return _percentile_interval(
+        statistic(generator.integers(0, rows, rows)) for _ in range(_resamples(rows, draws))
+    )
+
+
+def bootstrap_groups(statistic: Callable[[Counts], float], sizes: Counts, seed: int) -> tuple[float, float]:
+    """Return the interval of `bootstrap` for a statistic that depends only on how often each group is drawn.
+
+    Rows with equal values form a group, for example those with the same true and predicted class. The number
+    of rows drawn from each group has a multinomial distribution. It is drawn directly, so a resample takes as
+    long as there are groups, not rows.
+
+    Args:
+        statistic: maps the number of rows drawn from each group, shaped as `sizes`, to a number.
+        sizes: number of rows of each group, of any shape.
+        seed: of the draws.
+    """
+    rows = int(sizes.sum())
+    generator = np.random.default_rng(seed)
+    shares = sizes.reshape(-1) / max(rows, 1)
+    return _percentile_interval(
+        statistic(generator.multinomial(rows, shares).reshape(sizes.shape))
+        for _ in range(_resamples(rows, MAX_DRAWS))
+    )
+
+
+def _resamples(rows: int, draws: int) -> int:
+    return min(1000, max(100, draws // rows)) if rows else 0
+
+
+def _percentile_interval(statistics: Iterable[float]) -> tuple[float, float]:
+    drawn = np.fromiter(statistics, np.float64)
+    # A resample may lack a class, which leaves the statistic undefined.
     drawn = drawn[np.isfinite(drawn)]
     if drawn.size == 0:
         return math.nan, math.nan

@@ -1,28 +1,40 @@
 """Compares the members of an ensemble on their stored validation predictions and fits their weights."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from jobs.contracts.data import Task
+from jobs.contracts.measures import primary_metric
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.ensemble import (
+    Candidate,
+    EnsembleReport,
+    MemberGain,
+    MemberTitle,
+    MemberWeight,
+    WeightFit,
+)
 from jobs.kinds.ensemble.payload import Member
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity
 from workers.engine.evaluation.ensemble_weights import (
-    FittedWeights,
     Floats,
     equal_weights,
     fit_weights,
-    held_out_loss,
+    held_out_losses,
     leave_one_out,
     loss_terms,
     pooled_loss,
+    pooled_losses,
     weighted_mean,
 )
-from workers.engine.evaluation.evaluate import evaluate, primary_metric
+from workers.engine.evaluation.evaluate import evaluate
+from workers.engine.evaluation.intervals import bootstrap, metric_entry
 
 
 class BadMembers(EngineError):
@@ -38,6 +50,7 @@ class MemberPredictions:
     Attributes:
         task: kind of prediction.
         names: of the members.
+        titles: names of the members for people.
         rows: row numbers in the data set, (rows,).
         y_true: true values, (rows, …).
         predictions: of each member, (rows, …).
@@ -45,6 +58,7 @@ class MemberPredictions:
 
     task: Task
     names: tuple[str, ...]
+    titles: tuple[str, ...]
     rows: Array
     y_true: Array
     predictions: tuple[Array, ...]
@@ -70,92 +84,103 @@ def read_predictions(members: Sequence[Member], task: Task) -> MemberPredictions
                 f"{members[0].label} {first['y_pred'].shape}; all members must predict the same target"
             )
     names = tuple(member.name for member in members)
+    titles = tuple(member.label for member in members)
     predictions = tuple(arrays["y_pred"] for arrays in read)
-    return MemberPredictions(task, names, first["rows"], first["y_true"], predictions)
+    return MemberPredictions(task, names, titles, first["rows"], first["y_true"], predictions)
 
 
 def compare_members(
     members: MemberPredictions, method: Literal["weighted", "mean"], seed: int
-) -> dict[str, Any]:
+) -> EnsembleReport:
     """Fit the weights and compare members, plain mean and ensemble on validation data.
 
     Args:
         members: their predictions.
         method: fitted or equal weights.
         seed: of bootstraps and folds.
-
-    Returns:
-        The ensemble's report as a JSON object.
     """
     terms = loss_terms(members.task, members.y_true, members.predictions)
     plain = equal_weights(members.task, terms)
     fit = plain if method == "mean" else fit_weights(members.task, terms)
     one_hot = np.eye(len(members.names))
-    compared = [
+    compared: list[tuple[str, Literal["member", "mean", "ensemble"], Floats]] = [
         *((name, "member", one_hot[k]) for k, name in enumerate(members.names)),
         ("mean", "mean", plain.weights),
         ("ensemble", "ensemble", fit.weights),
     ]
     candidates = [
-        {
-            "name": name,
-            "kind": kind,
-            "loss": pooled_loss(members.task, terms, weights),
-            "metrics": _validation_metrics(members, weights, seed),
-        }
+        Candidate(
+            name=name,
+            kind=kind,
+            loss=pooled_loss(members.task, terms, weights),
+            metrics=evaluate(
+                members.task, members.y_true, weighted_mean(members.predictions, weights), (), seed
+            ).metrics,
+        )
         for name, kind, weights in compared
     ]
-    return {
-        "task": members.task,
-        "method": method,
-        "validation_rows": len(members.rows),
-        "candidates": candidates,
-        "best_single": best_single(candidates, members.task)["name"],
-        "weights": [
-            {"member": name, "weight": float(w)} for name, w in zip(members.names, fit.weights, strict=True)
-        ],
-        "fit": _fit_record(members.task, terms, fit, plain, method, seed),
-        "diversity": diversity(members.task, members.y_true, members.predictions, members.names),
-        "leave_one_out": [
-            {"member": name, "gain": float(gain)}
+    best = best_single(candidates, members.task)
+    held_out = (
+        pooled_losses(members.task, terms, plain.weights)
+        if method == "mean"
+        else held_out_losses(members.task, terms, seed)
+    )
+    alone = pooled_losses(members.task, terms, one_hot[members.names.index(best.name)])
+    return EnsembleReport(
+        task=members.task,
+        method=method,
+        validation_rows=len(members.rows),
+        candidates=tuple(candidates),
+        best_single=best.name,
+        weights=tuple(
+            MemberWeight(member=name, weight=float(w))
+            for name, w in zip(members.names, fit.weights, strict=True)
+        ),
+        fit=WeightFit(
+            loss_name="standardized mean squared error" if members.task == "regression" else "log loss",
+            loss=fit.loss,
+            loss_equal_weights=plain.loss,
+            loss_held_out=float(held_out.mean()),
+            evaluations=fit.evaluations,
+            gain=_mean_gain(alone - held_out, seed),
+        ),
+        diversity=diversity(members.task, members.y_true, members.predictions, members.names),
+        leave_one_out=tuple(
+            MemberGain(member=name, gain=float(gain))
             for name, gain in zip(members.names, leave_one_out(members.task, terms, fit.weights), strict=True)
-        ],
-        "note": "Weights were fitted on validation predictions made before the members were trained on "
+        ),
+        note="Weights were fitted on validation predictions made before the members were trained on "
         "validation data, then applied to the members retrained on training and validation data.",
-    }
+        members=tuple(
+            MemberTitle(name=name, title=title)
+            for name, title in zip(members.names, members.titles, strict=True)
+        ),
+    )
 
 
-def _validation_metrics(members: MemberPredictions, weights: Floats, seed: int) -> dict[str, Any]:
-    prediction = weighted_mean(members.predictions, weights)
-    metrics: dict[str, Any] = evaluate(members.task, members.y_true, prediction, (), seed)["metrics"]
-    return metrics
+def _mean_gain(gains: Floats, seed: int) -> MetricValue:
+    """Return the mean of the rows' gains, (rows,), with its interval.
+
+    The gains are resampled, not the two losses: so rows that are hard for both cancel out.
+    """
+    interval = bootstrap(lambda rows: float(gains[rows].mean()), len(gains), seed)
+    return metric_entry(float(gains.mean()), len(gains), interval, "bootstrap")
 
 
-def _fit_record(
-    task: Task, terms: Floats, fit: FittedWeights, plain: FittedWeights, method: str, seed: int
-) -> dict[str, Any]:
-    return {
-        "loss_name": "standardized mean squared error" if task == "regression" else "log loss",
-        "loss": fit.loss,
-        "loss_equal_weights": plain.loss,
-        "loss_held_out": plain.loss if method == "mean" else held_out_loss(task, terms, seed),
-        "evaluations": fit.evaluations,
-    }
-
-
-def best_single(candidates: Sequence[dict[str, Any]], task: Task) -> dict[str, Any]:
+def best_single(candidates: Sequence[Candidate], task: Task) -> Candidate:
     """Return the member with the best primary metric on validation data; ties are decided by loss."""
     metric, direction = primary_metric(task)
     sign = -1 if direction == "max" else 1
 
-    def rank(candidate: dict[str, Any]) -> tuple[bool, float, float]:
-        value = candidate["metrics"][metric]["value"]
-        return value is None, sign * float(value or 0.0), candidate["loss"]  # an undefined metric is last
+    def rank(candidate: Candidate) -> tuple[bool, float, float]:
+        value, loss = candidate.metrics[metric].value, candidate.loss
+        # False sorts before True: an undefined metric is last
+        return value is None, sign * float(value or 0.0), math.inf if loss is None else loss
 
-    return min((candidate for candidate in candidates if candidate["kind"] == "member"), key=rank)
+    return min((candidate for candidate in candidates if candidate.kind == "member"), key=rank)
 
 
-def ensemble_warnings(comparison: dict[str, Any], members: Sequence[Member]) -> list[tuple[str, str]]:
+def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> list[tuple[str, str]]:
     """Return warnings about an ensemble as (code, message) pairs.
 
     Args:
@@ -164,23 +189,23 @@ def ensemble_warnings(comparison: dict[str, Any], members: Sequence[Member]) -> 
     """
     warnings = []
     seed_variants = [m.label for m in members if any(o.values == m.values for o in members if o is not m)]
-    if seed_variants or all(member.seed_only for member in members):
-        names = ", ".join(seed_variants or [m.label for m in members])
+    if seed_variants:
+        names = ", ".join(seed_variants)
         message = f"{names} differ only by their random seed: an ensemble of them gains little"
         warnings.append(("members_differ_by_seed_only", message))
-    metric, direction = primary_metric(comparison["task"])
-    by_name = {candidate["name"]: candidate for candidate in comparison["candidates"]}
-    ours = by_name["ensemble"]["metrics"][metric]["value"]
-    best = by_name[comparison["best_single"]]["metrics"][metric]["value"]
-    best_member = next(member.label for member in members if member.name == comparison["best_single"])
-    is_better = None not in (ours, best) and (ours > best if direction == "max" else ours < best)
-    if not is_better:
+    metric, direction = primary_metric(comparison.task)
+    single = comparison.candidate(comparison.best_single)
+    ours, best = comparison.candidate("ensemble").metrics[metric].value, single.metrics[metric].value
+    best_member = next(member.label for member in members if member.name == single.name)
+    # Without a value of both, no improvement is shown
+    if ours is None or best is None or not (ours > best if direction == "max" else ours < best):
         message = (
             f"on validation data the ensemble's {metric} {_shown(ours)} does not beat "
             f"the best single member, {best_member}, with {_shown(best)}"
         )
         warnings.append(("ensemble_not_better", message))
-    if comparison["fit"]["loss_held_out"] > by_name[comparison["best_single"]]["loss"]:
+    held_out = comparison.fit.loss_held_out
+    if held_out is not None and single.loss is not None and held_out > single.loss:
         message = (
             "on validation rows that they were not fitted on, the weights are worse than "
             f"{best_member}: they may overfit the validation rows"

@@ -1,17 +1,24 @@
 """Evaluates regressors with one or several target columns."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.engine.evaluation.intervals import bootstrap, finite_or_none, metric_entry
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.evaluation import (
+    Histogram,
+    OutputReport,
+    RegressionEvaluation,
+    ResidualSummary,
+)
+from workers.engine.evaluation.intervals import RowIndices, bootstrap, metric_entry
 
 Floats = npt.NDArray[np.float64]
 
 PAIRS = 500
+"""Maximum number of (true, predicted) pairs for a scatter plot."""
 HISTOGRAM_BINS = 20
 
 
@@ -39,50 +46,52 @@ def mae(truth: Floats, guess: Floats) -> float:
     return float(np.mean(np.abs(truth - guess)))
 
 
-METRICS = {"rmse": rmse, "mae": mae, "r2": r_squared}
+METRICS: dict[str, Callable[[Floats, Floats], float]] = {"rmse": rmse, "mae": mae, "r2": r_squared}
 
 
-def _histogram(residuals: Floats) -> dict[str, Any]:
+def _histogram(residuals: Floats) -> Histogram:
     if residuals.size == 0:
-        return {"counts": [], "edges": []}
+        return Histogram()
     counts, edges = np.histogram(residuals, bins=HISTOGRAM_BINS)
-    return {"counts": counts.tolist(), "edges": edges.tolist()}
+    return Histogram(counts=tuple(counts.tolist()), edges=tuple(edges.tolist()))
 
 
-def _summary(residuals: Floats) -> dict[str, Any]:
+def _summary(residuals: Floats) -> ResidualSummary:
     if residuals.size == 0:
-        return {}
+        return ResidualSummary()
     p05, median, p95 = np.percentile(residuals, [5, 50, 95])
-    numbers = {
-        "mean": residuals.mean(),
-        "std": residuals.std(),
-        "min": residuals.min(),
-        "p05": p05,
-        "median": median,
-        "p95": p95,
-        "max": residuals.max(),
-    }
-    return {name: finite_or_none(value) for name, value in numbers.items()}
+    return ResidualSummary(
+        mean=residuals.mean(),
+        std=residuals.std(),
+        min=residuals.min(),
+        p05=p05,
+        median=median,
+        p95=p95,
+        max=residuals.max(),
+    )
 
 
-def _output(name: str, truth: Floats, guess: Floats, seed: int) -> dict[str, Any]:
+def _output(name: str, truth: Floats, guess: Floats, seed: int) -> OutputReport:
     """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions."""
+    # A diverged model predicts NaN or infinity, for which neither a histogram nor percentiles are defined.
     finite_rows = np.flatnonzero(np.isfinite(guess))
     chosen = np.sort(np.random.default_rng(seed).permutation(finite_rows)[:PAIRS])
     residuals = truth[finite_rows] - guess[finite_rows]
     t, g = truth[:, None], guess[:, None]
-    return {
-        "name": name,
-        **{metric: finite_or_none(function(t, g)) for metric, function in METRICS.items()},
-        "residuals": _summary(residuals),
-        "histogram": _histogram(residuals),
-        "pairs": [[float(truth[i]), float(guess[i])] for i in chosen],
-    }
+    return OutputReport(
+        name=name,
+        rmse=rmse(t, g),
+        mae=mae(t, g),
+        r2=r_squared(t, g),
+        residuals=_summary(residuals),
+        histogram=_histogram(residuals),
+        pairs=tuple((float(truth[i]), float(guess[i])) for i in chosen),
+    )
 
 
 def evaluate_regression(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike, names: Sequence[str], seed: int
-) -> dict[str, Any]:
+) -> RegressionEvaluation:
     """Evaluate a regressor.
 
     Args:
@@ -90,23 +99,24 @@ def evaluate_regression(
         y_pred: predictions of the same size, in the target's unit.
         names: one name per output, or empty.
         seed: of the bootstrap and of the selection of pairs.
-
-    Returns:
-        See `evaluate.evaluate`.
     """
     truth, guess = columns(y_true), columns(y_pred)
     rows, outputs = truth.shape
     labels = (
         list(names) if len(names) == outputs else [f"y{k}" if outputs > 1 else "y" for k in range(outputs)]
     )
-    metrics = {}
-    for metric, function in METRICS.items():
-        interval = bootstrap(lambda i, f=function: f(truth[i], guess[i]), rows, seed)  # type: ignore[misc]
-        metrics[metric] = metric_entry(function(truth, guess), rows, interval, "bootstrap")
-    return {
-        "rows": rows,
-        "nonfinite_rows": int((~np.isfinite(guess).all(axis=1)).sum()),
-        "metrics": metrics,
-        "target_std": finite_or_none(truth.std(axis=0).mean()),
-        "outputs": [_output(labels[k], truth[:, k], guess[:, k], seed) for k in range(outputs)],
-    }
+
+    def entry(metric: Callable[[Floats, Floats], float]) -> MetricValue:
+        def of_rows(drawn: RowIndices) -> float:
+            return metric(truth[drawn], guess[drawn])
+
+        return metric_entry(metric(truth, guess), rows, bootstrap(of_rows, rows, seed), "bootstrap")
+
+    return RegressionEvaluation(
+        task="regression",
+        rows=rows,
+        nonfinite_rows=int((~np.isfinite(guess).all(axis=1)).sum()),
+        metrics={name: entry(metric) for name, metric in METRICS.items()},
+        target_std=truth.std(axis=0).mean(),
+        outputs=tuple(_output(labels[k], truth[:, k], guess[:, k], seed) for k in range(outputs)),
+    )

@@ -25,9 +25,8 @@ def augmentation(spec: Augmentation, value_range: Range) -> Any | None:
     """
     layers = list(_layers(spec, value_range))
     for layer in layers:
-        layer.supports_jit = (
-            True  # Keras disables this on some layers because of TensorFlow; JAX compiles them all
-        )
+        # Keras disables this on some layers because TensorFlow cannot compile them; JAX can
+        layer.supports_jit = True
     return keras.layers.Pipeline(layers, name=NAME) if layers else None
 
 

@@ -50,8 +50,6 @@ class Scaling:
 def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
     """Compute the statistics of the training rows.
 
-    Constant features get variance 1: otherwise a new value in serving would be divided by almost 0.
-
     Args:
         x: features of the training rows, (rows, …).
         y: targets of the training rows.
@@ -68,6 +66,7 @@ def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
 def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     mean = values.mean(axis=axes, dtype=np.float64)
     variance = values.var(axis=axes, dtype=np.float64)
+    # A constant feature gets variance 1: another value of it in serving would be divided by almost 0.
     return mean, np.where(variance > 1e-12, variance, 1.0)
 
 
@@ -101,7 +100,9 @@ def build_restartable(
     Raises:
         BadSpec: the template or the augmentation does not support the data.
     """
-    with keras.StatelessScope():  # variables are initialized when the scope ends
+    # Keras initializes variables that are created in this scope when it ends. Until then, the seeds of their
+    # initializers can still be replaced.
+    with keras.StatelessScope():
         model = _assemble(spec, profile, scaling, name, augmented=augmented)
         start = InitialValues(seeded_layers(model))
         start.set_up(seed)
@@ -149,7 +150,7 @@ def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) 
 def compile_model(
     model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, steps: int
 ) -> None:
-    """Compile a model for training. The loss is averaged over sample weights, so padding rows do not count.
+    """Compile a model for training.
 
     Args:
         model: from `build`.
@@ -162,25 +163,24 @@ def compile_model(
         BadSpec: a loss or metric does not apply to the task, or an optimizer argument is unknown.
     """
     names = metric_names(spec.fit, profile.task)
+    kind = getattr(keras.losses, LOSSES[loss_name(spec.fit, profile.task)][1])
+    if scaling.y_std is None:
+        # Keras' default divides by the number of rows, so the padding rows of weight 0 would lower the loss
+        loss = kind(reduction="mean_with_sample_weight")
+    else:
+        loss = _StandardizedLoss(kind, scaling.y_std)
     model.compile(
         optimizer=scale_loss(make_optimizer(spec.fit, steps), spec.precision),
-        loss=_loss(loss_name(spec.fit, profile.task), scaling),
+        loss=loss,
         weighted_metrics=[_metric(name, profile) for name in names if name in WHILE_TRAINING],
         steps_per_execution=spec.fit.steps_per_execution,
+        # `scale_loss` does it; Keras would wrap the optimizer again and ignore a fixed factor
         auto_scale_loss=False,
         jit_compile=True,
     )
 
 
-def _loss(name: str, scaling: Scaling) -> Any:
-    kind = getattr(keras.losses, LOSSES[name][1])
-    loss = kind(reduction="mean_with_sample_weight")
-    if scaling.y_std is None:
-        return loss
-    return _Standardized(kind, scaling.y_std)
-
-
-class _Standardized(keras.losses.Loss):
+class _StandardizedLoss(keras.losses.Loss):
     """A regression loss in units of the target's standard deviation.
 
     The model predicts in the target's own unit; without this, the size of the gradients would depend on it.
@@ -206,15 +206,13 @@ def _metric(name: str, profile: Profile) -> Any:
 
 def signature_of(model: Any) -> Signature:
     """Return the model's inputs and outputs, without the batch dimension."""
+    count = len(model.outputs)
+    # Not the names of Keras' tensors: these contain counters that depend on the models built before.
+    names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
     return Signature(
         inputs=tuple(TensorSpec(name=t.name, dtype=t.dtype, shape=tuple(t.shape[1:])) for t in model.inputs),
         outputs=tuple(
             TensorSpec(name=name, dtype=t.dtype, shape=tuple(t.shape[1:]))
-            for name, t in zip(_output_names(model), model.outputs, strict=True)
+            for name, t in zip(names, model.outputs, strict=True)
         ),
     )
-
-
-def _output_names(model: Any) -> list[str]:
-    count = len(model.outputs)
-    return ["output"] if count == 1 else [f"output_{i}" for i in range(count)]

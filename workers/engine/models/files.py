@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from workers.engine.models.initial_values import drawn_on_host
+
 
 def load_model(path: Path, folder: Path) -> Any:
     """Load a saved model for prediction.
@@ -22,11 +24,13 @@ def load_model(path: Path, folder: Path) -> Any:
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
         link = Path(place) / "model.keras"
         link.symlink_to(path.resolve())
-        return keras.saving.load_model(link, compile=False, safe_mode=True)
+        # Safe mode rejects lambdas, whose code would run in this process.
+        with drawn_on_host():
+            return keras.saving.load_model(link, compile=False, safe_mode=True)
 
 
 def save_model(model: Any, path: Path) -> None:
     """Save a model atomically: `path` is complete or unchanged."""
-    partial = path.with_name(f"{path.stem}.partial.keras")
+    partial = path.with_name(f"{path.stem}.partial.keras")  # Keras chooses the format by the suffix
     model.save(partial)
     os.replace(partial, path)  # noqa: PTH105  only os.replace is documented as atomic

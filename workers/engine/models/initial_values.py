@@ -11,6 +11,7 @@ shape, and XLA takes 0.7 s of CPU to compile one, which is longer than the train
 import math
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import keras
@@ -56,7 +57,7 @@ class InitialValues:
                 self._add(variable, names)
 
     def _add(self, variable: Any, names: Iterator[str]) -> None:
-        initializer = variable._initializer
+        initializer = variable._initializer  # Keras keeps it here, privately, until it calls it
         if variable.name == "seed_generator_state":
             self.sources.append(Source(variable, next(names), _generator_state))
         elif seeded := _seeded_parts(initializer):
@@ -110,6 +111,24 @@ class _DeferredInitializer:
         return keras.ops.convert_to_tensor(self._source.draw(self._seed, shape), dtype=dtype)
 
 
+@contextmanager
+def drawn_on_host() -> Iterator[None]:
+    """Return a context in which Keras draws Glorot's distribution on the host, with any seed.
+
+    For loading a file, which replaces the values of all variables after Keras has drawn them.
+    """
+    initializer = keras.initializers.GlorotUniform
+
+    def draw(_self: Any, shape: Shape, dtype: Any = None) -> Any:
+        return keras.ops.convert_to_tensor(glorot_uniform(0, tuple(shape)), dtype=dtype)
+
+    initializer.__call__ = draw
+    try:
+        yield
+    finally:
+        del initializer.__call__  # the inherited method is visible again
+
+
 def _names(layer: str) -> Iterator[str]:
     """Yield names for the random variables of a layer: its name, then its name with a number."""
     yield layer
@@ -120,6 +139,7 @@ def _names(layer: str) -> Iterator[str]:
 
 
 def _seed(seed: int, name: str) -> int:
+    # Not `hash`, which differs between processes.
     return zlib.crc32(f"{seed}/{name}".encode())
 
 
@@ -131,12 +151,14 @@ def _seeded_parts(initializer: Any) -> list[Any]:
     """Return the random initializers in one: itself, or those of the layers that a function closes over."""
     if isinstance(initializer, keras.initializers.Initializer):
         return [initializer] if hasattr(initializer, "seed") else []
+    # An LSTM cell initializes its bias by a nested function, which calls the initializers of the cell.
     owners = [cell.cell_contents for cell in getattr(initializer, "__closure__", None) or ()]
     parts = [part for owner in owners if isinstance(owner, keras.Layer) for part in vars(owner).values()]
     return [p for p in parts if isinstance(p, keras.initializers.Initializer) and hasattr(p, "seed")]
 
 
 def _is_of_keras(initializer: Any) -> bool:
+    """Return whether Keras defines the initializer. Others may draw random numbers without a `seed`."""
     is_initializer = isinstance(initializer, keras.initializers.Initializer)
     module = type(initializer).__module__ if is_initializer else getattr(initializer, "__module__", "")
     return module.startswith("keras.")

@@ -6,19 +6,21 @@ implementation; layers that compute in float16 are rejected.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
+from jobs.contracts.model_reports.quantization import LayerError, SkippedLayer
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.predict import Predictor
 
 LayerFilter = Callable[[Any], bool]
+"""Returns whether a layer is selected."""
 
 
 class NotQuantizable(EngineError):
@@ -42,6 +44,7 @@ def quantize_file(original: Path, path: Path, x: Array) -> Any:
     """
     reasons = []
     for name, make_filter in SELECTIONS.items():
+        # Loaded again for each selection, since Keras cannot quantize a layer twice.
         model = load_model(original, path.parent)
         selected = [layer for layer in model._flatten_layers() if make_filter(model)(layer)]
         if not selected:
@@ -65,22 +68,25 @@ def quantize_file(original: Path, path: Path, x: Array) -> Any:
 
 def _quantize(model: Any, selected: list[Any]) -> None:
     for layer in selected:
-        if layer.compute_dtype == "float16":  # Keras rejects it; the variables are float32 anyway
+        # Keras does not quantize layers that compute in float16; their variables are float32 anyway
+        if layer.compute_dtype == "float16":
             layer.dtype_policy = keras.DTypePolicy("float32")
     ids = {id(layer) for layer in selected}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # one for each skipped layer; the report lists them
+        # Keras warns of each layer that it skips; the report lists them
+        warnings.simplefilter("ignore", UserWarning)
         model.quantize("int8", filters=lambda layer: id(layer) in ids)
 
 
 def is_quantizable(layer: Any) -> bool:
     """Return whether Keras can quantize this layer. Models do not count: they only call their layers."""
+    # The base class has the method too, but it only raises NotImplementedError.
     own = type(layer).quantize is not keras.layers.Layer.quantize
     return own and not isinstance(layer, keras.Model) and bool(layer.weights)
 
 
 def _outside_attention(model: Any) -> LayerFilter:
-    inside = {id(part) for layer in _attentions(model) for part in layer._flatten_layers(include_self=False)}
+    inside = _inside_attention(model)
     return lambda layer: is_quantizable(layer) and id(layer) not in inside
 
 
@@ -95,30 +101,45 @@ SELECTIONS: dict[str, Callable[[Any], LayerFilter]] = {
     "all layers outside attention": _outside_attention,
     "direct layers of the model": _direct_children,
 }
+"""Selections of layers by their names in error messages, the largest first."""
 
 
-def _attentions(model: Any) -> Iterator[Any]:
+def _inside_attention(model: Any) -> set[int]:
+    """Return the ids of the layers that the model's attention layers contain."""
     kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
-    return (layer for layer in model._flatten_layers() if isinstance(layer, kinds))
+    attentions = [layer for layer in model._flatten_layers() if isinstance(layer, kinds)]
+    return {id(part) for layer in attentions for part in layer._flatten_layers(include_self=False)}
 
 
-def compare_layers(original: Any, quantized: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+class ComparedLayers(NamedTuple):
+    """The layers with a kernel or table: those that were quantized, and those that stay as they are."""
+
+    quantized: tuple[LayerError, ...]
+    skipped: tuple[SkippedLayer, ...]
+
+
+def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
     """Return the quantized layers with their error, and the skipped layers with the reason.
 
     The relative error of a quantized layer is ‖W − Ŵ‖ / ‖W‖ over its kernel or embedding table.
     """
-    inside = {
-        id(part) for layer in _attentions(quantized) for part in layer._flatten_layers(include_self=False)
-    }
-    quantized_layers, skipped = [], []
+    inside = _inside_attention(quantized)
+    errors: list[LayerError] = []
+    skipped: list[SkippedLayer] = []
     for before, after in zip(original._flatten_layers(), quantized._flatten_layers(), strict=True):
-        if not after._layers and after.weights:
-            entry = {"layer": after.path or after.name, "kind": type(after).__name__}
-            if getattr(after, "_is_quantized", False):
-                quantized_layers.append({**entry, "relative_error": _relative_error(before, after)})
-            elif has_kernel(after):
-                skipped.append({**entry, "reason": _reason(after, id(after) in inside)})
-    return quantized_layers, skipped
+        if after._layers or not after.weights:
+            continue
+        name, kind = after.path or after.name, type(after).__name__
+        if getattr(after, "_is_quantized", False):
+            exact = _table(before)
+            # The lower bound is for kernels of zeros.
+            norm = max(float(np.linalg.norm(exact)), 1e-30)
+            error = float(np.linalg.norm(exact - _dequantized(after))) / norm
+            errors.append(LayerError(layer=name, kind=kind, relative_error=error))
+        elif has_kernel(after):
+            reason = _reason_for_skipping(after, id(after) in inside)
+            skipped.append(SkippedLayer(layer=name, kind=kind, reason=reason))
+    return ComparedLayers(tuple(errors), tuple(skipped))
 
 
 def has_kernel(layer: Any) -> bool:
@@ -126,18 +147,12 @@ def has_kernel(layer: Any) -> bool:
     return any(len(variable.shape) >= 2 for variable in layer.weights)
 
 
-def _reason(layer: Any, in_attention: bool) -> str:
+def _reason_for_skipping(layer: Any, in_attention: bool) -> str:
     if in_attention:
         return "part of an attention layer, which could not be loaded"
     if not is_quantizable(layer):
         return f"{type(layer).__name__} has no int8 implementation"
     return "could not be loaded"
-
-
-def _relative_error(before: Any, after: Any) -> float:
-    exact = _table(before)
-    error = np.linalg.norm(exact - _dequantized(after)) / max(float(np.linalg.norm(exact)), 1e-30)
-    return float(error)
 
 
 def _table(layer: Any) -> Array:
@@ -148,6 +163,7 @@ def _dequantized(layer: Any) -> Array:
     if hasattr(layer, "_embeddings"):
         return _table(layer) / np.asarray(layer.embeddings_scale, np.float64)[:, None]
     scale = layer.kernel_scale
-    if isinstance(layer, keras.layers.EinsumDense):  # its scale has the output's shape
+    # The scale of an EinsumDense has the shape of its output, not one that divides the kernel.
+    if isinstance(layer, keras.layers.EinsumDense):
         scale = layer._adjust_scale_for_dequant(scale)
     return _table(layer) / np.asarray(scale, np.float64)

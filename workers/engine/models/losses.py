@@ -13,15 +13,15 @@ from jobs.contracts.data import Task
 from jobs.contracts.fit import FitSpec
 from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
-from workers.engine.evaluation.classification import roc_auc
+from workers.engine.evaluation.classification import EPSILON, roc_auc
 
 Measure = Callable[[Array, Array], float]
-EPSILON = 1e-7
-"""Probabilities are clipped to this distance from 0 and 1, as in Keras."""
+"""Takes true values and predictions of all rows."""
 
 
 def _cross_entropy(y: Array, p: Array) -> float:
     """Mean negative log probability of the true class; y (rows,), p (rows, classes)."""
+    # Keras' loss divides by the sum too: probabilities computed in 16 bits do not add up to 1
     p = p / p.sum(axis=1, keepdims=True)
     return float(-np.log(np.clip(p[np.arange(len(y)), y], EPSILON, 1 - EPSILON)).mean())
 
@@ -47,6 +47,7 @@ def _huber(y: Array, p: Array) -> float:
 
 def _log_cosh(y: Array, p: Array) -> float:
     error = np.abs(y - p)
+    # log(cosh(e)) without computing cosh(e), which overflows for large errors
     return float((error + np.log1p(np.exp(-2 * error)) - np.log(2.0)).mean())
 
 
@@ -79,6 +80,7 @@ def _recall(y: Array, p: Array) -> float:
 def _r2(y: Array, p: Array) -> float:
     """Share of the variance explained, averaged over target columns."""
     spread = np.square(y - y.mean(axis=0)).sum(axis=0)
+    # The lower bound is for a target that is constant in these rows.
     return float((1 - np.square(y - p).sum(axis=0) / np.maximum(spread, 1e-12)).mean())
 
 
@@ -172,7 +174,13 @@ def compute_metrics(
     Returns:
         `loss` and each metric by name. Regression metrics are in the target's own unit.
     """
+    return {name: measure(name, loss, y, p, scale) for name in ("loss", *metrics)}
+
+
+def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None) -> float:
+    """Compute one of the values that `compute_metrics` returns, by its name."""
     p = np.asarray(p, dtype=np.float64)
     y = y.astype(np.float64) if y.dtype.kind == "f" else y
-    value = LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)
-    return {"loss": value, **{name: METRICS[name][1](y, p) for name in metrics}}
+    if name != "loss":
+        return METRICS[name][1](y, p)
+    return LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from keras import distribution
+
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import check_layout
@@ -20,24 +22,21 @@ def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) 
         BadLayout: a rule matches no variable, several rules match one, or a dimension is not divisible.
         BadSpec: this process has fewer devices than the mesh needs.
     """
-    import keras
-
     if mesh is None:
-        keras.distribution.set_distribution(None)
+        distribution.set_distribution(None)
         return
     if problems := check_layout(mesh, variables, batch_size):
         raise BadLayout("; ".join(problem.message for problem in problems))
-    keras.distribution.set_distribution(_distribution(mesh))
+    distribution.set_distribution(_distribution(mesh))
 
 
 def _distribution(mesh: MeshSpec) -> Any:
-    from keras import distribution
-
     devices, names, shape = _devices(mesh), list(mesh.axis_names), mesh.shape
     if mesh.batch_axis is None:
-        # without a batch axis Keras would shard the batch over the first axis, so add an axis of size 1
+        # Without a batch axis Keras would shard the batch over the first axis, so add an axis of size 1.
         names, shape = ["replica", *names], (1, *shape)
     device_mesh = distribution.DeviceMesh(shape, names, devices)
+    # With several processes, Keras can shard only `tf.data` data sets by itself and rejects arrays.
     if not mesh.layout and len(shape) == 1:
         return distribution.DataParallel(device_mesh=device_mesh, auto_shard_dataset=False)
     layout = distribution.LayoutMap(device_mesh)
@@ -49,10 +48,8 @@ def _distribution(mesh: MeshSpec) -> Any:
 
 
 def _devices(mesh: MeshSpec) -> list[str]:
-    import keras
-
     kind = mesh.devices if isinstance(mesh.devices, str) else None
-    names = keras.distribution.list_devices(kind) if kind is not None else list(mesh.devices)
+    names = distribution.list_devices(kind) if kind is not None else list(mesh.devices)
     if len(names) < mesh.size():
         raise BadSpec(f"the mesh needs {mesh.size()} {mesh.devices} devices, this process has {len(names)}")
     return names[: mesh.size()]

@@ -70,6 +70,7 @@ def is_scheduled(fit: FitSpec) -> bool:
 
 
 def _in_steps(epochs: float, steps: int) -> int:
+    # Keras rejects schedules of 0 steps
     return max(round(epochs * steps), 1)
 
 
@@ -115,7 +116,7 @@ def _polynomial(fit: FitSpec, schedule: spec.Polynomial, steps: int) -> Any:
 
 
 def _piecewise(fit: FitSpec, schedule: spec.Piecewise, steps: int) -> Any:
-    # a boundary in Keras is the last step with the previous rate
+    # A boundary in Keras is the last step with the previous rate.
     boundaries = [epoch * steps - 1 for epoch in schedule.at]
     rates = [fit.learning_rate * schedule.factor**i for i in range(len(schedule.at) + 1)]
     return keras.optimizers.schedules.PiecewiseConstantDecay(boundaries, rates)

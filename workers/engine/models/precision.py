@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import keras
+
 from jobs.contracts.precision import PrecisionSpec
 
 OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
@@ -24,8 +26,6 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
     The caller must compile with `auto_scale_loss=False`. Otherwise Keras wraps every optimizer under
     mixed_float16 and ignores a fixed factor.
     """
-    import keras
-
     if isinstance(precision.loss_scale, float | int):
         optimizer.loss_scale_factor = float(precision.loss_scale)
     elif precision.loss_scale == "dynamic" and precision.policy == "mixed_float16":
@@ -35,9 +35,8 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
 
 def has_changing_metrics(optimizer: Any) -> bool:
     """Return whether steps change the learning rate (a schedule) or the loss scale (dynamic scaling)."""
-    import keras
-
     inner = getattr(optimizer, "inner_optimizer", optimizer)
+    # The public `learning_rate` is the rate of the present step, also under a schedule.
     scheduled = isinstance(inner._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
     return scheduled or hasattr(optimizer, "dynamic_scale")
 
@@ -46,5 +45,6 @@ def scaling_metrics(optimizer: Any, steps: int) -> dict[str, float]:
     """Return the dynamic loss scale, if any, and how many of `steps` steps overflowed and were skipped."""
     if not hasattr(optimizer, "dynamic_scale"):
         return {}
+    # The inner optimizer counts only the steps that it applied.
     applied = int(optimizer.inner_optimizer.iterations.value)
     return {"loss_scale": float(optimizer.dynamic_scale.value), "skipped_steps": float(steps - applied)}

@@ -18,6 +18,7 @@ class Predictor:
         self._dtype = model.inputs[0].dtype
         trainable = [variable.value for variable in model.trainable_variables]
         fixed = [variable.value for variable in model.non_trainable_variables]
+        # Passed as arguments: XLA would copy values that the function closes over into the program.
         self._weights = (trainable, fixed)
         self._compiled = jax.jit(self._call)
 
@@ -31,6 +32,7 @@ class Predictor:
 
     def __call__(self, x: Array, batch_size: int = BATCH_SIZE) -> Array:
         """Return the predictions for all rows of `x`, in batches padded with zeros."""
+        # Every batch has the same size, since each size is compiled separately.
         size = min(batch_size, len(x))
         parts = [self.padded(x[start : start + size], size) for start in range(0, len(x), size)]
         return np.concatenate(parts)

@@ -16,13 +16,11 @@ from keras.src.backend.common import global_state
 from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, BadModel, Scan
 
 UNINITIALIZED = "uninitialized_variables"
-"""Keras' list of variables without values. If it is not cleared, the end of the next scope allocates them."""
+"""Keras' list of variables without values, which are allocated at the end of a `StatelessScope`."""
 
 
 def check_budget(path: Path, scanned: Scan) -> None:
     """Check that loading creates at most about twice as many parameters as the file stores.
-
-    Twice, since weights may be stored packed.
 
     Args:
         path: a file that `untrusted.scan` has accepted.
@@ -34,6 +32,7 @@ def check_budget(path: Path, scanned: Scan) -> None:
     with zipfile.ZipFile(path) as archive:
         config = json.loads(archive.read("config.json"))
     declared = declared_parameters(config)
+    # Twice, since quantized weights may be stored packed, two in a byte.
     if declared > min(MAX_PARAMETERS, 2 * scanned.stored + SLACK_PARAMETERS):
         raise BadModel(
             f"loading it would create {declared:,} parameters, but the file stores {scanned.stored:,}"
@@ -48,9 +47,11 @@ def declared_parameters(config: dict[str, Any]) -> int:
     """
     with keras.StatelessScope():
         try:
+            # `compile_config` would create an optimizer with its own variables
             model = keras.saving.deserialize_keras_object({**config, "compile_config": None}, safe_mode=True)
             return sum(int(np.prod(variable.shape)) for variable in model.variables)
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
             raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
         finally:
+            # Still inside the scope, whose end would allocate the variables.
             global_state.set_global_attribute(UNINITIALIZED, [])

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +19,24 @@ import h5py
 from workers.engine.errors import EngineError
 
 MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
+"""The files inside a `.keras` file."""
+
 MAX_BYTES = 8 << 30
+"""Maximum size of the file, packed and unpacked."""
 MAX_JSON = 64 << 20
+"""Maximum bytes of each JSON file inside."""
 MAX_RATIO = 100
+"""Maximum ratio of unpacked to packed bytes; real weights hardly shrink."""
 MAX_INTEGER = 1 << 24
+"""Maximum of any number in the config that may be a size."""
+MAX_AXES = 64
+"""Maximum number of axes of a shape in the config, as in NumPy."""
 MAX_LAYERS = 10_000
 MAX_NODES = 200_000
+"""Maximum number of groups and arrays in the weights file."""
 MAX_PARAMETERS = 2_000_000_000
 SLACK_PARAMETERS = 1_000_000
+"""Small models may exceed the limits relative to the file by this many parameters."""
 
 MODELS = {
     ("keras", "Functional"), ("keras", "Sequential"), ("keras.models", "Functional"),
@@ -64,6 +75,7 @@ PLAIN_MODULES = frozenset(
 """Modules with parameters of layers and trainings; none of their classes reads files or runs given code."""
 
 MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__"})
+"""Class names of values, not of objects: tensors and arrays in the arguments of a layer."""
 UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
 """Fields whose numbers are not sizes."""
 
@@ -101,8 +113,7 @@ def scan(path: Path) -> Scan:
         _check_members(archive)
         metadata = _json(archive, "metadata.json")
         config = _json(archive, "config.json")
-        with archive.open("model.weights.h5") as weights:
-            stored = stored_parameters(io.BytesIO(weights.read()))
+        stored = stored_parameters(io.BytesIO(_read(archive, "model.weights.h5")))
     layers = check_config(config)
     estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
@@ -113,6 +124,7 @@ def scan(path: Path) -> Scan:
 def _opened(path: Path) -> zipfile.ZipFile:
     if path.stat().st_size > MAX_BYTES:
         raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are accepted")
+    # zipfile would also open an archive that follows other bytes, such as a pickle.
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PK\x03\x04":
@@ -139,10 +151,18 @@ def _check_members(archive: zipfile.ZipFile) -> None:
             raise BadModel(f"{member.filename} has {member.file_size:,} bytes; at most {MAX_JSON:,} are read")
 
 
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    # zipfile passes on the errors of zlib, and rejects unknown methods of compression by NotImplementedError.
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise BadModel(f"{name} cannot be unpacked: {error}") from error
+
+
 def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     try:
-        body = json.loads(archive.read(name))
-    except (ValueError, RecursionError, zipfile.BadZipFile) as error:
+        body = json.loads(_read(archive, name))
+    except (ValueError, RecursionError) as error:
         raise BadModel(f"{name} is not readable JSON: {error}") from error
     if not isinstance(body, dict):
         raise BadModel(f"{name} is not a JSON object")
@@ -158,8 +178,9 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
         BadModel: it names an unknown class, or a number is too large.
     """
     root = {name: part for name, part in config.items() if name != "compile_config"}
-    if (root.get("module"), root.get("class_name")) not in MODELS:
-        raise BadModel(f"it is a {root.get('module')}.{root.get('class_name')}, not a functional model")
+    module, name = root.get("module"), root.get("class_name")
+    if not isinstance(module, str) or not isinstance(name, str) or (module, name) not in MODELS:
+        raise BadModel(f"it is a {module}.{name}, not a functional model")
     entries = list(_entries(root))
     for entry in entries:
         _check_entry(entry)
@@ -171,6 +192,7 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _entries(root: Any) -> Iterator[dict[str, Any]]:
     """Yield every JSON object that names a class; reject numbers too large to be a size."""
+    # A list of parts to visit instead of recursion, which a deeply nested config would exhaust.
     todo: list[tuple[str, Any]] = [("", root)]
     while todo:
         name, part = todo.pop()
@@ -186,6 +208,8 @@ def _entries(root: Any) -> Iterator[dict[str, Any]]:
 
 def _check_entry(entry: dict[str, Any]) -> None:
     module, name, registered = entry.get("module"), entry["class_name"], entry.get("registered_name")
+    if not isinstance(name, str) or not isinstance(module, str | None):
+        raise BadModel("its config has a class whose name is not a text")
     if module is None and name in MARKERS:
         return
     known = (
@@ -206,7 +230,8 @@ def estimated_parameters(layer: dict[str, Any]) -> int:
     if not isinstance(config, dict):
         return 0
     built = layer.get("build_config")
-    inputs = _last(built.get("input_shape") if isinstance(built, dict) else None)
+    shape = built.get("input_shape") if isinstance(built, dict) else None
+    inputs = _size(shape[-1]) if isinstance(shape, list) and shape else 1
     kind = layer["class_name"]
     units = _size(config.get("units"))
     if kind == "Dense":
@@ -226,13 +251,13 @@ def estimated_parameters(layer: dict[str, Any]) -> int:
 
 def _size(value: Any) -> int:
     """Return a size, or the product of several; 1 if there is none."""
-    if isinstance(value, list):
-        return math.prod(_size(item) for item in value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
-
-
-def _last(shape: Any) -> int:
-    return _size(shape[-1]) if isinstance(shape, list) and shape else 1
+    sizes = value if isinstance(value, list) else [value]
+    # The product of a list of a million numbers would take hours.
+    if len(sizes) > MAX_AXES:
+        raise BadModel(f"its config has a shape with {len(sizes):,} axes; at most {MAX_AXES} are accepted")
+    return math.prod(
+        size for size in sizes if isinstance(size, int) and not isinstance(size, bool) and size > 0
+    )
 
 
 def stored_parameters(file: io.BytesIO) -> int:
@@ -246,6 +271,7 @@ def stored_parameters(file: io.BytesIO) -> int:
     try:
         with h5py.File(file, "r") as weights:
             for dataset in _datasets(weights):
+                # Chunks that were never written take no space, so a small file may unpack to any size.
                 count += math.prod(dataset.shape)
                 size += math.prod(dataset.shape) * dataset.dtype.itemsize
                 if size > limit:
@@ -256,6 +282,7 @@ def stored_parameters(file: io.BytesIO) -> int:
 
 
 def _datasets(root: h5py.Group) -> Iterator[h5py.Dataset]:
+    # A hard link may lead back to a group above it, so addresses are remembered.
     todo, seen = [root], {_address(root)}
     while todo:
         group = todo.pop()
@@ -282,6 +309,8 @@ def _address(node: Any) -> int:
 def _checked(node: Any) -> h5py.Dataset:
     if not isinstance(node, h5py.Dataset):
         raise BadModel(f"its weights hold a {type(node).__name__} at {node.name}")
+    if node.shape is None:
+        raise BadModel(f"{node.name} has no shape")
     if node.is_virtual or node.external:
         raise BadModel(f"the data of {node.name} is in another file")
     if node.dtype.kind not in "biufV" or node.dtype.hasobject:

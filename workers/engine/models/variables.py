@@ -14,11 +14,12 @@ def values(variables: Any) -> list[Array]:
 
 
 def assign(variables: Any, arrays: list[Array]) -> None:
-    """Assign arrays to variables of the same shapes.
+    """Assign each array to the variable at the same position.
 
     Raises:
         BadCheckpoint: the shapes differ, so the arrays belong to another model.
     """
+    # All shapes are compared first, so a model of other shapes is not changed in part.
     shapes, stored = [tuple(v.shape) for v in variables], [a.shape for a in arrays]
     if shapes != stored:
         raise BadCheckpoint(f"the checkpoint holds shapes {stored[:8]}…, the model has {shapes[:8]}…")

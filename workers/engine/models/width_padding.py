@@ -41,6 +41,8 @@ class Widths:
         """Return the requested shape of a variable, or of the optimizer's slot for it."""
         if (exact := self._exact.get(variable.path)) is not None:
             return exact
+        # Keras names a slot after its variable: `dense_1/kernel` has the slot `adam/dense_1_kernel_momentum`.
+        # The longest match wins, since the name of one variable may begin with that of another.
         slot = variable.path.rpartition("/")[2]
         fitting = [path for path in self._exact if slot.startswith(f"{path.replace('/', '_')}_")]
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
@@ -52,17 +54,19 @@ class Widths:
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
         """Insert narrow arrays into copies of the variables' values; the other values are unchanged."""
-        return [self._widened(v, array) for v, array in zip(variables, arrays, strict=True)]
-
-    def _widened(self, variable: Any, array: Array) -> Array:
-        if array.shape != self.shape_of(variable) or array.shape == tuple(variable.shape):
-            return array  # a wrong shape is reported when the array is assigned
-        wide = np.array(variable.value)
-        wide[_corner(array.shape)] = array
-        return wide
+        found = []
+        for variable, array in zip(variables, arrays, strict=True):
+            if array.shape == tuple(variable.shape) or array.shape != self.shape_of(variable):
+                found.append(array)  # a wrong shape is reported when the array is assigned
+                continue
+            wide = np.array(variable.value)
+            wide[_corner(array.shape)] = array
+            found.append(wide)
+        return found
 
 
 def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Return the index of the first `shape` entries of an array along each axis."""
     return tuple(slice(size) for size in shape)
 
 
@@ -86,8 +90,10 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
     if not width < widest <= SURPLUS * width:
         return spec
     wide = spec.model.model_copy(update={"args": {**spec.model.args, argument: widest}})
+    # Forward and backward pass: about 6 floating point operations per parameter and row.
     step, exact = (6 * spec.fit.batch_size * parameters(model, profile) for model in (wide, spec.model))
     steps = math.ceil(rows / spec.fit.batch_size) * spec.fit.epochs
+    # An estimate: as if the search spread its trainings evenly over the widths.
     trainings = search.max_trials * search.executions_per_trial / max(map(len, grids))
     cheap = step <= FLOPS and (step - exact) * steps * trainings <= SURPLUS_FLOPS
     return spec.model_copy(update={"model": wide}) if cheap else spec

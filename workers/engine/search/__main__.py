@@ -10,7 +10,8 @@ import os
 # Set before NumPy is imported: with one thread per core, suggestions on a busy machine took 100 times longer.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-os.environ["KERAS_BACKEND"] = "jax"  # keras_tuner imports keras; no device is used
+# keras_tuner imports keras, which fails without a backend; no device is used
+os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import json  # noqa: E402
@@ -39,7 +40,7 @@ def main(requests: TextIO, answers: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    # Libraries may print to standard output, so they get standard error instead.
+    # A library that prints to standard output would write into the answers, so it gets standard error.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     main(sys.stdin, out)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobs.contracts.suggest import Answer, Dropped, Suggestion, TrialRow
 from workers.engine.search.history import History
-from workers.engine.search.rung import newcomer, promotion, ranked, saw, value_at
+from workers.engine.search.rung import evidence, new_trial, promotion, ranked, value_at
 
 
 def answer(history: History, count: int) -> Answer:
@@ -18,11 +18,17 @@ def answer(history: History, count: int) -> Answer:
     rankings = _rankings(history, len(rungs))
     found = list(islice(_promotions(rankings, rungs), count))
     while len(found) < count and history.left > 0:
-        found.append(newcomer(history, bracket=0, epochs=rungs[0]))
+        found.append(new_trial(history, bracket=0, epochs=rungs[0]))
     if found or any(row.is_pending() for row in history.own):
         return Answer(suggestions=tuple(found))
-    waiting = (row for row in history.own if row.waits())
-    return Answer(dropped=tuple(_dropped(row, rankings[row.rung]) for row in waiting), exhausted=True)
+    # No result can arrive any more, so no ranking can change.
+    dropped = []
+    for row in history.own:
+        if row.waits():
+            members, top = rankings[row.rung]
+            why = evidence(row, row.rung, cutoff=top[-1] if top else None, of=len(members))
+            dropped.append(Dropped(trial=row.number, saw=why))
+    return Answer(dropped=tuple(dropped), exhausted=True)
 
 
 class RungRanking(NamedTuple):
@@ -38,6 +44,7 @@ def _rankings(history: History, rungs: int) -> list[RungRanking]:
     for row in history.own:
         for members in reached[: len(row.rungs)]:
             members.append(row)
+        # It stopped before the end of its rung, so its final score is ranked there.
         if row.state == "completed" and len(row.rungs) == row.rung:
             reached[row.rung].append(row)
     factor, objective = history.search.rung_options().factor, history.search.objective
@@ -51,10 +58,4 @@ def _promotions(rankings: Sequence[RungRanking], rungs: Sequence[int]) -> Iterat
         members, top = rankings[rung]
         for row in top:
             if row.waits() and row.rung == rung and value_at(row, rung) is not None:
-                yield promotion(row, rungs[rung + 1], saw(row, rung, cutoff=top[-1], of=len(members)))
-
-
-def _dropped(row: TrialRow, ranking: RungRanking) -> Dropped:
-    members, top = ranking
-    why = saw(row, row.rung, cutoff=top[-1] if top else None, of=len(members))
-    return Dropped(trial=row.number, saw=why)
+                yield promotion(row, rungs[rung + 1], evidence(row, rung, cutoff=top[-1], of=len(members)))

@@ -34,13 +34,19 @@ class Axis:
     def __init__(self, parameter: Parameter) -> None:
         self.parameter = parameter
         self.points: Sequence[Value] = parameter.grid() if parameter.is_countable() else ()
-        self.is_ordered = _is_ordered(parameter)
-        is_computed = isinstance(self.points, range | Steps)  # not listed, since there may be billions
+        if isinstance(parameter, ChoiceParameter):
+            values = parameter.values
+            is_numeric = not isinstance(values[0], str | bool)
+            self.is_ordered = is_numeric and list(values) == sorted(values)
+        else:
+            self.is_ordered = not isinstance(parameter, BooleanParameter | FixedParameter)
+        # Values that are computed on access are not listed, because there may be billions.
+        is_computed = isinstance(self.points, range | Steps)
         self._places = {} if is_computed else {v: i for i, v in enumerate(self.points)}
 
     @property
     def last(self) -> int:
-        """Last index of the grid."""
+        """Last index of the grid; -1 for a continuous hyperparameter."""
         return len(self.points) - 1
 
     def place(self, value: Value) -> int:
@@ -51,6 +57,7 @@ class Axis:
             return self.points.place(float(value))
         if (found := self._places.get(value)) is not None:
             return found
+        # Not a point of this grid: from an earlier search, or from before the space was changed.
         numbers = [float(point) for point in self.points]
         right = min(bisect_left(numbers, float(value)), self.last)
         left = max(right - 1, 0)
@@ -66,8 +73,10 @@ class Axis:
     def value(self, unit: float) -> Value:
         """Return the value at a coordinate in [0, 1]."""
         if self.points:
+            # Equal shares of [0, 1]: rounding to the nearest index would give both ends half a share.
             return self.points[min(int(unit * len(self.points)), self.last)]
         low, high, sampling = self._scale()
+        # Rounding may exceed a bound.
         found = min(max(at(unit, low, high, sampling), low), high)
         return round(found) if isinstance(self.parameter, IntParameter) else found
 
@@ -84,13 +93,6 @@ class Axis:
 def axes_of(space: Space) -> list[Axis]:
     """Return an axis for every hyperparameter with more than one value, in the space's order."""
     return [axis for parameter in space if (axis := Axis(parameter)).last != 0]
-
-
-def _is_ordered(parameter: Parameter) -> bool:
-    if isinstance(parameter, ChoiceParameter):
-        values = parameter.values
-        return not isinstance(values[0], str | bool) and list(values) == sorted(values)
-    return not isinstance(parameter, BooleanParameter | FixedParameter)
 
 
 def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value]) -> dict[str, Value]:
@@ -112,7 +114,16 @@ def draw(space: Space, axes: Sequence[Axis], rng: random.Random) -> dict[str, Va
 def neighbour(
     space: Space, axes: Sequence[Axis], values: Values, spread: float, rng: random.Random
 ) -> dict[str, Value]:
-    """Draw a configuration near `values`, with a normally distributed step of `spread` on some axes."""
+    """Draw a configuration near `values`, with a normally distributed step on some axes.
+
+    Args:
+        space: the search space.
+        axes: of the space.
+        values: the configuration to start from.
+        spread: standard deviation of a step, as a fraction of the axis; for an unordered axis the probability
+            of a new value.
+        rng: random generator.
+    """
     share = max(0.3, 1 / len(axes))
 
     def choose(axis: Axis) -> Value:
@@ -121,6 +132,8 @@ def neighbour(
             return axis.value(rng.random())
         if not axis.is_ordered or rng.random() > share:
             return old
-        return axis.near(min(max(rng.gauss(axis.unit(old), max(spread, 1 / max(axis.last, 1))), 0.0), 1.0))
+        # At least the distance of two grid points; a smaller step would be rounded to the old value.
+        deviation = max(spread, 1 / max(axis.last, 1))
+        return axis.near(min(max(rng.gauss(axis.unit(old), deviation), 0.0), 1.0))
 
     return compose(space, axes, choose)

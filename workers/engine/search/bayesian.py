@@ -2,8 +2,7 @@
 
 Kernel: Matérn 5/2 with a length scale per column (automatic relevance determination) plus noise, by
 scikit-learn. Acquisition: expected improvement over random configurations and neighbours of the best ones, so
-that a suggestion needs one prediction instead of thousands. Pending trials get the result that the model
-predicts for them, so that no improvement is expected near them.
+that a suggestion needs one prediction instead of thousands.
 
 Sources: Snoek, Larochelle and Adams, Practical Bayesian Optimization, NeurIPS 2012, section 3; expected
 improvement: Jones, Schonlau and Welch, J. Global Optimization 13 (1998), section 4.1; pending trials:
@@ -29,7 +28,7 @@ from jobs.contracts.search_space import FixedParameter, Value
 from jobs.contracts.suggest import TrialRow
 from workers.engine.search.axes import axes_of, draw, neighbour
 from workers.engine.search.columns import Columns
-from workers.engine.search.draws import drawn, unseen
+from workers.engine.search.draws import draw_any, draw_unseen
 from workers.engine.search.history import History
 from workers.engine.search.proposals import one_by_one
 from workers.engine.search.seeds import seed_of
@@ -61,17 +60,18 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
     rows = history.model_rows(ROWS)
     scored = [row for row in rows if row.result() is not None]
     if len(scored) < initial_points(history.search):
-        return lambda history: unseen(history, history.next_number) or drawn(history)
-    with _quiet():
+        return lambda history: draw_unseen(history, history.next_number) or draw_any(history)
+    with _without_validation():
         model = Model(history, scored)
     pending = [row for row in rows if row.result() is None]
+    first_new = history.next_number
 
     def propose(history: History) -> dict[str, Value]:
-        waiting = [*pending, *(row for row in history.rows if row.number >= known)]
-        with _quiet():
+        # The suggestions of this answer are pending too.
+        waiting = [*pending, *(row for row in history.rows if row.number >= first_new)]
+        with _without_validation():
             return model.most_promising(history, waiting)
 
-    known = history.next_number
     return propose
 
 
@@ -86,7 +86,7 @@ class Model:
         self._leaders = [scored[i] for i in np.argsort(costs, kind="stable")[:LEADERS]]
         self._x = self._columns.matrix([row.values for row in scored])
         self._y = clipped(costs)
-        self._kernel, self._noise = self._fitted(seed_of(search.seed, len(scored)))
+        self._kernel, self._noise = self._fit_kernel(seed_of(search.seed, len(scored)))
 
     def most_promising(self, history: History, pending: Sequence[TrialRow]) -> dict[str, Value]:
         """Return the candidate with the largest expected improvement over the best result so far."""
@@ -94,67 +94,70 @@ class Model:
         x, y = self._x, self._y
         process = self._posterior(x, y)
         if pending:
+            # With their predicted results, no improvement is expected near them.
             there = self._columns.matrix([row.values for row in pending])
             process = self._posterior(np.vstack([x, there]), np.append(y, process.predict(there)))
         mean, deviation = process.predict(self._columns.matrix(candidates), return_std=True)
         gain = expected_improvement(mean, deviation, best=float(y.min()))
+        # Far from an improvement all gains underflow to 0; then the lowest confidence bound decides.
         return candidates[int(np.lexsort((mean - 2 * deviation, -gain))[0])]
 
     def _candidates(self, history: History) -> list[dict[str, Value]]:
-        """Draw candidates; only those without a trial, if there are any."""
+        """Draw candidates; if duplicates are replaced, only those without a trial, unless all have one."""
         space, seed = history.search.space, seed_of(history.search.seed, history.next_number)
         rng = random.Random(seed)  # noqa: S311  repeatable, not secret
-        drawn = [draw(space, self._axes, rng) for _ in range(RANDOM)]
+        candidates = [draw(space, self._axes, rng) for _ in range(RANDOM)]
         for i in range(NEARBY):
             leader = self._leaders[i % len(self._leaders)]
-            drawn.append(neighbour(space, self._axes, leader.values, SPREADS[i % len(SPREADS)], rng))
-        fresh = [values for values in drawn if not history.is_seen(values)]
-        return (fresh if history.search.duplicates == "replace" else drawn) or drawn
+            candidates.append(neighbour(space, self._axes, leader.values, SPREADS[i % len(SPREADS)], rng))
+        if history.search.duplicates != "replace":
+            return candidates
+        return [values for values in candidates if not history.is_seen(values)] or candidates
 
     def _posterior(self, x: Floats, y: Floats) -> Any:
         process = GaussianProcessRegressor(self._kernel, alpha=self._noise, optimizer=None, normalize_y=True)
         return process.fit(x, y)
 
-    def _fitted(self, seed: int) -> tuple[Kernel, float]:
+    def _fit_kernel(self, seed: int) -> tuple[Kernel, float]:
         """Return the kernel with the largest likelihood and the variance of the noise."""
         width = self._x.shape[1]
         scales = np.full(width if width <= RELEVANCE_UP_TO else 1, 0.5)
         kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(scales, (0.05, 20.0), nu=2.5)
         kernel += WhiteKernel(1e-3, (1e-6, 1.0))
-        some = _some(len(self._y))
+        # All rows, or some at equal distances: the rows are in the order of their trials.
+        count = len(self._y)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, ROWS_FOR_KERNEL)).round().astype(np.int64))
         process = GaussianProcessRegressor(
             kernel,
-            optimizer=_few_steps,
+            optimizer=_minimize,
             n_restarts_optimizer=STARTS - 1,
             normalize_y=True,
             random_state=seed,
         )
-        with warnings.catch_warnings():  # a length scale at its bound means an irrelevant column
+        with warnings.catch_warnings():
+            # A length scale at its bound means an irrelevant column.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            process.fit(self._x[some], self._y[some])
+            process.fit(self._x[chosen], self._y[chosen])
+        # The noise is added to the training points only: a prediction is of the mean result.
         return process.kernel_.k1, float(process.kernel_.k2.noise_level)
 
 
-def _quiet() -> Any:
+def _without_validation() -> Any:
+    # scikit-learn would check its arguments again in each of dozens of fits.
     return sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
 
 
-def _few_steps(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple[Floats, float]:
+def _minimize(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple[Floats, float]:
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
     return found.x, float(found.fun)
-
-
-def _some(count: int) -> npt.NDArray[np.int64]:
-    """Return the rows to fit the kernel to: all, or `ROWS_FOR_KERNEL` at equal distances."""
-    return np.unique(np.linspace(0, count - 1, min(count, ROWS_FOR_KERNEL)).round().astype(np.int64))
 
 
 def clipped(costs: Floats) -> Floats:
     """Return costs with large values clipped.
 
-    The limit is as far above the median as three times the distance of the best cost below it. A learning
-    rate that is too high gives losses of any size, which would dominate the fit of the model.
+    The limit is as far above the median as three times the distance of the best cost below it.
     """
+    # A learning rate that is too high gives losses of any size, which would dominate the fit of the model.
     middle = float(np.median(costs))
     return np.minimum(costs, middle + 3 * max(middle - float(costs.min()), 1e-12))
 

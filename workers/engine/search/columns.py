@@ -11,7 +11,7 @@ from workers.engine.search.axes import Axis
 ONE_HOT_UP_TO = 16
 """A longer list of unordered values becomes one column with its indices."""
 INACTIVE = 0.5
-"""Coordinate of a hyperparameter that is not active."""
+"""Coordinate of a hyperparameter that is not active: the middle, with a small distance to all values."""
 
 
 class Columns:

@@ -9,12 +9,12 @@ DRAWS = 64
 """Number of draws that may give known configurations before all unseen ones are listed."""
 
 
-def drawn(history: History) -> dict[str, Value]:
+def draw_any(history: History) -> dict[str, Value]:
     """Draw the configuration of the next trial, which may have been tried before."""
     return sample(history.search.space, generator(history, history.next_number))
 
 
-def unseen(history: History, name: int | str) -> dict[str, Value] | None:
+def draw_unseen(history: History, name: int | str) -> dict[str, Value] | None:
     """Draw a configuration without a trial; None if there is none left, or none was found.
 
     Args:

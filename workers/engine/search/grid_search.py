@@ -14,8 +14,9 @@ def start(history: History) -> Callable[[History], dict[str, Value] | None]:
     """
     points = grid(history.search.space)
     taken = _by_hand(history)
+    # Comparing also moves `points` behind the trials, without a set of up to all points of the grid.
     if not all(row.values == next(points, None) for row in history.own):
-        # a point was skipped, or the space was narrowed and now has other points
+        # A point was skipped, or the space was narrowed and now has other points.
         points = grid(history.search.space)
         taken |= {history.key(row.values) for row in history.own}
 
@@ -31,7 +32,8 @@ def _by_hand(history: History) -> set[Key]:
     by_hand = [row for row in history.rows if row.source != "algorithm"]
     if policy == "train":
         return set()
-    if policy == "answer":  # a trial without a result cannot answer
+    if policy == "answer":
+        # `suggestion_for` answers these points by their trials; one without a result cannot answer
         by_hand = [row for row in by_hand if row.result() is None]
     return {history.key(row.values) for row in by_hand}
 

@@ -1,7 +1,6 @@
 """Gives algorithms access to the trials of a search: sorted, counted, and indexed by configuration."""
 
 import math
-from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
 
@@ -82,9 +81,8 @@ class History:
         bound would be counted at the bound.
 
         Args:
-            limit: maximum number of results. If there are more, the best quarter by the first objective is
-            kept,
-                and the newest of the others.
+            limit: maximum number of results. If there are more, the best quarter of this number by the first
+                objective is kept, and the newest of the others.
         """
         inside = [row for row in self.rows if row.inside]
         pending = [row for row in inside if row.result() is None and row.is_pending()]
@@ -103,6 +101,7 @@ class History:
     def add(self, suggestion: Suggestion) -> None:
         """Add a suggestion as the trial that it will become."""
         answer = self.answer_to(suggestion.values) if suggestion.answered_by is not None else None
+        # Not validated again: all values come from validated objects.
         row = TrialRow.model_construct(
             number=self.next_number,
             state="queued" if answer is None else "completed",
@@ -123,18 +122,17 @@ class History:
     def unseen(self) -> list[dict[str, Value]]:
         """Return the configurations without a trial; empty if the space is too large or not countable."""
         if self._unseen is None:
-            listed = ((self.key(values), values) for values in self._listed())
-            self._unseen = {name: values for name, values in listed if name not in self._seen()}
+            space = self.search.space
+            countable = all(parameter.is_countable() for parameter in space)
+            points = grid(space) if countable and grid_size(space, LISTED + 1) <= LISTED else ()
+            listed = ((self.key(values), values) for values in points)
+            self._unseen = {key: values for key, values in listed if key not in self._seen()}
         return list(self._unseen.values())
-
-    def _listed(self) -> Iterable[dict[str, Value]]:
-        space = self.search.space
-        countable = all(parameter.is_countable() for parameter in space)
-        return grid(space) if countable and grid_size(space, LISTED + 1) <= LISTED else ()
 
     def answer_to(self, values: Values) -> TrialRow | None:
         """Return the first completed trial with these values and a score, or None."""
         if self._answers is None:
             done = [row for row in self.rows if row.state == "completed" and row.result() is not None]
+            # Reversed: of several trials with equal values the first one is kept.
             self._answers = {self.key(row.values): row for row in reversed(done)}
         return self._answers.get(self.key(values))

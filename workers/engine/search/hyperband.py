@@ -13,7 +13,7 @@ from jobs.contracts.rungs import Bracket
 from jobs.contracts.search import Objective
 from jobs.contracts.suggest import FINAL, Answer, Dropped, Suggestion, TrialRow
 from workers.engine.search.history import History
-from workers.engine.search.rung import newcomer, promotion, ranked, saw, value_at
+from workers.engine.search.rung import evidence, new_trial, promotion, ranked, value_at
 
 
 def answer(history: History, count: int) -> Answer:
@@ -28,11 +28,12 @@ def answer(history: History, count: int) -> Answer:
         promoted, not_promoted = _decide(bracket, members[bracket.number], history.search.objective)
         found += promoted
         dropped += not_promoted
+    # The promotions beyond `count` are suggested by the next answer, since their trials still wait.
     found = found[:count]
     for bracket in brackets:
         free = bracket.sizes[0] - len(members[bracket.number])
         for _ in range(min(free, count - len(found))):
-            found.append(newcomer(history, bracket=bracket.number, epochs=bracket.epochs[0]))
+            found.append(new_trial(history, bracket=bracket.number, epochs=bracket.epochs[0]))
     if found or any(row.is_pending() for row in history.own):
         return Answer(suggestions=tuple(found), dropped=tuple(dropped))
     known = {drop.trial for drop in dropped}
@@ -49,8 +50,10 @@ def _decide(
     if len(members) < bracket.sizes[0]:
         return promoted, dropped
     for rung, (size, epochs) in enumerate(zip(bracket.sizes[1:], bracket.epochs[1:], strict=True)):
-        if not all(_is_resolved(row, rung) for row in members):
+        # A rung is decided when all its trials have their final result.
+        if not all(len(row.rungs) > rung or row.state in FINAL for row in members):
             break
+        # Trials promoted earlier are ranked again, so the answer does not depend on earlier answers.
         able = [row for row in members if _is_alive(row, rung) and value_at(row, rung) is not None]
         best = ranked(able, rung, objective)[:size]
         chosen = {row.number for row in best}
@@ -58,18 +61,13 @@ def _decide(
         for row in members:
             if not (row.waits() and row.rung == rung):
                 continue
-            why = saw(row, rung, cutoff=cutoff, of=len(members))
+            why = evidence(row, rung, cutoff=cutoff, of=len(members))
             if row.number in chosen:
                 promoted.append(promotion(row, epochs, why))
             else:
                 dropped.append(Dropped(trial=row.number, saw=why))
         members = best
     return promoted, dropped
-
-
-def _is_resolved(row: TrialRow, rung: int) -> bool:
-    """Return whether a trial has its final result at this rung."""
-    return len(row.rungs) > rung or row.state in FINAL
 
 
 def _is_alive(row: TrialRow, rung: int) -> bool:

@@ -27,7 +27,7 @@ from jobs.contracts.search_space import (
     Values,
 )
 from jobs.contracts.suggest import TrialRow
-from workers.engine.search.draws import drawn, unseen
+from workers.engine.search.draws import draw_any, draw_unseen
 from workers.engine.search.history import History
 from workers.engine.search.keras_tuner_regressor import QuickRegressor
 from workers.engine.search.proposals import one_by_one
@@ -43,13 +43,12 @@ def propose(history: History) -> dict[str, Value]:
     search, number = history.search, history.next_number
     rows = [row for row in history.rows if row.inside and (row.score is not None or row.is_pending())]
     if sum(row.score is not None for row in rows) < initial_points(search):
-        return _unseen(history, number)
+        return draw_unseen(history, number) or draw_any(history)
+    # The oracle predicts thousands of points, and scikit-learn would validate its arguments each time.
     with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        return _by_model(history, rows, number)
-
-
-def _unseen(history: History, name: int | str) -> dict[str, Value]:
-    return unseen(history, name) or drawn(history)
+        oracle = _filled_oracle(search, rows, number)
+        values = from_oracle(search.space, oracle.populate_space(str(number))["values"])
+        return _most_promising(oracle, history, number) if history.is_seen(values) else values
 
 
 def initial_points(search: SearchSpec) -> int:
@@ -58,23 +57,15 @@ def initial_points(search: SearchSpec) -> int:
     return max(3, min(POINTS_PER_DIMENSION * dimensions, search.max_trials // 2))
 
 
-def _by_model(history: History, rows: Sequence[TrialRow], number: int) -> dict[str, Value]:
-    """Return the oracle's proposal or, if it has a trial, a promising unseen configuration."""
-    search = history.search
-    oracle = _filled(search, rows, number)
-    values = from_oracle(search.space, oracle.populate_space(str(number))["values"])
-    return _most_promising(oracle, history, number) if history.is_seen(values) else values
-
-
-def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
+def _filled_oracle(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
     """Return an oracle with all trials that have a score and all pending ones."""
-    oracle = _oracle(search, number)
+    oracle = _empty_oracle(search, number)
     trials = {str(row.number): _trial(oracle, search.space, row) for row in rows}
     oracle.trials = {str(row.number): trials[str(row.number)] for row in rows if row.score is not None}
     waiting = {str(row.number): trials[str(row.number)] for row in rows if row.is_pending()}
     if waiting:
-        # the model makes the pessimistic estimate for pending trials, so it is fitted to real scores first;
-        # otherwise it estimates 1 where errors are 0.03
+        # The model makes the pessimistic estimate for pending trials, so it is fitted to real scores first;
+        # otherwise it estimates 1 where errors are 0.03.
         oracle.gpr.fit(*oracle._vectorize_trials())
         oracle.trials |= waiting
         oracle.ongoing_trials = waiting
@@ -84,30 +75,27 @@ def _filled(search: SearchSpec, rows: Sequence[TrialRow], number: int) -> Any:
 def _most_promising(oracle: Any, history: History, number: int) -> dict[str, Value]:
     """Return the one of some random unseen configurations with the lowest confidence bound."""
     search = history.search
-    draws = (unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
+    draws = (draw_unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
     candidates = [values for values in draws if values is not None]
     if not candidates:  # all configurations have been tried: repeat one
-        return drawn(history)
-    points = np.array([_vector(oracle, to_oracle(search.space, values)) for values in candidates])
-    mean, deviation = oracle.gpr.predict(points, return_std=True)
+        return draw_any(history)
+    # Coordinates in the oracle's unit cube; an inactive hyperparameter has its default there.
+    hps = oracle._nonfixed_space()
+    translated = [to_oracle(search.space, values) for values in candidates]
+    points = [[hp.value_to_prob(values.get(hp.name, hp.default)) for hp in hps] for values in translated]
+    mean, deviation = oracle.gpr.predict(np.array(points), return_std=True)
     return candidates[int(np.argmin(mean - oracle.beta * deviation))]
 
 
-def _vector(oracle: Any, values: Values) -> list[float]:
-    """Return a configuration's coordinates in the oracle's unit cube; inactive ones have their default."""
-    return [hp.value_to_prob(values.get(hp.name, hp.default)) for hp in oracle._nonfixed_space()]
-
-
-def _oracle(search: SearchSpec, number: int) -> Any:
-    """Return an empty oracle, seeded by the search's seed and the trial's number.
-
-    With the same seed for every trial, its optimizer would always start from the same 50 points.
-    """
+def _empty_oracle(search: SearchSpec, number: int) -> Any:
+    """Return an empty oracle, seeded by the search's seed and the trial's number."""
     oracle = keras_tuner.oracles.BayesianOptimizationOracle(
         objective=keras_tuner.Objective(search.objective.metric, search.objective.direction),
         hyperparameters=keras_tuner.HyperParameters.from_config(to_config(search.space)),
+        # `propose` calls the oracle only once there are enough results for a model
         num_initial_points=1,
         tune_new_entries=False,
+        # With one seed for all trials, its optimizer would always start from the same 50 points.
         seed=seed_of(search.seed, number),
     )
     oracle.gpr = QuickRegressor(**oracle.gpr.get_params(deep=False))
@@ -126,6 +114,7 @@ def _trial(oracle: Any, space: Space, row: TrialRow) -> Any:
 
 def to_config(space: Space) -> dict[str, Any]:
     """Return the space as KerasTuner's JSON; a new object, since its `from_config` modifies the argument."""
+    # Indices, see the module's docstring.
     parents = {parameter.name: parameter for parameter in space}
     return {"space": [_entry(parameter, parents) for parameter in space], "values": {}}
 

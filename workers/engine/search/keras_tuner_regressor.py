@@ -25,15 +25,12 @@ class QuickRegressor(GaussianProcessRegressor):
         """
         if return_cov or not return_std or not hasattr(self, "L_"):
             return super().predict(X, return_std=return_std, return_cov=return_cov)
-        covariance = self._covariance(X)
+        gap = X[:, None, :] - self.X_train_[None, :, :]
+        scaled = math.sqrt(5) / self.kernel_.length_scale * np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
+        # Matérn 5/2, shape (points, training points)
+        covariance = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
         mean = self._y_train_mean + self._y_train_std * (covariance @ self.alpha_)
         part = solve_triangular(self.L_, covariance.T, lower=True, check_finite=False)
+        # Rounding may give a variance below 0.
         variance = np.maximum(1.0 - np.einsum("ij,ij->j", part, part), 0.0)
         return mean, self._y_train_std * np.sqrt(variance)
-
-    def _covariance(self, points: Floats) -> Floats:
-        """Return Matérn 5/2 covariances with the training points, shape (points, training points)."""
-        gap = points[:, None, :] - self.X_train_[None, :, :]
-        scaled = math.sqrt(5) / self.kernel_.length_scale * np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
-        covariance: Floats = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
-        return covariance

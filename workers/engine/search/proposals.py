@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jobs.contracts.search_space import Value
 from jobs.contracts.suggest import Answer, Suggestion
-from workers.engine.search.duplicates import settle
+from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History
 
 Propose = Callable[[History], dict[str, Value] | None]
@@ -29,7 +29,7 @@ def one_by_one(start: Callable[[History], Propose]) -> Answerer:
             values = propose(history)
             if values is None:
                 break
-            found.append(settle(history, values))
+            found.append(suggestion_for(history, values))
             history.add(found[-1])
         return Answer(suggestions=tuple(found), exhausted=len(found) < count)
 

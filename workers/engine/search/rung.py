@@ -6,8 +6,8 @@ from typing import Any
 
 from jobs.contracts.search import Objective
 from jobs.contracts.suggest import Suggestion, TrialRow
-from workers.engine.search.draws import drawn
-from workers.engine.search.duplicates import settle
+from workers.engine.search.draws import draw_any
+from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History
 
 
@@ -28,7 +28,7 @@ def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[Tr
     return sorted(rows, key=place)
 
 
-def saw(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
+def evidence(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
     """Return the numbers behind a decision: the trial's score, the cutoff and the number of trials."""
     last = None if cutoff is None else value_at(cutoff, rung)
     return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}
@@ -46,9 +46,9 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
     )
 
 
-def newcomer(history: History, *, bracket: int, epochs: int) -> Suggestion:
+def new_trial(history: History, *, bracket: int, epochs: int) -> Suggestion:
     """Return a new random trial at the first rung of a bracket, and add it to the history."""
-    fresh = settle(history, drawn(history))
+    fresh = suggestion_for(history, draw_any(history))
     found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
     history.add(found)
     return found

@@ -19,6 +19,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.samplers import TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
@@ -46,19 +47,19 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
         nonlocal known
         study.add_trials(_trials(axes, [row for row in history.rows if row.number >= known]))
         known = history.next_number
-        study.sampler = _sampler(seed_of(history.search.seed, history.next_number))
+        seed = seed_of(history.search.seed, history.next_number)
+        with warnings.catch_warnings():
+            # Optuna marks `multivariate`, `group` and `constant_liar` as experimental
+            warnings.simplefilter("ignore")
+            study.sampler = TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
         trial = study.ask()
         values = compose(history.search.space, axes, lambda axis: _suggested(trial, axis))
-        study.tell(trial, state=TrialState.FAIL)  # its row is added again with its final values
+        # The configuration may be replaced as a duplicate: the next call adds the row with its final values,
+        # and the sampler ignores failed trials.
+        study.tell(trial, state=TrialState.FAIL)
         return values
 
     return propose
-
-
-def _sampler(seed: int) -> optuna.samplers.TPESampler:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Optuna marks both options as experimental
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
 
 
 def _distribution(axis: Axis) -> BaseDistribution:

@@ -1,7 +1,6 @@
 """Writes the artifacts of a task in the formats that pages and later tasks read."""
 
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,16 @@ import numpy as np
 
 from jobs.contracts.data import Task
 from jobs.contracts.events import Role
+from jobs.contracts.model_reports.base import ModelReport
+from jobs.contracts.model_reports.model_summary import LayerSummary, ModelSummary, VariableSummary
 from workers.engine.data.table import Array
 from workers.engine.evaluation.evaluate import write_predictions
 from workers.engine.report import Report
 
 
-def write_json(report: Report, role: Role, name: str, body: dict[str, Any]) -> None:
+def write_json(report: Report, role: Role, name: str, body: ModelReport) -> None:
     """Write `body` to the file `name` in the task's folder and report it as an artifact."""
-    text = json.dumps(body, allow_nan=False, indent=1)
-    (Path(report.folder) / name).write_text(text, encoding="utf-8")
+    (Path(report.folder) / name).write_text(body.model_dump_json(indent=1), encoding="utf-8")
     report.artifact(role, name, name=name)
 
 
@@ -38,29 +38,30 @@ def write_validation_predictions(report: Report, rows: Array, y_true: Array, y_p
     report.artifact("validation_predictions", path.name, name=path.name)
 
 
-def summary_of(model: Any) -> dict[str, Any]:
-    """Return a description of a model: parameter counts, one entry per layer, and Keras' summary text."""
+def summary_of(model: Any) -> ModelSummary:
+    """Return the size and the layers of a model, and the summary that Keras prints."""
     text = io.StringIO()
     model.summary(expand_nested=True, line_length=100, print_fn=lambda line: text.write(f"{line}\n"))
     trainable = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
-    return {
-        "name": model.name,
-        "parameters": int(model.count_params()),
-        "trainable": trainable,
-        "bytes": sum(int(np.prod(v.shape)) * np.dtype(str(v.dtype)).itemsize for v in model.variables),
-        "layers": [_layer(layer) for layer in model.layers],
-        "text": text.getvalue(),
-    }
+    return ModelSummary(
+        name=model.name,
+        parameters=int(model.count_params()),
+        trainable=trainable,
+        bytes=sum(int(np.prod(v.shape)) * np.dtype(str(v.dtype)).itemsize for v in model.variables),
+        layers=tuple(_layer(layer) for layer in model.layers),
+        text=text.getvalue(),
+    )
 
 
-def _layer(layer: Any) -> dict[str, Any]:
+def _layer(layer: Any) -> LayerSummary:
+    # A layer that was never called has no `output`; that of a layer with several outputs is a list.
     shape = getattr(getattr(layer, "output", None), "shape", None)
-    return {
-        "name": layer.name,
-        "kind": type(layer).__name__,
-        "output_shape": list(shape) if shape is not None else None,
-        "parameters": int(layer.count_params()),
-        "variables": [
-            {"path": v.path, "shape": list(v.shape), "dtype": str(v.dtype)} for v in layer.variables
-        ],
-    }
+    return LayerSummary(
+        name=layer.name,
+        kind=type(layer).__name__,
+        output_shape=None if shape is None else tuple(shape),
+        parameters=int(layer.count_params()),
+        variables=tuple(
+            VariableSummary(path=v.path, shape=tuple(v.shape), dtype=str(v.dtype)) for v in layer.variables
+        ),
+    )

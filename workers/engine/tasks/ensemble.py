@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
@@ -30,15 +31,11 @@ from workers.engine.tasks.artifacts import (
     write_validation_predictions,
 )
 from workers.engine.tasks.steps import Steps
+from workers.engine.tasks.tolerance import rounding_limit
 
 CHECKED_ROWS = 64
+"""Validation rows for which the saved ensemble is compared with its members."""
 FILE = "ensemble.keras"
-
-TOLERANCE = 1e-5
-"""Tolerated difference of the saved model from the members' weighted mean, relative to the predictions."""
-
-TOLERANCE_HALF = 1e-2
-"""The same for members that compute in 16 bits, whose rounding depends on how operations are fused."""
 
 
 def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
@@ -58,7 +55,7 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
 
     steps.begin(f"fitting weights of {len(task.members)} members on {len(predictions.rows)} validation rows")
     comparison = compare_members(predictions, task.ensemble.method, seed)
-    weights = np.array([entry["weight"] for entry in comparison["weights"]])
+    weights = np.array([entry.weight for entry in comparison.weights])
     for code, message in ensemble_warnings(comparison, task.members):
         report.warning(code, message)
 
@@ -66,12 +63,14 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     folder = Path(task.folder)
     members = [load_model(Path(member.model), folder) for member in task.members]
     save_model(combine(members, weights), folder / FILE)
-    model = load_model(folder / FILE, folder)  # the file is evaluated, not the model in memory
+    # The file is what will be served, so it is evaluated rather than the model in memory.
+    model = load_model(folder / FILE, folder)
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)
     sample = dataset.x[dataset.parts.validation[:CHECKED_ROWS]]
-    comparison["difference"] = _check_difference(model, members, weights, sample, predict(sample))
+    difference = _check_difference(model, members, weights, sample, predict(sample))
+    comparison = comparison.model_copy(update={"difference": difference})
     y_pred = predict(dataset.x[test])
     evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed)
 
@@ -91,23 +90,27 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     return {"metrics": metrics, **_details(model, comparison, task, dataset)}
 
 
-def _details(model: Any, comparison: dict[str, Any], task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
+def _details(model: Any, comparison: EnsembleReport, task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
     """Return the job's result without the metrics."""
     return {
-        "weights": comparison["weights"],
-        "best_single": comparison["best_single"],
+        "weights": [entry.model_dump(mode="json") for entry in comparison.weights],
+        "best_single": comparison.best_single,
         "members": [member.name for member in task.members],
         "signature": signature_of(model).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(model.count_params()),
         "test_rows": len(dataset.parts.test),
-        "note": comparison["note"],
+        "note": comparison.note,
     }
 
 
 def validation_metrics(y_true: Array, y_pred: Array, task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
-    """Return loss and metrics under the names that trainings report, so that both can be compared."""
+    """Return loss and metrics of the validation rows, under the names that trainings report.
+
+    Pages compare them with those of the members. Metrics that only the evaluation computes are added.
+    """
     train = dataset.parts.train
+    # A training measures the loss of a regression in standard deviations of its target.
     scaling = measure_scaling(dataset.x[train], dataset.y[train], dataset.profile)
     fit = task.spec.fit
     named = compute_metrics(
@@ -129,11 +132,13 @@ def combine(members: Sequence[Any], weights: Floats) -> Any:
     shapes = {tuple(member.input_shape) for member, _ in kept}
     if len(shapes) > 1:
         raise BadMembers(f"the members have different input shapes: {sorted(map(str, shapes))}")
+    # Keras rejects a model with two layers of one name, and members may have equal names.
     for number, (member, _) in enumerate(kept):
         if [m.name for m, _ in kept].count(member.name) > 1:
             member.name = f"{member.name}_{number}"
     first = kept[0][0].inputs[0]
     inputs = keras.Input(first.shape[1:], dtype=first.dtype, name=first.name)
+    # In float32 even if members compute in 16 bits, like all output layers.
     parts = [
         keras.layers.Rescaling(weight, dtype="float32", name=f"weight_{number}")(member(inputs))
         for number, (member, weight) in enumerate(kept, start=1)
@@ -143,14 +148,18 @@ def combine(members: Sequence[Any], weights: Floats) -> Any:
 
 
 def _check_difference(model: Any, members: Sequence[Any], weights: Floats, x: Array, y_pred: Array) -> float:
-    """Return the largest difference between the ensemble's predictions and its members' weighted mean."""
+    """Return the largest difference between the ensemble's predictions and its members' weighted mean.
+
+    Raises:
+        EngineError: rounding does not explain the difference.
+    """
     used = [(member, weight) for member, weight in zip(members, weights, strict=True) if weight > 0]
     expected = weighted_mean(
         [Predictor(member)(x) for member, _ in used], np.array([weight for _, weight in used])
     )
     difference = float(np.abs(y_pred - expected).max())
-    half = any("16" in str(layer.compute_dtype) for layer in model._flatten_layers())
-    limit = (TOLERANCE_HALF if half else TOLERANCE) * max(1.0, float(np.abs(expected).max()))
+    limit = rounding_limit(model, expected)
+    # `not … <=` instead of `>`: a difference that is NaN is an error too.
     if not difference <= limit:
         raise EngineError(
             f"the saved ensemble differs from its members' weighted mean by {difference:.3g}, "

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.signature import Signature
-from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.models.augment import saved_variables
 from workers.engine.models.build import build, signature_of
@@ -17,7 +16,7 @@ from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.training.loops import predict
-from workers.engine.training.prepare import Prepared
+from workers.engine.training.prepare import Prepared, predict_batch_size
 
 TOLERANCE = {"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 5e-2}
 """Tolerated difference between the saved and the trained model, relative to the largest prediction.
@@ -52,9 +51,6 @@ class ExportedModel:
 def export(prepared: Prepared, report: Report, name: str, seed: int) -> ExportedModel:
     """Save the model without optimizer and mesh, load the file, compare predictions and report the artifact.
 
-    The weights are copied to a new model that is not compiled: a compiled model would store its optimizer and
-    a custom loss in the file.
-
     Args:
         prepared: the trained model.
         report: receives the artifacts.
@@ -64,18 +60,27 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
     Raises:
         BadExport: the loaded file's predictions differ.
     """
-    sample = prepared.dataset.x[: prepared.batches.size]
-    expected = predict(prepared.model, sample, prepared.batches.size)
+    # The batch size of the test rows, for which the loaded model is compiled in any case.
+    batch_size = predict_batch_size(prepared.spec, len(prepared.dataset.parts.test))
+    sample = prepared.dataset.x[:batch_size]
+    # Read everything from the trained model before its mesh is replaced by a single device, for which
+    # the exported model is built.
+    expected = prepared.predict(sample, batch_size)
     weights = values(saved_variables(prepared.model))
-    use_mesh(None, [], 1)  # the exported model is built for a single device
+    use_mesh(None, [], 1)
+    # This model is not compiled: a compiled one would store its optimizer and a custom loss in the file.
     spec, profile = prepared.spec, prepared.dataset.profile
     plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
     assign(plain.variables, weights)
     path = Path(report.folder) / "model.keras"
     save_model(plain, path)
     loaded = load_model(path, Path(report.folder))
-    found = predict(loaded, sample, prepared.batches.size)
-    _compare(expected, found, TOLERANCE[spec.precision.policy])
+    found = predict(loaded, sample, batch_size)
+    difference = float(np.abs(expected - found).max())
+    limit = TOLERANCE[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
+    # `not … <=` instead of `>`: a difference that is NaN is an error too.
+    if not difference <= limit:
+        raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")
     summary = summary_of(plain)
     write_json(report, "summary", "summary.json", summary)
     signature = signature_of(loaded)
@@ -86,9 +91,3 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
         meta={"signature": signature.model_dump(mode="json"), "class_labels": list(profile.class_labels)},
     )
     return ExportedModel(loaded, signature, int(plain.count_params()), path.stat().st_size)
-
-
-def _compare(expected: Array, found: Array, tolerance: float) -> None:
-    difference = float(np.abs(expected - found).max())
-    if not difference <= tolerance * max(float(np.abs(expected).max()), 1.0):
-        raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")

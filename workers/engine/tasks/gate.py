@@ -6,34 +6,43 @@ from typing import Any
 
 import numpy as np
 
+from jobs.contracts.gates import Slice
+from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
-from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
 from workers.engine.data.store import file_digest
 from workers.engine.data.table import Array
-from workers.engine.evaluation.evaluate import evaluate, primary_metric, scores
+from workers.engine.errors import BadData
+from workers.engine.evaluation.comparison import measure, measured
+from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.gates import (
-    GateResult,
+    GateOutcome,
+    Shown,
+    State,
     baseline_gate,
     finite_gate,
+    floor_gate,
+    latency_gate,
     metric_gate,
     signature_gate,
+    slice_gate,
     state_of,
 )
 from workers.engine.models.build import signature_of
 from workers.engine.models.predict import Predictor
 from workers.engine.models.untrusted import BadModel
-from workers.engine.report import Report
+from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.latency import hardware, measure_latency
 from workers.engine.tasks.register import load_checked, predict_sample, sample_for
 from workers.engine.tasks.steps import Steps
+from workers.engine.tasks.tolerance import rounding_limit
 
 AFTER_LOADING = ("signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency")
+"""Gates that need the loaded model, in the order in which pages show them."""
+LOADS = "the file loads without running code that it brings along"
 INVARIANCE_ROWS = 3
 INVARIANCE_BATCH = 8
-TOLERANCE = 1e-5
-TOLERANCE_HALF = 1e-2
-"""For models that compute in 16 bits, whose rounding depends on how each batch size was compiled."""
 
 
 @dataclass
@@ -43,7 +52,7 @@ class GateInputs:
     Attributes:
         task: the task.
         model: the challenger.
-        dataset: the data it was trained on, if known and usable.
+        dataset: the data it was trained on; None if it is unknown or the model does not take its rows.
         sample: rows to predict, one array per input.
     """
 
@@ -71,19 +80,21 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     steps.begin("verifying the file")
     path = Path(task.challenger)
     same = file_digest(path) == task.challenger_digest
-    gates = [
-        GateResult("digest", state_of(same), detail=f"sha256 {'is' if same else 'is not'} the registered one")
-    ]
+    digest = GateOutcome(
+        "digest",
+        state_of(same),
+        detail=f"sha256 {'is' if same else 'is not'} the registered one",
+        rule="the file has the digest with which the version was registered",
+    )
     try:
         model = load_checked(path, Path(task.folder))
     except BadModel as error:
-        # the digest was checked first, but pages show the gates from `loads` on
-        gates.insert(0, GateResult("loads", "failed", detail=str(error)))
-        gates += [
-            GateResult(name, "not_evaluated", detail="the model cannot be loaded") for name in AFTER_LOADING
-        ]
-        return _result(gates, {}, 0)
-    gates.insert(0, GateResult("loads", "passed", detail="in a new process, in safe mode"))
+        names = [*AFTER_LOADING, *task.rules.own_gates()]
+        skipped = [GateOutcome(name, "not_evaluated", detail="the model cannot be loaded") for name in names]
+        return _result(
+            [GateOutcome("loads", "failed", detail=str(error), rule=LOADS), digest, *skipped], {}, 0
+        )
+    gates = [GateOutcome("loads", "passed", detail="in a new process, in safe mode", rule=LOADS), digest]
 
     steps.begin("comparing on test data")
     inputs = _prepare(task, model)
@@ -98,85 +109,148 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     return _result(gates, metrics, 0 if inputs.dataset is None else len(inputs.dataset.parts.test))
 
 
-def _result(gates: list[GateResult], metrics: dict[str, Any], test_rows: int) -> dict[str, Any]:
+def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -> dict[str, Any]:
     return {"gates": [gate.to_json() for gate in gates], "metrics": metrics, "test_rows": test_rows}
 
 
 def _prepare(task: GateTask, model: Any) -> GateInputs:
-    sample = sample_for(model, task.dataset)
-    if task.dataset is None or task.spec is None:
-        return GateInputs(task, model, None, sample)
-    dataset = load_dataset(task.dataset, task.spec.data)
-    inputs = GateInputs(task, model, dataset, [dataset.x[dataset.parts.test]])
-    if inputs.predicts_rows and tuple(model.inputs[0].shape[1:]) == dataset.x.shape[1:]:
-        return inputs
-    return GateInputs(task, model, None, sample)
+    if task.dataset is not None and task.spec is not None:
+        dataset = load_dataset(task.dataset, task.spec.data)
+        inputs = GateInputs(task, model, dataset, [dataset.x[dataset.parts.test]])
+        # A model that was not trained here may take other inputs than the rows of its data set.
+        if inputs.predicts_rows and tuple(model.inputs[0].shape[1:]) == dataset.x.shape[1:]:
+            return inputs
+    return GateInputs(task, model, None, sample_for(model, task.dataset))
 
 
-def _on_test_data(inputs: GateInputs) -> tuple[list[GateResult], dict[str, Any], list[Array]]:
+def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any], list[Array]]:
     """Return the results of the gates that need test data, the metrics and the predictions."""
-    dataset = inputs.dataset
+    dataset, rules = inputs.dataset, inputs.task.rules
     if dataset is None:
         why = "this version has no test data"
-        gates = [GateResult(name, "not_evaluated", detail=why) for name in ("metric", "better_than_baseline")]
+        names = ["metric", "better_than_baseline", *rules.own_gates()]
+        gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
         return gates, {}, predict_sample(inputs.model, inputs.sample)
-    test, train = dataset.parts.test, dataset.parts.train
+    test = dataset.parts.test
     y_pred = Predictor(inputs.model)(dataset.x[test])
     metrics = {"challenger": _scores(dataset, y_pred)}
-    comparison = _against_champion(inputs, dataset, metrics)
-    baseline = baseline_gate(dataset.task, dataset.y[train], dataset.y[test], y_pred, seed=0)
-    return [comparison, baseline], metrics, [y_pred]
+    champion: Array | None = None
+    refusal = "there is no champion"
+    if inputs.task.champion is not None:
+        try:
+            champion = Predictor(load_checked(Path(inputs.task.champion), Path(inputs.task.folder)))(
+                dataset.x[test]
+            )
+            metrics["champion"] = _scores(dataset, champion)
+        # An older champion may take other inputs than the challenger's data; that must not fail the gates.
+        except (BadModel, ValueError, TypeError, IndexError) as error:
+            champion = None
+            refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
+    comparison = _Comparison(inputs, dataset, y_pred, champion, refusal)
+    return comparison.gates(), metrics, [y_pred]
+
+
+class _Comparison:
+    """The gates that compare predictions for the test rows."""
+
+    def __init__(
+        self, inputs: GateInputs, dataset: Dataset, y_pred: Array, champion: Array | None, refusal: str
+    ) -> None:
+        self._task, self._dataset = inputs.task, dataset
+        self._y, self._ours, self._champion = dataset.y[dataset.parts.test], y_pred, champion
+        self._refusal = refusal
+        self._columns = UploadedColumns(inputs.task.dataset if inputs.task.rules.slices else None)
+        self._metric, self._direction = inputs.task.rules.metric_for(dataset.task, inputs.task.objective)
+
+    def gates(self) -> list[GateOutcome]:
+        """Return the results in the order in which pages show them."""
+        dataset, rules = self._dataset, self._task.rules
+        unknown = {problem.pointer: problem.message for problem in rules.problems(dataset.task)}
+        if "/metric" in unknown:
+            names = ("metric", "better_than_baseline")
+            found = [GateOutcome(name, "not_evaluated", detail=unknown["/metric"]) for name in names]
+        else:
+            train = dataset.y[dataset.parts.train]
+            baseline = baseline_gate(self._metric, dataset.task, train, self._y, self._ours)
+            found = [self._against_champion(), baseline]
+        for i, floor in enumerate(rules.floors):
+            if (why := unknown.get(f"/floors/{i}/metric")) is not None:
+                found.append(GateOutcome(floor.gate, "not_evaluated", detail=why))
+                continue
+            value = measured(floor.metric, dataset.task, self._y, self._ours)
+            found.append(floor_gate(floor, TEST_METRICS[floor.metric][1], value, len(self._y)))
+        for i, one in enumerate(rules.slices):
+            why = unknown.get(f"/slices/{i}/metric" if one.metric else "/metric")
+            found.append(
+                self._on_slice(one) if why is None else GateOutcome(one.gate, "not_evaluated", detail=why)
+            )
+        return found
+
+    def _against_champion(self) -> GateOutcome:
+        task, name = self._dataset.task, self._metric
+        ours, rows = measured(name, task, self._y, self._ours), len(self._y)
+        if self._champion is None:
+            shown = Shown(name, self._direction, ours, rows)
+            state: State = "skipped" if self._task.champion is None else "not_evaluated"
+            rule = f"{name} on the test rows is compared with the champion's"
+            return shown.result("metric", state, detail=self._refusal, rule=rule)
+        theirs = measure(name, task)(self._y, self._champion)
+        return metric_gate(name, self._direction, ours, theirs, self._task.rules.tolerance, rows)
+
+    def _on_slice(self, one: Slice) -> GateOutcome:
+        dataset, metric = self._dataset, one.metric or self._metric
+        try:
+            values = self._columns.values(one.column)
+        except BadData as error:
+            return GateOutcome(one.gate, "not_evaluated", metric=metric, detail=str(error))
+        inside = np.flatnonzero(equal_to(values[dataset.parts.test], one.value))
+        rows = len(inside)
+        if rows < one.min_rows:
+            detail = f"only {rows:,} test rows have {one.column} = {one.value}; {one.min_rows:,} are needed"
+            return GateOutcome(one.gate, "not_evaluated", metric=metric, rows=rows, detail=detail)
+        ours = measured(metric, dataset.task, self._y[inside], self._ours[inside])
+        theirs = None
+        if self._champion is not None:
+            theirs = measure(metric, dataset.task)(self._y[inside], self._champion[inside])
+        direction = TEST_METRICS[metric][1]
+        return slice_gate(one, metric, direction, ours, theirs, self._task.rules.tolerance, rows)
 
 
 def _scores(dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
     return scores(evaluate(dataset.task, dataset.y[dataset.parts.test], y_pred))
 
 
-def _against_champion(inputs: GateInputs, dataset: Dataset, metrics: dict[str, Any]) -> GateResult:
-    """Compare with the champion on the same rows; adds its scores to `metrics`."""
-    name, _ = primary_metric(dataset.task)
-    ours = metrics["challenger"][name]
-    if inputs.task.champion is None:
-        return GateResult("metric", "skipped", ours, detail="there is no champion")
-    try:
-        champion = load_checked(Path(inputs.task.champion), Path(inputs.task.folder))
-        y_pred = Predictor(champion)(dataset.x[dataset.parts.test])
-        metrics["champion"] = _scores(dataset, y_pred)
-    except (BadModel, ValueError, TypeError, IndexError) as error:
-        detail = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
-        return GateResult("metric", "not_evaluated", ours, detail=detail)
-    return metric_gate(dataset.task, ours, metrics["champion"][name], inputs.task.delta)
+def _batch_invariance(inputs: GateInputs) -> GateOutcome:
+    """Compare predictions for a few rows with those for the same rows in a larger batch.
 
-
-def _batch_invariance(inputs: GateInputs) -> GateResult:
-    """Compare predictions for a few rows with those for the same rows in a larger batch."""
+    Servers gather requests into batches, so a prediction must not depend on the other rows of its batch.
+    """
     name = "batch_invariance"
     if not inputs.predicts_rows:
-        return GateResult(
+        return GateOutcome(
             name, "not_evaluated", detail="only models with one input and one output are batched"
         )
     rows = inputs.sample[0][:INVARIANCE_ROWS]
     predict = Predictor(inputs.model)
     alone = predict.batch(rows)
     if len(alone) != len(rows):
-        return GateResult(name, "failed", detail=f"{len(rows)} rows returned {len(alone)} predictions")
+        return GateOutcome(name, "failed", detail=f"{len(rows)} rows returned {len(alone)} predictions")
     difference = float(np.abs(alone - predict.padded(rows, INVARIANCE_BATCH)).max())
-    half = any("16" in str(layer.compute_dtype) for layer in inputs.model._flatten_layers())
-    limit = (TOLERANCE_HALF if half else TOLERANCE) * max(1.0, float(np.abs(alone).max()))
+    limit = rounding_limit(inputs.model, alone)
     detail = f"{len(rows)} rows compared with the same rows in a batch of {INVARIANCE_BATCH}"
-    value = difference if np.isfinite(difference) else None
-    return GateResult(name, state_of(difference <= limit), value, limit, None, detail)
+    # Both are NaN or infinite if a prediction is.
+    value, allowed = finite_or_none(difference), finite_or_none(limit)
+    rule = "a prediction does not depend on the other rows of its batch, except for rounding"
+    return GateOutcome(name, state_of(difference <= limit), value, allowed, detail=detail, rule=rule)
 
 
-def _latency(inputs: GateInputs) -> GateResult:
-    """Measure the latency of one row. There is no limit, so the gate always passes."""
+def _latency(inputs: GateInputs) -> GateOutcome:
+    """Measure the latency of one row and compare it with the ceiling, if there is one."""
     if not inputs.predicts_rows:
-        return GateResult(
+        return GateOutcome(
             "latency", "not_evaluated", detail="only models with one input and one output are timed"
         )
     found = measure_latency(Predictor(inputs.model), inputs.sample[0])
-    detail = ", ".join(
-        f"batch {size}: p50 {t['p50_ms']} ms, p95 {t['p95_ms']} ms" for size, t in found.items()
-    )
-    where = hardware(inputs.task.threads)
-    return GateResult("latency", "passed", found["1"]["p95_ms"], None, None, f"{detail} on {where}")
+    detail = ", ".join(f"batch {size}: p50 {t.p50_ms} ms, p95 {t.p95_ms} ms" for size, t in found.items())
+    detail = f"{detail} on {hardware(inputs.task.threads)}"
+    return latency_gate(found["1"].p95_ms, inputs.task.rules.latency_p95_ms, detail)

@@ -4,11 +4,11 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
+from jobs.contracts.model_reports.quantization import CallTime
 from workers.engine.data.table import Array
 from workers.engine.models.predict import Predictor
 
@@ -21,17 +21,17 @@ MAX_SECONDS = 1.0
 def hardware(threads: int) -> str:
     """Return the name of the device or CPU, and the number of threads in use."""
     device = jax.devices()[0]
-    kind = _cpu_model() if device.platform == "cpu" else device.device_kind
+    kind = device.device_kind
+    if device.platform == "cpu":
+        # JAX calls every CPU "cpu", and `platform.processor` is empty on most Linux systems.
+        info = Path("/proc/cpuinfo")
+        lines = info.read_text().splitlines() if info.exists() else []
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        kind = names[0] if names else platform.processor() or platform.machine()
     return f"{kind}, {threads} of {os.cpu_count()} threads"
 
 
-def _cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def measure_latency(predict: Predictor, x: Array) -> dict[str, dict[str, Any]]:
+def measure_latency(predict: Predictor, x: Array) -> dict[str, CallTime]:
     """Time predictions for each of `BATCH_SIZES`, including copies to and from the device.
 
     Args:
@@ -39,19 +39,21 @@ def measure_latency(predict: Predictor, x: Array) -> dict[str, dict[str, Any]]:
         x: rows to predict, (rows, …), repeated if there are too few.
 
     Returns:
-        By batch size: `p50_ms` and `p95_ms` of one batch in milliseconds, and the number of `calls`.
+        By batch size: the time of one call in milliseconds.
     """
     return {str(size): _time(predict, np.resize(x, (size, *x.shape[1:]))) for size in BATCH_SIZES}
 
 
-def _time(predict: Predictor, batch: Array) -> dict[str, Any]:
-    for _ in range(3):  # the first call compiles
+def _time(predict: Predictor, batch: Array) -> CallTime:
+    # Not timed: the first call compiles.
+    for _ in range(3):
         predict.batch(batch)
     milliseconds: list[float] = []
     end = time.perf_counter() + MAX_SECONDS
+    # At least one call is timed, even if it takes longer than the limit.
     while len(milliseconds) < MAX_CALLS and (time.perf_counter() < end or not milliseconds):
         begun = time.perf_counter()
         predict.batch(batch)
         milliseconds.append(1000 * (time.perf_counter() - begun))
     p50, p95 = np.percentile(milliseconds, [50, 95])
-    return {"p50_ms": round(float(p50), 4), "p95_ms": round(float(p95), 4), "calls": len(milliseconds)}
+    return CallTime(p50_ms=round(float(p50), 4), p95_ms=round(float(p95), 4), calls=len(milliseconds))

@@ -31,13 +31,16 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
         BadData: the upload cannot be used.
         BadSpec: the task does not name a source.
     """
-    table, target, kind = _read(task)
+    table, target, prediction_task = _read(task)
     report.progress(1, STEPS, "steps")
-    encoded = encode(table, target=target, features=task.features, task=kind)
+    report.phase("working")
+    encoded = encode(table, target=target, features=task.features, task=prediction_task)
     report.progress(2, STEPS, "steps")
+    report.phase("working")
     path = Path(task.folder) / "dataset.npz"
     digest = write_npz(path, arrays_to_store(table, encoded))
     report.progress(3, STEPS, "steps")
+    report.phase("working")
     profile = make_profile(table, encoded)
     body = profile.model_dump(mode="json")
     (Path(task.folder) / "profile.json").write_text(json.dumps(body))
@@ -54,17 +57,20 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
 
 
 def _read(task: ProfileTask) -> tuple[Table, str | None, Task | None]:
-    kind = _task_kind(task.task)
+    """Return the rows, the target column and the prediction task; `encode` infers those that are None."""
+    prediction_task = _prediction_task(task.task)
     if task.source == "bundled":
         table, info = load_bundled(task.bundled or "")
-        default_target = task.target is None or task.target == info.target
-        return table, task.target or info.target, kind or (info.task if default_target else None)
+        # The data set's own task belongs to its own target: another column may be of another kind.
+        if prediction_task is None and task.target in (None, info.target):
+            prediction_task = info.task
+        return table, task.target or info.target, prediction_task
     if task.path is None:
         raise BadSpec(f"a profile of a {task.source} upload needs the path of the file")
-    return READERS[task.source](Path(task.path)), task.target, kind
+    return READERS[task.source](Path(task.path)), task.target, prediction_task
 
 
-def _task_kind(name: str | None) -> Task | None:
+def _prediction_task(name: str | None) -> Task | None:
     kinds: tuple[Task, ...] = get_args(Task)
     for kind in kinds:
         if kind == name:
@@ -75,10 +81,8 @@ def _task_kind(name: str | None) -> Task | None:
 
 
 def arrays_to_store(table: Table, encoded: Encoded) -> dict[str, Array]:
-    """Return the arrays of `dataset.npz`: `x`, `y`, the names `columns` and the raw columns `column_<i>`.
-
-    Raw columns are needed for splits by group, column or time, and to select other targets or features.
-    """
+    """Return the arrays of `dataset.npz`: `x`, `y`, the names `columns` and the raw columns `column_<i>`."""
+    # Raw columns are needed for splits by group, column or time, and to select other targets or features.
     raw = {name: column for name, column in table.columns.items() if column.ndim == 1}
     return {
         "x": encoded.x,

@@ -4,18 +4,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import jax
 import numpy as np
 
 from jobs.contracts.data import Task
+from jobs.contracts.measures import primary_metric
+from jobs.contracts.model_reports.evaluation import EvaluationReport
+from jobs.contracts.model_reports.quantization import (
+    Agreement,
+    BytesBeforeAfter,
+    QuantizationReport,
+    QuantizedBytes,
+    Which,
+)
 from jobs.kinds.quantize.payload import QuantizeTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.evaluation.classification import predicted_classes
-from workers.engine.evaluation.evaluate import evaluate, primary_metric, scores
+from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.regression import columns
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
-from workers.engine.models.int8 import compare_layers, quantize_file
+from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
 from workers.engine.models.predict import Predictor
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json, write_test_predictions
@@ -23,6 +33,7 @@ from workers.engine.tasks.latency import hardware, measure_latency
 from workers.engine.tasks.steps import Steps
 
 CHECKED_ROWS = 64
+"""Training rows for which the loaded int8 model is compared with the one in memory."""
 FILE = "quantized.keras"
 
 
@@ -33,7 +44,7 @@ class EvaluatedModel:
     model: Any
     predict: Predictor
     y_pred: Array
-    evaluation: dict[str, Any]
+    evaluation: EvaluationReport
 
     @classmethod
     def evaluate(cls, model: Any, dataset: Dataset, seed: int) -> Self:
@@ -72,7 +83,12 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         report.warning(code, message)
 
     steps.begin("writing the report")
-    _write_artifacts(report, dataset, comparison, after)
+    report.artifact("model", FILE, name=FILE)
+    write_json(report, "report", "quantization.json", comparison)
+    write_json(report, "evaluation", "evaluation.json", after.evaluation)
+    write_json(report, "summary", "summary.json", summary_of(after.model))
+    test, labels = dataset.parts.test, dataset.profile.class_labels
+    write_test_predictions(report, dataset.task, test, dataset.y[test], after.y_pred, labels)
     steps.done()
     return _result(dataset, comparison, before, after)
 
@@ -82,9 +98,9 @@ def compare(
     dataset: Dataset,
     before: EvaluatedModel,
     after: EvaluatedModel,
-    layers: tuple[list[dict[str, Any]], list[dict[str, Any]]],
-) -> dict[str, Any]:
-    """Measure the latency of both models and return the comparison as a JSON object.
+    layers: ComparedLayers,
+) -> QuantizationReport:
+    """Measure the latency of both models and return the comparison.
 
     Args:
         task: the task.
@@ -93,103 +109,85 @@ def compare(
         after: the quantized model.
         layers: quantized and skipped layers, from `compare_layers`.
     """
-    models, test = {"original": before, "quantized": after}, dataset.parts.test
-    quantized_layers, skipped_layers = layers
-    return {
-        "mode": task.quantize.mode,
-        "task": dataset.task,
-        "test_rows": len(test),
-        "bytes": sizes(before.model, after.model, Path(task.model), Path(task.folder)),
-        "metrics": {name: model.evaluation["metrics"] for name, model in models.items()},
-        "agreement": agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
-        "latency": {name: measure_latency(model.predict, dataset.x[test]) for name, model in models.items()},
-        "hardware": hardware(task.threads),
-        "layers": quantized_layers,
-        "skipped": skipped_layers,
-    }
-
-
-def _write_artifacts(
-    report: Report, dataset: Dataset, comparison: dict[str, Any], after: EvaluatedModel
-) -> None:
-    """Write the quantized model, its evaluation and the comparison."""
-    report.artifact("model", FILE, name=FILE)
-    write_json(report, "report", "quantization.json", comparison)
-    write_json(report, "evaluation", "evaluation.json", after.evaluation)
-    write_json(report, "summary", "summary.json", summary_of(after.model))
-    test, labels = dataset.parts.test, dataset.profile.class_labels
-    write_test_predictions(report, dataset.task, test, dataset.y[test], after.y_pred, labels)
+    models: dict[Which, EvaluatedModel] = {"original": before, "quantized": after}
+    test = dataset.parts.test
+    return QuantizationReport(
+        mode=task.quantize.mode,
+        task=dataset.task,
+        test_rows=len(test),
+        bytes=sizes(before.model, after.model, Path(task.model), Path(task.folder)),
+        metrics={name: model.evaluation.metrics for name, model in models.items()},
+        agreement=agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
+        latency={name: measure_latency(model.predict, dataset.x[test]) for name, model in models.items()},
+        hardware=hardware(task.threads),
+        platform=jax.default_backend(),
+        layers=layers.quantized,
+        skipped=layers.skipped,
+    )
 
 
 def _result(
-    dataset: Dataset, comparison: dict[str, Any], before: EvaluatedModel, after: EvaluatedModel
+    dataset: Dataset, comparison: QuantizationReport, before: EvaluatedModel, after: EvaluatedModel
 ) -> dict[str, Any]:
     """Return the job's result."""
     return {
         "metrics": {"test": scores(after.evaluation)},
         "original": {"test": scores(before.evaluation)},
-        "bytes": comparison["bytes"],
-        "agreement": comparison["agreement"],
-        "latency": comparison["latency"],
-        "hardware": comparison["hardware"],
-        "quantized_layers": len(comparison["layers"]),
-        "skipped_layers": len(comparison["skipped"]),
+        **comparison.model_dump(mode="json", include={"bytes", "agreement", "latency", "hardware"}),
+        "quantized_layers": len(comparison.layers),
+        "skipped_layers": len(comparison.skipped),
         "signature": signature_of(after.model).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(before.model.count_params()),
-        "test_rows": comparison["test_rows"],
+        "test_rows": comparison.test_rows,
     }
 
 
-def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> dict[str, Any]:
-    """Return the sizes before and after quantization in bytes, of the files and of the weights in memory.
-
-    A trained file also contains the optimizer's state. For a fair comparison the original is saved again
-    without it; `stored` is the size of the file as it was given.
-    """
+def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> QuantizedBytes:
+    """Return the sizes before and after quantization in bytes."""
+    # A trained file may also contain the optimizer's state. For a fair comparison the original is saved again
+    # without it.
     bare = folder / "without-optimizer.keras"
     save_model(original, bare)
     before = bare.stat().st_size
     bare.unlink()
     after = (folder / FILE).stat().st_size
-    return {
-        "file": {"before": before, "after": after, "ratio": after / before},
-        "weights": {"before": summary_of(original)["bytes"], "after": summary_of(quantized)["bytes"]},
-        "stored": source.stat().st_size,
-    }
+    weights = summary_of(original).bytes, summary_of(quantized).bytes
+    return QuantizedBytes(
+        file=BytesBeforeAfter(before=before, after=after, ratio=after / before),
+        weights=BytesBeforeAfter(before=weights[0], after=weights[1], ratio=weights[1] / max(weights[0], 1)),
+        stored=source.stat().st_size,
+    )
 
 
-def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> dict[str, float]:
-    """Compare the predictions of two models for the same rows.
-
-    Returns:
-        For classes, the `share` of rows with the same prediction; for regression, the absolute
-        `max_difference` and `mean_difference` in standard deviations of the target.
-    """
+def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> Agreement:
+    """Compare the predictions of two models for the same rows; for labels, the share is of all labels."""
     if task == "regression":
+        # A constant target has no standard deviation: its differences stay in their own unit.
         scale = columns(y_true).std(axis=0)
         gap = np.abs(columns(original) - columns(quantized)) / np.where(scale > 0, scale, 1.0)
-        return {"max_difference": float(gap.max()), "mean_difference": float(gap.mean())}
+        return Agreement(max_difference=float(gap.max()), mean_difference=float(gap.mean()))
     if task == "multilabel":
-        return {"share": float(np.mean((original > 0.5) == (quantized > 0.5)))}
-    return {"share": float(np.mean(predicted_classes(original) == predicted_classes(quantized)))}
+        return Agreement(share=float(np.mean((original > 0.5) == (quantized > 0.5))))
+    return Agreement(share=float(np.mean(predicted_classes(original) == predicted_classes(quantized))))
 
 
-def quantization_warnings(comparison: dict[str, Any]) -> list[tuple[str, str]]:
+def quantization_warnings(comparison: QuantizationReport) -> list[tuple[str, str]]:
     """Return warnings about the quantized model as (code, message) pairs."""
     warnings = []
-    size = comparison["bytes"]["file"]
-    if size["after"] >= size["before"]:
-        message = f"the file is not smaller: {size['before']:,} bytes before, {size['after']:,} after"
+    size = comparison.bytes.file
+    if size.after >= size.before:
+        message = f"the file is not smaller: {size.before:,} bytes before, {size.after:,} after"
         warnings.append(("quantized_not_smaller", message))
-    metric, direction = primary_metric(comparison["task"])
-    before, after = (comparison["metrics"][name][metric]["value"] for name in ("original", "quantized"))
-    if None in (before, after) or is_worse(direction, before, after):
-        message = (
-            f"test {metric} changed from {before:.4g} to {after:.4g}"
-            if after is not None
-            else (f"the quantized model's test {metric} is undefined")
-        )
+    metric, direction = primary_metric(comparison.task)
+    before = comparison.metrics["original"][metric].value
+    after = comparison.metrics["quantized"][metric].value
+    # A metric is None if a prediction is NaN or infinite. Without the original's there is nothing to compare.
+    if after is None:
+        message = f"the quantized model's test {metric} is undefined"
+        warnings.append(("quantized_less_accurate", message))
+    elif before is not None and is_worse(direction, before, after):
+        message = f"test {metric} changed from {before:.4g} to {after:.4g}"
         warnings.append(("quantized_less_accurate", message))
     return warnings
 

@@ -38,6 +38,7 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     path = Path(task.model)
     steps.begin("checking the file")
     check_digest(path, task.digest)
+    # A foreign file is scanned before Keras reads it: its config could request more memory than there is.
     if task.foreign:
         check_budget(path, scan(path))
     steps.begin("loading the model in safe mode")
@@ -49,12 +50,14 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     if not all(np.isfinite(output).all() for output in outputs):
         raise BadModel("its predictions for sample rows are not finite")
     write_json(report, "summary", "summary.json", summary_of(model))
+    with zipfile.ZipFile(path) as archive:
+        metadata = json.loads(archive.read("metadata.json"))
     steps.done()
     return {
         "signature": signature.model_dump(mode="json"),
         "class_labels": _labels(task.dataset, outputs),
         "parameters": int(model.count_params()),
-        "keras_version": _keras_version(path),
+        "keras_version": str(metadata.get("keras_version", "")),
         "sample_rows": len(sample[0]),
     }
 
@@ -77,8 +80,10 @@ def load_checked(path: Path, folder: Path) -> Any:
     """
     try:
         model = load_model(path, folder)
+    # Keras raises any of these for a file that is damaged or that safe mode refuses.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
         raise BadModel(f"Keras cannot load it: {str(error).strip()[:500]}") from error
+    # A Sequential model that was saved before it was built has neither.
     if not getattr(model, "inputs", None) or not getattr(model, "outputs", None):
         raise BadModel("it has no fixed inputs and outputs; build it before saving")
     return model
@@ -94,14 +99,16 @@ def sample_for(model: Any, dataset: DatasetFile | None) -> list[Array]:
 
 
 def _random_rows(tensor: Any) -> Array:
-    """Return different rows of moderate numbers; zeros for integers, which may be indices."""
+    """Return rows of random numbers for an input; zeros if it takes integers."""
     shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape[1:]))
     if "float" not in str(tensor.dtype):
+        # Integers may be indices of an embedding of unknown size; 0 is always valid.
         return np.zeros(shape, tensor.dtype)
     return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Return whether rows of `shape` can be an input of shape `wanted`, where None accepts any size."""
     return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
 
 
@@ -124,9 +131,5 @@ def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
     """Return the data set's class labels if the model has one output of matching width."""
     labels = list(dataset.profile.get("class_labels", ())) if dataset is not None else []
     width = outputs[0].shape[-1] if len(outputs) == 1 and outputs[0].ndim == 2 else 0
+    # A binary model may return only the probability of its second class.
     return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []
-
-
-def _keras_version(path: Path) -> str:
-    with zipfile.ZipFile(path) as archive:
-        return str(json.loads(archive.read("metadata.json")).get("keras_version", ""))

@@ -1,4 +1,4 @@
-"""Reports the steps of a short task and serves requests between them."""
+"""Reports the steps of a short task, and interrupts it between them if a pause or stop was requested."""
 
 from workers.engine.report import Report, TaskInterrupted
 
@@ -28,6 +28,7 @@ class Steps:
             raise TaskInterrupted(request)
         self._started += 1
         self._report.log(description)
+        self._report.phase("working")
 
     def done(self) -> None:
         """Report that the last step is done."""

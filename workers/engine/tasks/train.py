@@ -1,33 +1,39 @@
 """Runs the train task: finds the best epoch, retrains on training and validation data, evaluates.
 
 It follows F. Chollet's recipe in the Keras guides. A first training on the training part finds the best
-number of epochs. A second one, from new weights, includes the validation rows and runs for
-`int(best · factor)` epochs, since it has more data. Validation metrics are those of the first training, as
-the second has been trained on these rows. Test data is used once, for the final evaluation.
+number of epochs, by the measure that `jobs.contracts.monitors` defines. A second one, from new weights,
+includes the validation rows and runs for `int(best · factor)` epochs, since it has more data. Validation
+metrics are those of the first training, as the second has been trained on these rows. Test data is used once,
+for the final evaluation.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jobs.kinds.train.payload import TrainTask
+from jobs.contracts import monitors
+from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.table import Array
 from workers.engine.evaluation.evaluate import evaluate, scores
-from workers.engine.models.losses import direction
-from workers.engine.report import Report
+from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
 from workers.engine.tasks.export import export
+from workers.engine.tasks.objective import measured
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.checkpointing import Checkpointer
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.loops import predict
-from workers.engine.training.prepare import Prepared, check_metric_name, predict_batch_size, prepare
-from workers.engine.training.training import Training, TrainingPlan, TrainingResult
+from workers.engine.training.plan import TrainingPlan, TrainingResult
+from workers.engine.training.prepare import (
+    Prepared,
+    check_metric_name,
+    check_monitor,
+    predict_batch_size,
+    prepare,
+)
+from workers.engine.training.training import Training
 
 FIND_PHASE, RETRAIN_PHASE = "find", "again"
 """The phases: find the best epoch; retrain on training and validation data. Part of the checkpoint format."""
@@ -44,6 +50,7 @@ class FirstPhase:
         score: objective at the best epoch.
         figures: metrics of the best epoch by name.
         rates: learning rate of each epoch.
+        stopped_by: the measure whose patience ended it; empty if it ran all epochs.
     """
 
     best_epoch: int
@@ -52,6 +59,7 @@ class FirstPhase:
     score: float
     figures: dict[str, float]
     rates: tuple[float, ...] = ()
+    stopped_by: str = ""
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
@@ -68,15 +76,21 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
 
 
 class _TrainRun:
+    _dataset: Dataset
+
     def __init__(self, task: TrainTask, report: Report) -> None:
         self._task = task
         self._report = report
-        self._dataset = load_dataset(task.dataset, task.spec.data)
         self._parent = Path(task.checkpoints or Path(task.folder) / "checkpoints")
         self._epochs = task.retrain.epochs_cap if task.retrain is not None else task.spec.fit.epochs
+        objective = task.objective if task.spec.search is not None else None
+        self._monitors = monitors.of_training(objective, task.retrain, task.spec.fit.early_stopping)
 
     def run(self) -> dict[str, Any]:
+        self._report.phase("loading")
+        self._dataset = load_dataset(self._task.dataset, self._task.spec.data)
         newest = checkpoint.newest_intact(self._task.resume)
+        # A checkpoint of the second phase holds the results of the first, which is then not repeated.
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
         if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
             first = FirstPhase(**snapshot.state["extra"]["found"])
@@ -89,7 +103,7 @@ class _TrainRun:
             if self._retrains():
                 prepared, epochs = self._retrain(first, validation, None)
         write_validation_predictions(self._report, *validation)
-        return self._finish(prepared, first, epochs)
+        return self._finish(prepared, first, epochs, validation)
 
     def _retrains(self) -> bool:
         return self._task.retrain is not None and self._task.retrain.include_validation
@@ -123,34 +137,72 @@ class _TrainRun:
             hook=prepared.hook(),
             extra={"phase": FIND_PHASE},
         )
-        result = Training(plan).run(snapshot)
+        result = Training(plan).run(self._resumable(snapshot))
+        self._warn_if_cut_short(result)
+        # An ensemble fits its weights to these predictions, so they come from a model that has not been
+        # trained on the validation rows.
+        y_pred = loop.predict(validation.x, validation.batch_size)
+        first = FirstPhase(
+            best_epoch=result.best_epoch,
+            epochs=result.epochs,
+            steps=result.steps,
+            score=result.metrics[self._task.objective.metric],
+            figures=result.metrics,
+            rates=tuple(epoch["lr"] for epoch in result.history),
+            stopped_by=self._monitors.stop.metric if result.is_exhausted else "",
+        )
+        return prepared, first, [parts.validation, validation.y, y_pred]
+
+    def _resumable(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """Return the snapshot, unless it holds the best epoch by another measure than the current one.
+
+        An earlier release chose epochs by the measure of early stopping. The weights that such a checkpoint
+        holds are of the wrong epoch, and those of the right one are gone.
+        """
+        if snapshot is None:
+            return None
+        tracked = (snapshot.state["best"] or {}).get("metric", self._monitors.best.metric)
+        if tracked == self._monitors.best.metric:
+            return snapshot
+        self._report.log(
+            f"the checkpoint has the best epoch by {tracked}, not by {self._monitors.best.metric}: "
+            "the training begins again"
+        )
+        return None
+
+    def _warn_if_cut_short(self, result: TrainingResult) -> None:
+        best, stop = self._monitors
         if result.best_epoch == self._epochs:
             self._report.warning(
                 "cap_reached",
-                f"the best epoch is the last one allowed ({self._epochs}): more epochs may help",
+                f"the best epoch by {best.metric} is the last one allowed ({self._epochs}): more epochs may "
+                "help. Raise the limit and train again.",
             )
-        y_pred = loop.predict(validation.x, validation.batch_size)
-        return prepared, self._first_phase(result), [parts.validation, validation.y, y_pred]
-
-    def _first_phase(self, result: TrainingResult) -> FirstPhase:
-        score = result.metrics[self._task.objective.metric]
-        rates = tuple(epoch["lr"] for epoch in result.history)
-        return FirstPhase(result.best_epoch, result.epochs, result.steps, score, result.metrics, rates)
+        elif result.best_epoch == result.epochs and result.is_exhausted and stop.metric != best.metric:
+            self._report.warning(
+                "stopped_while_improving",
+                f"early stopping by {stop.metric} ended the training after epoch {result.epochs}, in which "
+                f"{best.metric} was still at its best: more epochs may help. Leave early_stopping.monitor "
+                f"empty to stop by {best.metric}, or raise the patience.",
+            )
 
     def _trackers(self, prepared: Prepared) -> tuple[BestTracker | None, BestTracker | None]:
         """Return the trackers that choose the best epoch and that stop the first phase early."""
         retrain, early = self._task.retrain, self._task.spec.fit.early_stopping
-        objective = self._task.objective
-        check_metric_name(objective.metric, prepared, "the objective")
+        check_metric_name(self._task.objective.metric, prepared, "the objective")
+        check_metric_name(self._monitors.best.metric, prepared, "after.retrain.monitor")
+        best = BestTracker(*self._monitors.best)
         if early is None and retrain is None:
-            return BestTracker(objective.metric, objective.direction), None
-        metric = early.monitor if early is not None else objective.metric
-        better = objective.direction if metric == objective.metric else direction(metric)
-        check_metric_name(metric, prepared, "early_stopping.monitor")
-        patience = retrain.patience if retrain is not None else early.patience if early is not None else None
-        stop = BestTracker(metric, better, patience, early.min_delta if early is not None else 0.0)
+            return best, None
+        check_monitor(self._monitors.stop, prepared)
+        stop = BestTracker(*self._monitors.stop)
+        if early is not None:
+            stop.patience, stop.min_delta = early.patience, early.min_delta
+        if retrain is not None:
+            # The recipe searches for the best epoch with a high patience of its own.
+            stop.patience = retrain.patience
         keeps_last = retrain is None and early is not None and not early.restore_best
-        return (None if keeps_last else BestTracker(metric, better)), stop
+        return (None if keeps_last else best), stop
 
     def _expected_epochs(self, epochs: float, best: BestTracker | None, stop: BestTracker | None) -> float:
         """Estimate the epochs of both phases, assuming that the best epoch does not change any more."""
@@ -161,7 +213,7 @@ class _TrainRun:
 
     def _retrain_epochs(self, best_epoch: int) -> int:
         factor = self._task.retrain.epochs_factor if self._task.retrain is not None else 1.0
-        # 1e-9: 10 · 1.1 should give 11, but the product may be 10.999… in floating point
+        # 1e-9: 100 · 1.15 should give 115, but in floating point the product is 114.999…
         return max(int(best_epoch * factor + 1e-9), 1)
 
     def _retrain(
@@ -190,8 +242,10 @@ class _TrainRun:
             checkpointer=self._checkpointer(),
             report=self._report,
             on_progress=lambda done: self._report.progress(before + done, before + epochs, "epochs"),
+            # The newest checkpoint is the one with the most steps: it must be one of this phase.
             first_step=first.steps,
             label="retrain_",
+            # Without validation rows a plateau cannot be detected: the first phase's learning rates are used.
             hook=prepared.hook(first.rates),
             extra={"phase": RETRAIN_PHASE, "found": asdict(first)},
             extra_arrays={"validation": validation},
@@ -199,24 +253,35 @@ class _TrainRun:
         Training(plan).run(snapshot)
         return prepared, epochs
 
-    def _finish(self, prepared: Prepared, first: FirstPhase, epochs: int) -> dict[str, Any]:
+    def _finish(
+        self, prepared: Prepared, first: FirstPhase, epochs: int, validation: list[Array]
+    ) -> dict[str, Any]:
+        self._report.phase("saving")
         exported = export(prepared, self._report, self._task.model_name, self._task.spec.fit.seed)
+        # The test rows are predicted by the model as loaded from its file, which is what will be served.
+        self._report.phase("evaluating")
         rows = self._dataset.parts.test
         y_true = self._dataset.y[rows]
         y_pred = predict(
             exported.model, self._dataset.x[rows], predict_batch_size(self._task.spec, len(rows))
         )
-        evaluation = self._evaluate(self._dataset, rows, y_true, y_pred)
-        validation = {
+        labels, task = self._dataset.profile.class_labels, self._dataset.task
+        evaluation = evaluate(task, y_true, y_pred, labels, seed=self._task.spec.fit.seed)
+        write_json(self._report, "evaluation", "evaluation.json", evaluation)
+        write_test_predictions(self._report, task, rows, y_true, y_pred, labels)
+        figures = {
             name.removeprefix("val_"): v for name, v in first.figures.items() if name.startswith("val_")
         }
+        compared = self._measured(prepared, validation, (y_true, y_pred)) if self._task.retrain else {}
         return {
-            "metrics": {"test": scores(evaluation), "validation": validation},
+            "metrics": {"test": scores(evaluation), "validation": figures},
             "score": first.score,
+            "choice": self._choice(first).model_dump(),
+            "measured": {part: found.model_dump() for part, found in compared.items()},
             "best_epoch": first.best_epoch,
             "epochs": epochs,
             "epochs_to_find": first.epochs,
-            "signature": json.loads(exported.signature.model_dump_json()),
+            "signature": exported.signature.model_dump(mode="json"),
             "class_labels": list(self._dataset.profile.class_labels),
             "parameters": exported.parameters,
             "bytes": exported.bytes,
@@ -224,9 +289,33 @@ class _TrainRun:
             "test_rows": len(rows),
         }
 
-    def _evaluate(self, dataset: Dataset, rows: Array, y_true: Array, y_pred: Array) -> dict[str, Any]:
-        labels, task = dataset.profile.class_labels, dataset.task
-        evaluation = evaluate(task, y_true, y_pred, labels, seed=self._task.spec.fit.seed)
-        write_json(self._report, "evaluation", "evaluation.json", evaluation)
-        write_test_predictions(self._report, task, np.asarray(rows), y_true, y_pred, labels)
-        return evaluation
+    def _choice(self, first: FirstPhase) -> Choice:
+        """Return the chosen epoch, with its measure and rows."""
+        best = self._monitors.best
+        early = self._task.spec.fit.early_stopping
+        keeps_last = self._task.retrain is None and early is not None and not early.restore_best
+        return Choice(
+            metric=best.metric,
+            direction=best.direction,
+            value=finite_or_none(first.figures[best.metric]),
+            epoch=first.best_epoch,
+            epochs=first.epochs,
+            rows=len(self._dataset.parts.validation),
+            stopped_by=first.stopped_by,
+            keeps_last=keeps_last,
+        )
+
+    def _measured(
+        self, prepared: Prepared, validation: list[Array], test: tuple[Array, Array]
+    ) -> dict[str, Measured]:
+        """Return the objective on validation and test rows with its 95 % interval, by part of the data.
+
+        On validation rows it is that of the first phase: the second one has been trained on them.
+        """
+        rows = prepared.evaluation_set(self._dataset.parts.validation)
+        metric, seed = self._task.objective.metric, self._task.spec.fit.seed
+        _, y, p = validation
+        return {
+            "validation": measured(metric, rows, y, p, seed),
+            "test": measured(metric, rows, *test, seed),
+        }

@@ -46,19 +46,24 @@ def _run_trial(
     task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
 ) -> dict[str, Any] | None:
     """Train one trial and report its start and end; return None if it failed."""
+    # Between trials nothing is in progress: the remaining trials wait again, without a restart being counted.
     if (request := report.request()) in ("pause", "stop"):
         raise TaskInterrupted(request)
     report.trial_started()
     try:
         result = _train(task, trial, dataset, report, rivals)
     except Exception as error:
+        # After such an error, for example out of memory, later trials of this process would fail too.
         if affects_process(error):
             raise
         report.trial_finished(error)
         return None
     verdict = result["verdict"]
-    waits = any(execution["state"] == "paused" for execution in result["executions"])
-    state: TrialEnd = "pruned" if verdict is not None else "paused" if waits else "completed"
+    state: TrialEnd = "completed"
+    if verdict is not None:
+        state = "pruned"
+    elif any(execution["state"] == "paused" for execution in result["executions"]):
+        state = "paused"
     report.trial_finished(state=state, verdict=verdict)
     return result | {"verdict": None if verdict is None else verdict.model_dump()}
 
@@ -87,6 +92,7 @@ def _train(
             break
     rivals.add([pruning.curve_of(trial, each.plan, each.result) for each in done])
     summaries = [execution.summary() for execution in done]
+    # Only a pruned execution may have a score that is not finite.
     scores = [entry["score"] for entry in summaries if math.isfinite(entry["score"])]
     return {
         "trial": trial.number,

@@ -1,7 +1,7 @@
 """Warms up a process by running a small trial on random data, before it gets its first task.
 
 The first trial of a process initializes the JAX backend and much of Keras, JAX and the engine: about a second
-of CPU. The warm-up does this in advance, through the same code as every trial.
+of CPU. The warm-up does this in advance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jobs.contracts.events import Axis, ExecutionState, Level, Role, TrialEnd
+from jobs.contracts.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import Curve, Verdict
@@ -32,6 +32,7 @@ def warm_up(folder: Path, *, threads: int) -> None:
         threads: number of threads in the process environment.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    # Through the code of every trial, so that whatever a trial needs for the first time is ready.
     trial.run(_task(folder, _random_dataset(folder / "made-up.npz"), threads), NullReport(str(folder)))
 
 
@@ -61,6 +62,9 @@ class NullReport:
 
     def progress(self, done: float, total: float, unit: str) -> None:
         """See `Report.progress`."""
+
+    def phase(self, name: PhaseName) -> None:
+        """See `Report.phase`."""
 
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
@@ -109,6 +113,7 @@ class NullReport:
 
 def _random_dataset(path: Path) -> DatasetFile:
     """Write random rows, (ROWS, FEATURES) float32, and class numbers, (ROWS,) int32."""
+    # In the format of `profile.arrays_to_store`, without raw columns.
     rng = np.random.default_rng(0)
     arrays = {
         "x": rng.random((ROWS, FEATURES), np.float32),

@@ -1,9 +1,13 @@
 """Writes and reads checkpoints atomically: a checkpoint is complete or does not exist.
 
-Write arrays and state to `.tmp-<fence>-<step>` and sync them → write manifest.json with sizes and SHA-256 →
-sync the folder → rename it to `<step>-<fence>` → sync the parent. A reader uses a folder only after every
-file matched the manifest. Keras' `BackupAndRestore` and Orbax lose the state of seed generators, or leave
-incomplete files when the process is killed.
+`write` does, in this order:
+
+1. write arrays and state to `.tmp-<fence>-<step>` and sync them to disk,
+2. write manifest.json with the size and SHA-256 of each file, and sync it,
+3. sync the folder, rename it to `<step>-<fence>`, and sync its parent.
+
+A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and Orbax are not
+used: they lose the state of seed generators, or leave incomplete files when the process is killed.
 """
 
 import errno
@@ -16,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# Registers bfloat16 and the float8 types, so that NumPy knows them by name.
+import ml_dtypes  # noqa: F401
 import numpy as np
 
 from jobs.contracts.task_parts import CheckpointFolder
@@ -75,8 +81,10 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
     Raises:
         DiskFull: nothing was committed; earlier checkpoints are unchanged.
     """
+    # Ten digits: names sort by step.
     final = parent / f"{step:010d}-{fence}"
-    if final.exists():  # requested twice at the same step
+    # A checkpoint may be requested twice at the same step.
+    if final.exists():
         return _committed(final)
     temporary = parent / f".tmp-{fence}-{step}"
     try:
@@ -85,12 +93,15 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
         kill_point("checkpoint.begun")
         _write_files(temporary, snapshot)
         _write_manifest(temporary, step=step, fence=fence)
-        _sync(temporary)  # files must be on disk before the name that makes them valid
+        # The files must be on disk before the name that makes them valid.
+        _sync(temporary)
         kill_point("checkpoint.manifest")
         temporary.rename(final)
         kill_point("checkpoint.renamed")
-        _sync(parent)  # makes the rename durable
+        # A rename survives a power failure only once its folder is on disk.
+        _sync(parent)
     except OSError as error:
+        # On a full disk the incomplete folder must not take the space that a later checkpoint needs.
         shutil.rmtree(temporary, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left for a checkpoint in {parent}; earlier ones are kept") from error
@@ -107,18 +118,18 @@ def _write_files(folder: Path, snapshot: Snapshot) -> None:
     dtypes: dict[str, list[str]] = {}
     for group, arrays in snapshot.arrays.items():
         dtypes[group] = [str(array.dtype) for array in arrays]
-        named = {f"{i:05d}": _storable(array) for i, array in enumerate(arrays)}
+        # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
+        # stored as integers of the same width.
+        named = {
+            f"{i:05d}": array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array
+            for i, array in enumerate(arrays)
+        }
         write_npz(folder / f"{group}.npz", named)
         _sync(folder / f"{group}.npz")
         kill_point("checkpoint.arrays")
     (folder / STATE).write_text(json.dumps({"dtypes": dtypes, "state": snapshot.state}))
     _sync(folder / STATE)
     kill_point("checkpoint.state")
-
-
-def _storable(array: Array) -> Array:
-    """View types that the NPZ format does not support (bfloat16, float8) as integers of the same width."""
-    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
 
 
 def _write_manifest(folder: Path, *, step: int, fence: int) -> None:
@@ -154,6 +165,7 @@ def is_intact(folder: Path, manifest: str | None = None) -> bool:
         return STATE in files and all(
             file_digest(folder / name) == expected["sha256"] for name, expected in files.items()
         )
+    # A damaged manifest may be missing, no JSON, or JSON of another form.
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -180,28 +192,15 @@ def list_committed(parent: Path) -> list[Path]:
 def read(folder: Path) -> Snapshot:
     """Read a checkpoint. Call `is_intact` before."""
     body = json.loads((folder / STATE).read_text())
-    arrays = {group: _read_group(folder, group, dtypes) for group, dtypes in body["dtypes"].items()}
+    arrays: dict[str, list[Array]] = {}
+    for group, dtypes in body["dtypes"].items():
+        with np.load(folder / f"{group}.npz", allow_pickle=False) as stored:
+            arrays[group] = [stored[f"{i:05d}"].view(np.dtype(dtype)) for i, dtype in enumerate(dtypes)]
     return Snapshot(arrays, body["state"])
-
-
-def _read_group(folder: Path, group: str, dtypes: list[str]) -> list[Array]:
-    with np.load(folder / f"{group}.npz", allow_pickle=False) as stored:
-        return [_restored(stored[f"{i:05d}"], dtype) for i, dtype in enumerate(dtypes)]
-
-
-def _restored(array: Array, dtype: str) -> Array:
-    if str(array.dtype) == dtype:
-        return array
-    import ml_dtypes
-
-    return array.view(getattr(ml_dtypes, dtype))
 
 
 def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
     """Delete old checkpoints, and incomplete ones of earlier attempts.
-
-    Trainings resume only from recorded checkpoints, and recording is delayed while the database is
-    unavailable. So checkpoints newer than the newest recorded one are kept.
 
     Args:
         parent: folder of the training's checkpoints.
@@ -209,9 +208,12 @@ def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP)
         recorded: name of the newest recorded checkpoint; None if there is none, which keeps all.
         keep: number of recorded checkpoints to keep, in case the newest is damaged.
     """
+    # Trainings resume only from recorded checkpoints, and recording is delayed while the database is
+    # unavailable: until a newer one is recorded, the last recorded one is still needed.
     if recorded is not None:
         for folder in [folder for folder in list_committed(parent) if folder.name <= recorded][keep:]:
             shutil.rmtree(folder, ignore_errors=True)
+    # Folders of this attempt or a later one may still be written.
     for folder in parent.glob(".tmp-*"):
         written_by = folder.name.split("-")[1]
         if written_by.isdigit() and int(written_by) < fence:

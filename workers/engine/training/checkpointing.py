@@ -12,6 +12,7 @@ INTERVAL_VARIABLE = "TRAINYARD_CHECKPOINT_SECONDS"
 """Environment variable with the minimum number of seconds between checkpoints at epoch ends."""
 DEFAULT_INTERVAL = 1.0
 MIN_INTERVAL_WITHIN_EPOCH = 30.0
+"""Minimum number of seconds between checkpoints within an epoch."""
 MAX_UNRECORDED = 8
 """No further checkpoints are written while this many are not recorded: the database is unavailable, and
 checkpoints that are not recorded cannot be deleted."""
@@ -91,6 +92,7 @@ class Checkpointer:
     def _update_recorded(self) -> None:
         """Read which checkpoints of this training the database has recorded."""
         for folder in map(Path, self._report.recorded()):
+            # Folders of other executions have equal names, and paths may be relative: all given parts count.
             ours = (self._parent / folder.name).parts[-len(folder.parts) :] == folder.parts
             if ours and folder.name in self._unrecorded:
                 self._recorded = folder.name

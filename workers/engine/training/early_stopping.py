@@ -29,19 +29,20 @@ class BestTracker:
 
     def update(self, epoch: int, value: float) -> bool:
         """Record the value of `epoch`; return whether it is the best so far."""
-        if math.isfinite(value) and (self.best is None or self._improves(value, self.best)):
+        gain = math.inf
+        if self.best is not None:
+            gain = self.best - value if self.direction == "min" else value - self.best
+        # An infinite value would count as the best one in one of the directions.
+        if math.isfinite(value) and gain > self.min_delta:
             self.best, self.best_epoch, self.wait = value, epoch, 0
             return True
         self.wait += 1
         return False
 
-    def _improves(self, value: float, best: float) -> bool:
-        gain = best - value if self.direction == "min" else value - best
-        return gain > self.min_delta
-
     @property
     def is_exhausted(self) -> bool:
         """Whether patience has run out."""
+        # As in Keras, patience 0 stops at the first epoch without improvement, not at once.
         return self.patience is not None and self.wait >= max(self.patience, 1)
 
     def state(self) -> dict[str, Any]:

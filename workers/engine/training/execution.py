@@ -6,22 +6,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jobs.contracts import monitors
 from jobs.contracts.events import ExecutionState
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_for
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError, NanObjective
-from workers.engine.models.losses import direction
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.checkpointing import Checkpointer
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.model_cache import ModelCache
-from workers.engine.training.prepare import Prepared, check_metric_name
+from workers.engine.training.plan import TrainingPlan, TrainingResult
+from workers.engine.training.prepare import Prepared, check_metric_name, check_monitor
 from workers.engine.training.progress import TrialProgress
-from workers.engine.training.training import Training, TrainingPlan, TrainingResult
+from workers.engine.training.training import Training
 
 
 class TrialContext(NamedTuple):
@@ -37,7 +38,9 @@ class TrialContext(NamedTuple):
 
 
 class Execution:
-    """One execution. Call `start`, then `run_epoch` until `is_finished`, then `finish`; each is reported.
+    """One execution. Call `start`, then `run_epoch` until `is_finished`, then `finish` and `release`.
+
+    It reports its start, its end and its failure.
 
     Attributes:
         plan: number, seed, fold and checkpoints to resume from.
@@ -72,6 +75,7 @@ class Execution:
         prepared = self.context.models.prepare(
             trial.spec, self.context.dataset, rows.train, name=name, seed=self.plan.seed
         )
+        # The folder of checkpoints outlives the attempt, so a later attempt can resume from them.
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
         self._checkpointer = Checkpointer(
             parent / f"execution-{self.plan.execution}",
@@ -112,7 +116,8 @@ class Execution:
         self._checkpointer.multiply_interval(factor)
 
     def release(self) -> None:
-        """Free the rows, state and best weights: a trial may have a hundred executions."""
+        """Free the training's rows, state and best weights."""
+        # A trial may have a hundred executions, which live until it ends.
         del self.training, self._checkpointer
 
     def finish(self) -> None:
@@ -125,10 +130,16 @@ class Execution:
         metric = task.objective.metric
         with self._report_failure():
             self.result = result = self.training.finish()
-            self.state = self._final_state()
+            self.state = "completed"
+            if result.verdict is not None:
+                self.state = "pruned"
+            # An execution that has stopped early would not use more epochs: a promotion is pointless.
+            elif self.context.trial.waits and not result.is_exhausted:
+                self.state = "paused"
             score = self._score()
         best = f"{metric} {score:.4g} at epoch {result.best_epoch} of {result.epochs}"
         report.log(f"execution {execution}: {best}")
+        has_pruner = task.spec.search is not None and task.spec.search.pruner is not None
         report.execution(
             execution,
             self.state,
@@ -136,7 +147,7 @@ class Execution:
             best_epoch=result.best_epoch,
             epochs=result.epochs,
             metrics=result.metrics,
-            best=result.best if task.spec.search is not None and task.spec.search.pruner is not None else (),
+            best=result.best if has_pruner else (),
         )
         self.context.progress.finish(execution, result.epochs)
 
@@ -160,11 +171,6 @@ class Execution:
             self.context.report.execution(self.plan.execution, "failed")
             raise
 
-    def _final_state(self) -> ExecutionState:
-        if self.result.verdict is not None:
-            return "pruned"
-        return "paused" if self.context.trial.waits and not self.result.is_exhausted else "completed"
-
     def _read_newest_checkpoint(self) -> Snapshot | None:
         """Return the snapshot to resume from; None starts at the first epoch."""
         newest = checkpoint.newest_intact(self.plan.checkpoints)
@@ -177,9 +183,14 @@ class Execution:
         return snapshot
 
     def _score(self) -> float:
-        """Return the objective at the best epoch; only of a pruned execution may it be NaN or infinite."""
+        """Return the objective at the best epoch.
+
+        Raises:
+            NanObjective: it is NaN or infinite, and the execution was not pruned.
+        """
         metric, result = self.context.task.objective.metric, self.result
         score = result.metrics[metric]
+        # A pruned execution is not ranked, so its objective need not be finite.
         if result.verdict is None and not math.isfinite(score):
             raise NanObjective(
                 f"{metric} was {score} in each of {result.epochs} epochs; try a smaller learning rate or "
@@ -190,10 +201,11 @@ class Execution:
     def _training_plan(self, prepared: Prepared, validation_rows: Array) -> TrainingPlan:
         objective, trial = self.context.task.objective, self.context.trial
         early, stop = trial.spec.fit.early_stopping, None
+        watched = monitors.of_trial(objective, early)
+        check_metric_name(watched.best.metric, prepared, "the objective")
         if early is not None:
-            monitor = check_metric_name(early.monitor, prepared, "early_stopping.monitor")
-            stop = BestTracker(monitor, direction(monitor), early.patience, early.min_delta)
-        metric = check_metric_name(objective.metric, prepared, "the objective")
+            check_monitor(watched.stop, prepared)
+            stop = BestTracker(*watched.stop, early.patience, early.min_delta)
         validation = prepared.evaluation_set(validation_rows)
         return TrainingPlan(
             model=prepared.model,
@@ -202,7 +214,7 @@ class Execution:
             widths=prepared.widths,
             validation=validation,
             epochs=trial.epochs,
-            best=BestTracker(metric, objective.direction),
+            best=BestTracker(*watched.best),
             stop=stop,
             checkpointer=self._checkpointer,
             report=self.context.report,

@@ -59,13 +59,16 @@ class WeightAveraging(EpochHook):
     def before_validation(self, model: Any) -> None:
         """Replace the weights by their averages."""
         optimizer = unwrap_optimizer(model.optimizer)
+        # Before the first step there is no average: with loss scaling, steps that overflow are skipped.
         if not int(optimizer.iterations):
-            return  # every step overflowed and was skipped: there is no average yet
+            return
         weights = model.trainable_variables
         self._weights = [weight.value for weight in weights]
+        # Private, but Keras' callback `SwapEMAWeights` reads it as well.
         averages = optimizer._model_variables_moving_average
         for weight, average in zip(weights, averages, strict=True):
-            weight.assign(keras.ops.copy(average.value))  # prediction may donate the buffer
+            # A copy: prediction may donate the buffer of a weight, which must not be that of the average.
+            weight.assign(keras.ops.copy(average.value))
 
     def after_validation(self, model: Any) -> None:
         """Restore the weights."""
@@ -94,11 +97,13 @@ class PlateauSchedule(EpochHook):
             cooldown=schedule.cooldown,
             min_lr=schedule.min_learning_rate,
         )
+        # Resets the callback; `fit`, which would do it, runs for one epoch at a time or not at all.
         self._callback.on_train_begin()
 
     def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:
         """Record the epoch's metrics and reduce the rate if patience has run out."""
         self._callback.set_model(model)
+        # Keras counts epochs from 0, and adds the learning rate to the metrics: it gets a copy.
         self._callback.on_epoch_end(epoch - 1, dict(metrics))
 
     def state(self) -> dict[str, Any]:
@@ -131,6 +136,7 @@ class ReplayedSchedule(EpochHook):
 
     def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:  # noqa: ARG002
         """Set the learning rate of the next epoch."""
+        # `_rates[epoch]` is that of epoch + 1, since epochs are counted from 1.
         unwrap_optimizer(model.optimizer).learning_rate = self._rates[min(epoch, len(self._rates) - 1)]
 
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 
 import jax
 
+from workers.engine.compiled.phases import announced_to
 from workers.engine.errors import EngineError
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.execution import Execution
 from workers.engine.training.loops import ProgramLoop
 
 MAX_BYTES = 512 << 20
-"""Memory limit for the rows and states of all executions of one call."""
+"""Limit for the memory of one call: the rows, and the states and row orders of all executions."""
 
 
 def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
@@ -30,7 +31,14 @@ def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
     while waiting:
         group = _start_group(waiting)
         waiting = waiting[len(group) :]
-        _train_group(group)
+        for execution in group:
+            # A runner was killed after the checkpoint of the last epoch, before it reported the end.
+            if execution.is_finished:
+                execution.finish()
+        while active := [execution for execution in group if not execution.is_finished]:
+            if len(group) > 1:
+                _precompute_epoch(group, active)
+            _run_epoch_of_each(active)
         for execution in group:
             execution.release()
         yield group
@@ -45,36 +53,32 @@ def _start_group(waiting: Sequence[Execution]) -> Sequence[Execution]:
     for other in others:
         other.start()
     for execution in waiting:
-        # 32 executions with a checkpoint a second each spent more time on writing than they saved
+        # 32 executions with a checkpoint per second each spent more time on writing than they saved.
         execution.multiply_checkpoint_interval(len(waiting))
     return waiting
-
-
-def _train_group(group: Sequence[Execution]) -> None:
-    for execution in group:
-        if execution.is_finished:
-            execution.finish()  # it had ended in an earlier runner that did not report it
-    while active := [execution for execution in group if not execution.is_finished]:
-        if len(group) > 1:
-            _precompute_epoch(group, active)
-        _run_epoch_of_each(active)
 
 
 def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -> None:
     """Train the next epoch of the group in one call if that is still faster; the loops keep the results.
 
-    Executions that have ended stay in the call and their results are discarded: compiling a program for each
-    number of executions would cost more than computing them.
+    Args:
+        group: all executions of the group.
+        active: those that have not ended.
     """
+    # Executions that have ended stay in the call and their results are discarded: compiling a program for
+    # each number of executions would cost more than computing them.
     loops = [loop for execution in group if (loop := _vmappable_loop(execution)) is not None]
+    # One may have resumed in another step mode, or in the middle of an epoch.
     if len(loops) < len(group) or any(execution.training.position[1] for execution in active):
-        return  # one resumed in another step mode, or in the middle of an epoch
+        return
     shared, vmapped = loops[0].shared_inputs(), loops[0].program.vmapped
     if shared is None or not vmapped.is_faster(len(loops), len(active)):
         return
     epochs = [execution.training.position[0] + 1 for execution in group]
     inputs = [loop.epoch_inputs(epoch) for loop, epoch in zip(loops, epochs, strict=True)]
-    for loop, result in zip(loops, vmapped.train(inputs, shared), strict=True):
+    with announced_to(active[0].context.report.phase):
+        results = vmapped.train(inputs, shared)
+    for loop, result in zip(loops, results, strict=True):
         loop.set_epoch_result(result)
 
 
@@ -90,6 +94,7 @@ def _run_epoch_of_each(executions: Sequence[Execution]) -> None:
                 execution.finish()
             else:
                 unfinished.append(execution)
+        # The first failure is raised below, after the others have finished this epoch.
         except EngineError as error:
             failure = failure or error
         except TaskInterrupted as request:
@@ -103,23 +108,25 @@ def _run_epoch_of_each(executions: Sequence[Execution]) -> None:
 def _vmap_is_faster(first: Execution, count: int) -> bool:
     """Return whether `count` executions train faster in one call; times it on this model when that pays.
 
+    Each call does one measurement at most, so that the trial begins soon.
+
     Args:
         first: an execution that has started.
         count: number of executions.
     """
     loop = _vmappable_loop(first)
     shared = loop.shared_inputs() if loop is not None else None
-    if loop is None or shared is None or first.plan.fold is not None:  # each fold has its own rows
+    # One call trains all executions on the same rows, but each fold has its own.
+    if loop is None or shared is None or first.plan.fold is not None:
         return False
     program, epochs_done = loop.program, first.training.position[0]
     inputs = loop.epoch_inputs(epochs_done + 1)
     leaves = jax.tree.leaves([inputs, shared.x, shared.y])
     if count * sum(int(leaf.nbytes) for leaf in leaves) > MAX_BYTES:
         return False
-    steps = len(inputs.rows)
-    steps_left = count * steps * (first.context.trial.epochs - epochs_done)
-    if program.should_time_vmap(count, steps, steps_left):
-        program.vmapped.measure(inputs, count, shared, steps * program.seconds_per_step)
+    epochs_left = count * (first.context.trial.epochs - epochs_done)
+    with announced_to(first.context.report.phase):
+        program.vmapped.measure(inputs, count, shared, epochs_left)
     return program.vmapped.is_faster(count, count)
 
 

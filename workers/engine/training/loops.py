@@ -14,6 +14,7 @@ import numpy as np
 
 from workers.engine.compiled.autotune import STEP_MODES, StepMode
 from workers.engine.compiled.device_feed import Block, DeviceFeed
+from workers.engine.compiled.phases import announce
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import State
 from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState
@@ -73,16 +74,21 @@ class FitLoop:
     def __init__(self, model: Any, batches: Batches) -> None:
         self._model = model
         self._batches = batches
+        self._has_trained = False
 
     def epoch(
         self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
     ) -> dict[str, float]:
         """See `Loop.epoch`."""
+        if not self._has_trained:
+            announce("compiling")
+        self._has_trained = True
         logs = self._model.fit(
             self._batches.draw(epoch, first),
             steps_per_epoch=self._batches.steps - first,
             initial_epoch=epoch - 1,
             epochs=epoch,
+            # The batches come in the order that `Batches` has drawn, which a resumed training repeats.
             shuffle=False,
             verbose=0,
             callbacks=[_AfterBatch(self._model, first, metrics, after_batch)],
@@ -98,7 +104,8 @@ class FitLoop:
         return values(self._model.variables)
 
     def sync(self) -> None:
-        """See `Loop.sync`. During `fit` the newest state is not in the variables."""
+        """See `Loop.sync`."""
+        # During `fit` Keras keeps the newest state outside the variables.
         self._model.jax_state_sync()
 
     def load(self) -> None:
@@ -109,10 +116,7 @@ class FitLoop:
 
 
 class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Calls a function after each batch, and restores the metrics of an interrupted epoch.
-
-    `fit` resets the metrics when an epoch begins, so they are restored after that.
-    """
+    """Calls a function after each batch, and restores the metrics of an interrupted epoch."""
 
     def __init__(self, model: Any, first: int, metrics: list[Array], after_batch: BatchCallback) -> None:
         super().__init__()
@@ -122,6 +126,7 @@ class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
         self._after_batch = after_batch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        # `fit` resets the metrics just before this call.
         if self._metrics:
             assign(self._trained.metrics_variables, self._metrics)
 
@@ -131,7 +136,7 @@ class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
 
 
 class ProgramLoop:
-    """Runs epochs with a `Program`, as many steps in one call as take a quarter of a second.
+    """Runs epochs with a `Program`, as many steps in one call as take about a quarter of a second.
 
     Args:
         program: of the model.
@@ -161,6 +166,7 @@ class ProgramLoop:
 
     @property
     def _state(self) -> State:
+        """The newest state, copied out of a stack if necessary."""
         return self._newest.to_host() if isinstance(self._newest, StackedState) else self._newest
 
     @property
@@ -180,6 +186,7 @@ class ProgramLoop:
         if self._precomputed_logs is not None:
             logs, self._precomputed_logs = self._precomputed_logs, None
             return logs
+        # The metrics start from their initial values, or from those of the interrupted epoch.
         trainable, other, optimizer, _ = self._state
         self._newest = (trainable, other, optimizer, list(metrics) or self.program.initial_metrics())
         done, newest_logs = first, None
@@ -191,6 +198,7 @@ class ProgramLoop:
                 done = end
                 kill_point("batch")
                 after_batch(done)
+        # Only the call that also predicts returns the logs; after other calls they are computed here.
         return self.program.logs(self._state) if newest_logs is None else newest_logs
 
     def _train(self, block: Block, first: int, end: int, steps_left: int) -> dict[str, float] | None:
@@ -203,11 +211,11 @@ class ProgramLoop:
             steps_left: steps until the training ends, counted from `first`.
         """
         program, steps = self.program, range(first - block.first, end - block.first)
-        if self._fixed_mode is None and program.should_time_modes(steps_left):
-            program.time_modes(self._state, self._hyperparameters, block.data, steps)
+        if self._fixed_mode is None:
+            program.time_modes(self._state, self._hyperparameters, block.data, steps_left)
         began = time.perf_counter()
-        # the call that predicts is a program of its own: where all of an epoch's steps fit into one call,
-        # the program without predictions is never compiled
+        # The call that predicts is a program of its own. Every call predicts until the number of steps per
+        # call has settled: where an epoch fits into one call, the other program is never compiled.
         predicts = end == block.batches or not program.call_length.settled
         self._predictions = logs = None
         if self.step_mode == "many" and self._validation_x is not None and predicts:
@@ -238,7 +246,8 @@ class ProgramLoop:
         kill_point("batch")
 
     def predict(self, x: Array, batch_size: int) -> Array:
-        """See `Loop.predict`. Predictions that came with the epoch are not computed again."""
+        """See `Loop.predict`."""
+        # Predictions for these rows may have come with the epoch.
         if self._predictions is not None and x is self._validation_x:
             return self._predictions
         trainable, other = self._state[:2]
@@ -254,17 +263,16 @@ class ProgramLoop:
 
     def load(self) -> None:
         """See `Loop.load`."""
+        # Whatever was computed in advance is for other weights.
         self._predictions = self._precomputed_logs = None
         self._newest = self.program.state()
         self._hyperparameters = self.program.hyperparameters()
 
 
 def predict_in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array:
-    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape.
-
-    The last batch is filled with repeated rows and the result is cut. So there is one compiled program, and
-    with a `batch_size` that the mesh divides, results do not depend on the number of devices.
-    """
+    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape."""
+    # The last batch is filled with repeated rows and the result is cut. So there is one compiled program, and
+    # with a `batch_size` that the mesh divides, results do not depend on the number of devices.
     parts = []
     for start in range(0, len(x), batch_size):
         rows = x[start : start + batch_size]

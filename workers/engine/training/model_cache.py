@@ -8,7 +8,7 @@ runner's lifetime.
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import keras
 
@@ -23,15 +23,23 @@ from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
+from workers.engine.training.hooks import unwrap_optimizer
 from workers.engine.training.prepare import Prepared, prepare, sample_weights
 
 MAX_MODELS = 16
 MAX_BYTES = 256 << 20
+"""Limit for the variables of all cached models."""
 
 
 @dataclass
 class _CachedModel:
-    """A built model with the initial values of the variables that do not depend on the seed."""
+    """A built model with the initial values of the variables that do not depend on the seed.
+
+    Attributes:
+        prepared: the model; its data and spec are replaced for each training.
+        fixed: initial values of `prepared.initial.fixed`.
+        optimizer: initial values of the optimizer's variables.
+    """
 
     prepared: Prepared
     fixed: list[Array]
@@ -65,7 +73,8 @@ class ModelCache:
         """
         key = f"{file.digest} {spec.model_dump_json()} {file.path}"
         if self._dataset is None or self._dataset[0] != key:
-            self._dataset = None  # frees the old one first: never two of them in memory
+            # Frees the old data set before the new one is read: two may not fit into memory.
+            self._dataset = None
             self._models.clear()
             self._dataset = (key, load_dataset(file, spec))
         return self._dataset[1]
@@ -78,24 +87,25 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
+        # On a mesh there is no program that trainings could share.
         if spec.mesh is not None:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
         if key not in self._models:
             prepared = prepare(built, dataset, rows, name=name, seed=seed)
+            # Without all initializers the model could not be reset for another seed.
             if not prepared.initial.complete:
                 return prepared
             self._models[key] = _CachedModel.of(prepared)
-            self._remove_oldest()
+            # The new model is last. It is kept even if it alone exceeds the limit.
+            while len(self._models) > 1 and (
+                len(self._models) > MAX_MODELS
+                or sum(model.bytes for model in self._models.values()) > MAX_BYTES
+            ):
+                self._models.popitem(last=False)
         self._models.move_to_end(key)
         return _reset(self._models[key], spec, dataset, rows, seed)
-
-    def _remove_oldest(self) -> None:
-        while len(self._models) > 1 and (
-            len(self._models) > MAX_MODELS or sum(model.bytes for model in self._models.values()) > MAX_BYTES
-        ):
-            self._models.popitem(last=False)
 
 
 def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
@@ -108,9 +118,14 @@ def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: A
     set_traced(model, spec.model.info, spec.model.resolved())
     optimizer = model.optimizer
     assign(optimizer.variables, cached.optimizer)
-    _set_hyperparameters(
-        getattr(optimizer, "inner_optimizer", optimizer), make_optimizer(spec.fit, prepared.batches.steps)
-    )
+    optimizer = unwrap_optimizer(optimizer)
+    wanted = make_optimizer(spec.fit, prepared.batches.steps)
+    # With a schedule the rate is computed from the steps instead, and is part of the program.
+    if isinstance(optimizer.learning_rate, keras.Variable):
+        optimizer.learning_rate.assign(wanted.learning_rate)
+    for name in TRACED_OPTIMIZER_ARGUMENTS:
+        if hasattr(wanted, name):
+            setattr(optimizer, name, getattr(wanted, name))
     batches = replace(
         prepared.batches,
         seed=seed,
@@ -118,11 +133,3 @@ def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: A
         weights=sample_weights(spec, dataset, dataset.y[rows]),
     )
     return replace(prepared, batches=batches, spec=spec, widths=widths)
-
-
-def _set_hyperparameters(optimizer: Any, wanted: Any) -> None:
-    if isinstance(optimizer.learning_rate, keras.Variable):
-        optimizer.learning_rate.assign(wanted.learning_rate)
-    for name in TRACED_OPTIMIZER_ARGUMENTS:
-        if hasattr(wanted, name):
-            setattr(optimizer, name, getattr(wanted, name))

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.monitors import TRAINING_LOSS, Monitor
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import variables
 from workers.engine.compiled.cache_key import program_key
@@ -29,8 +30,8 @@ from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
-from workers.engine.training.loops import FitLoop, Loop, ProgramLoop
-from workers.engine.training.training import EvaluationSet
+from workers.engine.training.loops import FitLoop, Loop, ProgramLoop, predict, predict_in_batches
+from workers.engine.training.plan import EvaluationSet
 
 PREDICT_ROWS = 4096
 """Maximum batch size for predictions."""
@@ -46,6 +47,7 @@ class Prepared:
         scaling: normalization of the training rows.
         spec: the model was built from it.
         dataset: the data set.
+        initial: initial values of the model's variables.
         program: compiled functions of the model; None on a mesh, where only Keras' `fit` works.
         widths: the intended shapes, if the model was built wider (see `width_padding`).
     """
@@ -68,9 +70,20 @@ class Prepared:
         """
         if self.program is None:
             return FitLoop(self.model, self.batches)
+        # The call that trains can also predict one batch of validation rows.
         fits_one_batch = validation is not None and len(validation.x) <= validation.batch_size
         x = validation.x if validation is not None and fits_one_batch else None
         return ProgramLoop(self.program, self.batches, x, epochs=epochs)
+
+    def predict(self, x: Array, batch_size: int) -> Array:
+        """Return the model's predictions for all rows, (rows, outputs) float32."""
+        if self.program is None:
+            return predict(self.model, x, batch_size)
+        program, model = self.program, self.model
+        # Validation has compiled this program, mostly for the same batch size. Keras would compile its own.
+        groups = model.trainable_variables, model.non_trainable_variables
+        trainable, other = ([variable.value for variable in group] for group in groups)
+        return predict_in_batches(lambda rows: program.predict(trainable, other, rows), x, batch_size)
 
     def evaluation_set(self, rows: Array) -> EvaluationSet:
         """Return these rows, with the spec's loss and metrics, for exact evaluation."""
@@ -108,8 +121,9 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
         BadLayout: the layout does not match the model.
         BadSpec: the spec asks for something that this data or this process cannot provide.
     """
+    # Frees the compiled functions of models that a warm runner has built before. One collection is enough.
     keras.backend.clear_session(free_memory=False)
-    gc.collect()  # frees the compiled functions of models that a warm runner has built before
+    gc.collect()
     keras.utils.set_random_seed(seed)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
@@ -120,7 +134,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     model, initial = build_restartable(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = Batches(
         x=x,
-        # the binary loss needs targets of the output's shape, (rows, 1)
+        # The binary loss needs targets of the output's shape, (rows, 1).
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
         weights=sample_weights(spec, dataset, y),
         size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
@@ -135,9 +149,10 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
 
 
 def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list[Variable]:
-    """List the variables that a layout is checked against; where no formula gives them, of a built model."""
+    """List the variables that a layout is checked against."""
     if spec.model.info.layers is not None:
         return variables(spec.model, dataset.profile)
+    # The template has no formula for its variables: they are read from a model built on a single device.
     use_mesh(None, [], 1)
     model = build(spec, dataset.profile, scaling, name="variables", seed=0)
     trainable = {variable.path for variable in model.trainable_variables}
@@ -149,10 +164,12 @@ def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
     """Return a batch size for predicting `rows` rows that is divisible by the mesh's batch shards."""
     shards = _shards(spec)
-    return batch_size_for(PREDICT_ROWS // shards * shards, rows, shards)
+    limit = PREDICT_ROWS // shards * shards
+    return batch_size_for(limit, rows, shards)
 
 
 def _shards(spec: ExperimentSpec) -> int:
+    """Return among how many devices a batch is divided."""
     return spec.mesh.batch_shards() if spec.mesh is not None else 1
 
 
@@ -169,6 +186,16 @@ def sample_weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
     if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
         raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
     return row_weights(y, len(labels), rule, labels)
+
+
+def check_monitor(monitor: Monitor, prepared: Prepared) -> None:
+    """Check that the measure that early stopping watches is computed after each epoch.
+
+    Raises:
+        BadSpec: it is not.
+    """
+    if monitor.metric != TRAINING_LOSS:
+        check_metric_name(monitor.metric, prepared, "early_stopping.monitor")
 
 
 def check_metric_name(name: str, prepared: Prepared, role: str) -> str:

@@ -30,5 +30,6 @@ class TrialProgress:
 
     def finish(self, execution: int, epochs: int) -> None:
         """Report that an execution has ended after `epochs` epochs."""
+        # If it has stopped early, the rest of its epochs no longer counts as planned.
         self._planned[execution] = epochs
         self.update(execution, epochs)

@@ -4,10 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from jobs.contracts.pruning import Curve, Verdict, judge
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine.training.training import TrainingResult
-
-PruningCheck = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
-"""Takes the epochs completed and the best values so far, (epoch, value); returns a verdict to prune."""
+from workers.engine.training.plan import PruningCheck, TrainingResult
 
 
 class RivalCurves:
@@ -39,11 +36,9 @@ class RivalCurves:
 def pruning_check(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, rivals: RivalCurves
 ) -> PruningCheck | None:
-    """Return the pruning check of an execution, or None if it must not be pruned.
-
-    Without a pruner there is no check, nor for a trial that was completed before and is continued.
-    """
+    """Return the pruning check of an execution, or None if it must not be pruned."""
     search = task.spec.search
+    # A search with a pruner has no rungs, so a trial with `until` was completed before and is continued.
     if search is None or search.pruner is None or trial.until is not None:
         return None
     pruner, max_epochs, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"

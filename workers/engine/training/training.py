@@ -6,12 +6,11 @@ batches. A loop runs the steps of an epoch; `loops` has two.
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from jobs.contracts.pruning import Verdict
-from workers.engine.data.batches import Batches
+from workers.engine.compiled.phases import announced_to
 from workers.engine.data.table import Array
 from workers.engine.errors import NanLoss
 from workers.engine.killpoint import kill_point
@@ -19,109 +18,15 @@ from workers.engine.models.losses import compute_metrics
 from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.precision import has_changing_metrics, scaling_metrics
 from workers.engine.models.variables import assign, values
-from workers.engine.models.width_padding import Widths
-from workers.engine.report import Report, TaskInterrupted
+from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.checkpointing import Checkpointer
 from workers.engine.training.early_stopping import BestTracker
-from workers.engine.training.hooks import EpochHook, unwrap_optimizer
+from workers.engine.training.hooks import unwrap_optimizer
 from workers.engine.training.loops import FitLoop, Loop
+from workers.engine.training.plan import TrainingPlan, TrainingResult
 
 REQUEST_INTERVAL = 2.0
 """Seconds between checks for requests within an epoch."""
-
-
-@dataclass(frozen=True)
-class EvaluationSet:
-    """Rows on which loss and metrics are computed exactly after each epoch.
-
-    Attributes:
-        x: features, (rows, …).
-        y: targets, (rows,) or (rows, outputs).
-        loss: name of the loss.
-        metrics: names of the metrics.
-        scale: standard deviation of the target, (outputs,), for regression; else None.
-        batch_size: rows in a batch of predictions.
-    """
-
-    x: Array
-    y: Array
-    loss: str
-    metrics: tuple[str, ...]
-    scale: Array | None
-    batch_size: int
-
-
-@dataclass
-class TrainingPlan:
-    """Everything that defines one training.
-
-    Attributes:
-        model: a compiled model.
-        batches: the training data.
-        validation: None if all rows are used for training.
-        epochs: maximum number of epochs.
-        best: chooses the best epoch, whose weights the model gets in the end; None keeps the last weights.
-        stop: stops the training early; None runs all epochs.
-        checkpointer: writes the checkpoints.
-        report: receives metrics and returns requests.
-        on_progress: called with the epochs completed, a fraction within an epoch.
-        execution: number of the execution; None outside a search.
-        first_step: number of steps before this training, added to the steps of its checkpoints.
-        label: prefix of metric names, so that two phases of one job draw two curves.
-        pruning_check: called after each epoch but the last; a verdict ends the training.
-        loop: runs the epochs; None uses Keras' `fit`.
-        widths: the intended shape of each variable, if the model was built wider (see `width_padding`).
-        hook: acts between epochs.
-        extra: JSON state of the caller, stored in each checkpoint.
-        extra_arrays: arrays of the caller, stored in each checkpoint.
-    """
-
-    model: Any
-    batches: Batches
-    validation: EvaluationSet | None
-    epochs: int
-    best: BestTracker | None
-    stop: BestTracker | None
-    checkpointer: Checkpointer
-    report: Report
-    on_progress: Callable[[float], None]
-    execution: int | None = None
-    first_step: int = 0
-    label: str = ""
-    pruning_check: Callable[[int, Sequence[tuple[int, float]]], Verdict | None] | None = None
-    loop: Loop | None = None
-    widths: Widths = field(default_factory=Widths)
-    hook: EpochHook = field(default_factory=EpochHook)
-    extra: dict[str, Any] = field(default_factory=dict)
-    extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """Result of a training that has ended.
-
-    Attributes:
-        epochs: number of epochs trained.
-        best_epoch: counted from 1.
-        steps: number of training steps.
-        metrics: metrics of the best epoch by name.
-        history: metrics of every epoch.
-        seconds: duration, including earlier runs that it resumed from.
-        is_exhausted: it stopped early, so more epochs would not be used.
-        best: (epoch, value) of each epoch that improved the tracked metric.
-        verdict: why it was pruned; None if it was not.
-    """
-
-    epochs: int
-    best_epoch: int
-    steps: int
-    metrics: dict[str, float]
-    history: list[dict[str, float]]
-    seconds: float
-    is_exhausted: bool = False
-    best: tuple[tuple[int, float], ...] = ()
-    verdict: Verdict | None = None
 
 
 class Training:
@@ -133,13 +38,14 @@ class Training:
         self._epoch = 0  # epochs completed
         self._batch = 0  # batches completed in the epoch after them
         self._history: list[dict[str, float]] = []
-        self._improvements: list[tuple[int, float]] = []
+        self._improvements: list[tuple[int, float]] = []  # (epoch, value) of each new best epoch
         self._best_weights: list[Array] = []
-        self._epoch_metrics: list[Array] = []
+        self._epoch_metrics: list[Array] = []  # the metrics' variables after `_batch` batches of an epoch
         self._verdict: Verdict | None = None
-        self._seconds_before = 0.0
+        self._seconds_before = 0.0  # duration of the runs that were resumed from
         self._started = time.monotonic()
         self._last_check = self._started
+        self._validation_seconds = math.inf  # until it has been measured, it may take long
         ensure_built(self._model)
         self._loop: Loop = plan.loop or FitLoop(plan.model, plan.batches)
         self._optimizer_changes = has_changing_metrics(self._model.optimizer)
@@ -160,8 +66,9 @@ class Training:
         """Prepare to train from the first epoch, or from where the snapshot was taken."""
         if resume is not None:
             self._restore(resume)
+            # No epoch follows that would report its progress.
             if self.is_finished:
-                self._plan.on_progress(self._epoch)  # no epoch follows that would report it
+                self._plan.on_progress(self._epoch)
 
     @property
     def is_finished(self) -> bool:
@@ -202,11 +109,12 @@ class Training:
             self._assign(self._model.variables, self._best_weights)
             self._loop.load()
         else:
-            self._run_hook(self._plan.hook.before_validation)  # the model must have the weights measured
+            # The model must have the weights that were measured, which may be averages.
+            self._run_hook(self._plan.hook.before_validation)
         return self._result()
 
     def _recompute_improvements(self) -> list[tuple[int, float]]:
-        """Return the epochs that improved the tracked metric; checkpoints hold only the history."""
+        """Return the epochs of the history that improved the tracked metric."""
         if self._plan.best is None:
             return []
         tracker = BestTracker(self._plan.best.metric, self._plan.best.direction)
@@ -217,11 +125,13 @@ class Training:
         return self._plan.stop is not None and self._plan.stop.is_exhausted
 
     def _train_and_validate(self, epoch: int) -> None:
-        metrics = self._loop.epoch(epoch, self._batch, self._epoch_metrics, self.after_batch)
+        with announced_to(self._plan.report.phase):
+            metrics = self._loop.epoch(epoch, self._batch, self._epoch_metrics, self.after_batch)
         if not math.isfinite(metrics["loss"]):
             raise NanLoss(
                 f"the loss became {metrics['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
             )
+        # Validation may be of other weights than the training continues with, for example of averages.
         self._run_hook(self._plan.hook.before_validation)
         metrics.update(self._validate())
         metrics.update(self._optimizer_metrics(epoch))
@@ -229,6 +139,7 @@ class Training:
 
     def _run_hook(self, act: Callable[[Any], None]) -> None:
         """Call a method of the hook with the model's variables up to date, and read its changes."""
+        # Without a hook there is no need to copy the state to the model and back.
         if self._plan.hook.is_active:
             self._loop.sync()
             act(self._model)
@@ -238,11 +149,16 @@ class Training:
         data = self._plan.validation
         if data is None:
             return {}
+        began = time.monotonic()
+        if self._validation_seconds > REQUEST_INTERVAL and len(data.x) > data.batch_size:
+            self._plan.report.phase("validating")
         predictions = self._loop.predict(data.x, data.batch_size)
+        self._validation_seconds = time.monotonic() - began
         metrics = compute_metrics(data.loss, data.metrics, data.y, predictions, data.scale)
         return {f"val_{name}": value for name, value in metrics.items()}
 
     def _optimizer_metrics(self, epoch: int) -> dict[str, float]:
+        # `sync` copies the whole state, so it is called only if steps change the values read below.
         if self._optimizer_changes:
             self._loop.sync()
         optimizer = self._model.optimizer
@@ -268,7 +184,7 @@ class Training:
         if plan.stop is not None:
             plan.stop.update(epoch, metrics[plan.stop.metric])
         labelled = {plan.label + name: value for name, value in metrics.items()}
-        # before the checkpoint of this epoch: a training resumed from it never repeats this point
+        # Before the checkpoint of this epoch: a training resumed from it never repeats this point.
         plan.report.metric(epoch, labelled, execution=plan.execution)
         kill_point("epoch")
         plan.on_progress(epoch)
@@ -280,8 +196,9 @@ class Training:
             batch: number of the epoch's batches that are done.
         """
         now = time.monotonic()
+        # After the last batch, requests are served once the epoch has been validated.
         if batch >= self._plan.batches.steps or now - self._last_check < REQUEST_INTERVAL:
-            return  # requests at the end of the epoch are served after validation
+            return
         self._last_check = now
         self._batch = batch
         self._serve_requests(final=False, due=self._plan.checkpointer.is_due(within_epoch=True))
@@ -292,19 +209,22 @@ class Training:
         request = self._plan.report.request()
         if final or due or request is not None:
             self.save()
+        # A training that has ended returns its result instead: no work is left to interrupt.
         if request in ("pause", "stop") and not final:
             raise TaskInterrupted(request)
 
     def save(self) -> None:
         """Write a checkpoint of the current state."""
         self._loop.sync()
+        # Each epoch begins with reset metrics, so they are stored only within an epoch.
         if self._batch:
             self._epoch_metrics = values(self._model.metrics_variables)
         step = self._plan.first_step + self._epoch * self._plan.batches.steps + self._batch
         self._plan.checkpointer.write(self._snapshot(), step=step, epoch=self._epoch)
 
     def _snapshot(self) -> Snapshot:
-        # group names and keys are part of the checkpoint format
+        # Names of groups and keys are part of the checkpoint format. `way` is the step mode; `best` is the
+        # best epoch's weights among the arrays, and the tracker's state below.
         plan = self._plan
         return Snapshot(
             arrays={
@@ -334,23 +254,27 @@ class Training:
         self._assign(self._model.variables, snapshot.arrays["model"])
         self._assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
         self._loop.load()
+        # Modes differ by rounding: in another one the training would not continue as it began.
         self._loop.keep_step_mode(state.get("way", ""))
         self._epoch_metrics = snapshot.arrays["metrics"]
         self._best_weights = snapshot.arrays["best"]
         self._epoch, self._batch = state["epoch"], state["batch"]
         self._history = state["history"]
+        # Checkpoints hold only the history.
         self._improvements = self._recompute_improvements()
         self._seconds_before = state["seconds"]
         if plan.best is not None and state["best"] is not None:
             plan.best.restore(state["best"])
         if plan.stop is not None and state["stop"] is not None:
             plan.stop.restore(state["stop"])
-        if state.get("verdict"):  # a pruned training stays pruned, whatever others have reached since
+        # A pruned training stays pruned, whatever others have reached since.
+        if state.get("verdict"):
             self._verdict = Verdict.model_validate(state["verdict"])
         if state.get("hook"):
             plan.hook.restore(state["hook"])
 
     def _values(self, variables: Any) -> list[Array]:
+        """Return the values without padding, so that a training can be resumed at any width."""
         return self._plan.widths.narrow(variables, values(variables))
 
     def _assign(self, variables: Any, arrays: list[Array]) -> None:
@@ -361,6 +285,7 @@ class Training:
 
     def _result(self) -> TrainingResult:
         best = self._plan.best
+        # Without a tracker, or without a finite value, the last epoch counts as the best.
         best_epoch = best.best_epoch if best is not None and best.best_epoch else self._epoch
         return TrainingResult(
             epochs=self._epoch,

@@ -35,6 +35,8 @@ class PureModel:
         """
         model = self._model
         typed = [jnp.asarray(array, tensor.dtype) for array, tensor in zip(inputs, model.inputs, strict=True)]
+        # Private: the structure of the inputs (one tensor, a list or a dictionary), which `stateless_call`
+        # needs.
         structured = keras.tree.pack_sequence_as(model._inputs_struct, typed)
         outputs, _ = model.stateless_call(*weights, structured, training=False)
         return tuple(
@@ -50,7 +52,8 @@ def load(path: Path) -> PureModel:
         ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
     """
     model = keras.saving.load_model(path, compile=False, safe_mode=True)
-    functional = getattr(model, "_functional", None) or model  # a Sequential keeps its graph inside
+    # A Sequential model has its graph in a private Functional model.
+    functional = getattr(model, "_functional", None) or model
     if not getattr(functional, "inputs", None):
         raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")
     weights = (
@@ -65,17 +68,11 @@ def load(path: Path) -> PureModel:
 
 
 def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ...]:
-    # two outputs of one layer share its name: number them apart
+    # Outputs of one layer share its name, but clients address outputs by name.
     unique = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+    # The types that JAX computes in: without x64 never a 64-bit type. Ranges of inputs are checked for these.
+    types = [served_dtype(jax.dtypes.canonicalize_dtype(tensor.dtype).name) for tensor in tensors]
     return tuple(
-        TensorSpec(name=name, dtype=_canonical(tensor.dtype), shape=tuple(tensor.shape[1:]))
-        for name, tensor in zip(unique, tensors, strict=True)
+        TensorSpec(name=name, dtype=dtype, shape=tuple(tensor.shape[1:]))
+        for name, dtype, tensor in zip(unique, types, tensors, strict=True)
     )
-
-
-def _canonical(dtype: str) -> str:
-    """Return the type JAX computes in.
-
-    Without x64 it is never a 64-bit type, and ranges are checked for it.
-    """
-    return served_dtype(jax.dtypes.canonicalize_dtype(dtype).name)

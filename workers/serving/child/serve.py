@@ -2,64 +2,90 @@
 
 import gc
 import logging
-import socket
 import time
 from pathlib import Path
 
 import jax
 
 from workers.serving.child import model as models
+from workers.serving.child.ahead import AheadCompiler
+from workers.serving.child.connection import Connection
+from workers.serving.child.failures import failure_of
 from workers.serving.child.programs import Programs
-from workers.serving.frames import Frame, read_frame, write_frame
+from workers.serving.child.sizes import Sizes
+from workers.serving.frames import Frame
 
 logger = logging.getLogger("trainyard.serving.child")
+# A version with many seen sizes serves before all of them are compiled.
+_WARM_SECONDS = 20.0
 
 
-def load_and_serve(connection: socket.socket, *, model: Path | None, cache: Path, max_batch: int) -> None:
+def load_and_serve(
+    connection: Connection, *, model: Path | None, cache: Path, max_batch: int, max_programs: int
+) -> None:
     """Answer predict frames until the router closes the connection.
 
     Args:
-        connection: the socket to the router.
+        connection: the connection to the router.
         model: the file to load; if None, the first frame names it.
         cache: the folder of the compile cache.
         max_batch: the number of rows of the largest bucket, a power of two.
+        max_programs: programs that are kept for a model with open sizes.
 
     Raises:
         ConnectionError: the router closed the connection inside a frame.
         ValueError: the model cannot be served.
     """
-    _enable_compile_cache(cache)
+    # By default JAX caches only programs that take long to compile. Small ones too, so that a child that is
+    # restarted does not compile again.
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    connection.start_heartbeat()
+    seen: list[Sizes] = []
     if model is None:
-        write_frame(connection, {"op": "spare"})
-        if (frame := read_frame(connection)) is None:
+        connection.send({"op": "spare"})
+        if (frame := connection.read()) is None:
             return
         model = Path(frame.header["model"])
+        seen = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
     began = time.monotonic()
-    programs = Programs(models.load(model), max_batch)
-    programs.warm()
+    programs = Programs(models.load(model), max_batch, max_programs)
+    ahead = AheadCompiler(programs)
+    slowest = 0.0
+    if programs.has_open_sizes:
+        ahead.warm(seen, _WARM_SECONDS)
+        ahead.start()
+    else:
+        slowest = programs.warm()
+    # Exempts the loaded objects from garbage collection, which would delay requests.
     gc.collect()
-    gc.freeze()  # exempt the loaded objects, so that garbage collection does not delay requests
+    gc.freeze()
     seconds = round(time.monotonic() - began, 3)
     logger.info("warmed %s in %.2f s", model.name, seconds)
     signature = programs.model.signature.model_dump(mode="json")
-    write_frame(connection, {"op": "ready", "signature": signature, "seconds": seconds})
-    while (frame := read_frame(connection)) is not None:
-        _answer(connection, programs, frame)
+    connection.send({"op": "ready", "signature": signature, "seconds": seconds, "slowest": slowest})
+    while (frame := connection.read()) is not None:
+        if _answer(connection, programs, frame) and programs.has_open_sizes:
+            ahead.see(tuple(array.shape[1:] for array in frame.tensors))
 
 
-def _enable_compile_cache(folder: Path) -> None:
-    """Cache compiled programs, small ones too, so that a restarted child does not compile again."""
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+def _answer(connection: Connection, programs: Programs, frame: Frame) -> bool:
+    """Answer one batch; return whether it could be computed."""
+    answer: dict[str, object] = {"op": "outputs", "id": frame.header["id"]}
 
+    def is_new() -> None:
+        connection.send({"op": "compiling"})
+        answer["compiled"] = True
 
-def _answer(connection: socket.socket, programs: Programs, frame: Frame) -> None:
-    number = frame.header["id"]
     try:
-        outputs = programs.run(frame.tensors)
-    except (ValueError, TypeError, RuntimeError) as error:  # the model refuses the shapes
-        logger.warning("a batch failed: %s", error)
-        write_frame(connection, {"op": "error", "id": number, "error": str(error)[:2000]})
-    else:
-        write_frame(connection, {"op": "outputs", "id": number}, outputs)
+        outputs = programs.run(frame.tensors, is_new)
+    # No request may end the child, whatever a layer, XLA or NumPy raises.
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is not error:
+            logger.exception("a batch failed")
+        connection.send({**answer, "op": "error", "kind": failure.kind, "error": str(failure)[:2000]})
+        return False
+    connection.send(answer, outputs)
+    return True

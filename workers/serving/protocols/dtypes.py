@@ -1,7 +1,4 @@
-"""The supported element types and their names in each protocol.
-
-float16 and bfloat16 models are served as float32, because JSON and NumPy clients lack these types.
-"""
+"""Defines the supported element types and their names in each protocol."""
 
 from typing import NamedTuple
 
@@ -32,6 +29,7 @@ TYPES = {
         ("float64", "DT_DOUBLE", "FP64"),
     )
 }
+# JSON and the clients of most languages lack these types.
 _SERVED_AS = {"float16": "float32", "bfloat16": "float32"}
 
 

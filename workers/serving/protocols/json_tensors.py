@@ -7,6 +7,7 @@ an error.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES
 
 Array = npt.NDArray[Any]
+Body = bytes | bytearray
 
 _EXPECTED = {"b": "bool", "i": "int", "u": "int", "f": "float"}
 _ACCEPTED: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 
 
-def parse(body: bytes) -> Any:
+def parse(body: Body) -> Any:
     """Return the value of a JSON body.
 
     Raises:
@@ -32,16 +34,27 @@ def parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        pass  # the standard library also reads NaN, Infinity and 1e400
+        pass
+    # The standard library is slower, but it also reads NaN, Infinity and 1e400.
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"JSON Parse error: {error}") from None
 
 
-def has_booleans(body: bytes) -> bool:
-    """Return whether a body may contain true or false, which NumPy would silently convert to numbers."""
-    # searching one letter is many times faster than a word, and most bodies contain only digits
+def needs_check(body: Body, strings: int) -> bool:
+    """Return whether a body may have values that NumPy would silently convert.
+
+    These are true and false, which become numbers, and strings: one long string among numbers makes an array
+    of many strings of that length.
+
+    Args:
+        body: the JSON.
+        strings: how many strings it has that are no values of a tensor, keys of objects included.
+    """
+    if body.count(b'"') > 2 * strings:
+        return True
+    # Searching one letter is many times faster than a word, and most bodies contain only digits
     return (b"r" in body and b"true" in body) or (b"l" in body and b"false" in body)
 
 
@@ -51,36 +64,66 @@ def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
     Args:
         value: nested lists, as parsed.
         spec: the input.
-        strict: check every element, because the body may contain booleans.
+        strict: check every element, see `needs_check`.
 
     Raises:
         BadRequest: it is ragged, out of range, or has the wrong type or shape.
     """
     target = TYPES[spec.dtype].numpy
-    if strict:
-        _check_leaves(value, target)
     try:
-        found = np.asarray(value)
+        if strict:
+            _check_leaves(value, target)
+        array = _cast(_as_found(value, spec), value, target)
+    except RecursionError:
+        raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
+    check_shape(array.shape, spec)
+    return array
+
+
+def check_shape(shape: Sequence[int], spec: TensorSpec, *, any_size: str = "?") -> None:
+    """Check a shape, batch dimension first, against the signature.
+
+    Args:
+        shape: the sizes.
+        spec: the tensor.
+        any_size: how the message writes sizes that the signature leaves open.
+
+    Raises:
+        BadRequest: the tensor may not have this shape. Rows without a value are refused for every model: they
+            cost nothing to send, and few layers can compute them.
+    """
+    fits = len(shape) == len(spec.shape) + 1 and all(
+        want in (None, have) for want, have in zip(spec.shape, shape[1:], strict=True)
+    )
+    wanted = ", ".join(any_size if size is None else str(size) for size in (None, *spec.shape))
+    if not fits:
+        raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; the model takes [{wanted}]")
+    if 0 in shape[1:]:
+        raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; each row of [{wanted}] needs a value")
+
+
+def _as_found(value: object, spec: TensorSpec) -> Array:
+    try:
+        return np.asarray(value)
     except ValueError:
         _explain_ragged(value)
         raise BadRequest(f"Input {spec.name!r} is ragged") from None
-    array = _cast(found, value, target)
-    _check_shape(array, spec)
-    return array
 
 
 def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
     if found.dtype == target:
         return found
     kind, wanted = found.dtype.kind, target.kind
+    # NumPy gives empty lists the type float64.
     if found.size == 0:
         return found.astype(target)
     if wanted == "f" and kind in "iuf":
-        with np.errstate(over="ignore"):  # too large becomes infinite, as in TensorFlow Serving
+        # Too large numbers become infinite, as in TensorFlow Serving.
+        with np.errstate(over="ignore"):
             return found.astype(target)
     if wanted in "iu" and kind in "iu":
         return _in_range(found, target)
-    # mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
+    # Mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
     _check_leaves(value, target)
     if wanted == "f":
         with np.errstate(over="ignore"):
@@ -101,6 +144,7 @@ def _check_leaves(value: object, target: np.dtype[Any]) -> None:
         for item in value:
             _check_leaves(item, target)
         return
+    # Python's bool is a subclass of int.
     accepted = _ACCEPTED[target.kind]
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         shown = json.dumps(value)[:60]
@@ -136,21 +180,12 @@ def _explain_ragged(value: object) -> None:
         raise BadRequest(f"JSON Value: lists and single values are mixed at level: {depth}")
 
 
-def _check_shape(array: Array, spec: TensorSpec) -> None:
-    shape = array.shape[1:]
-    fits = array.ndim == len(spec.shape) + 1 and all(
-        want in (None, have) for want, have in zip(spec.shape, shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("?" if size is None else str(size) for size in (None, *spec.shape))
-        raise BadRequest(f"Input {spec.name!r} has shape {list(array.shape)}; the model takes [{wanted}]")
-
-
 def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
     """Return `value`, whose leaves may be `arrays` or their rows, as JSON.
 
     Floats are written in the shortest form that reads back as the same float32; whole ones keep `.0`.
     """
+    # orjson is faster, but writes NaN and infinities as null.
     if all(array.dtype.kind != "f" or np.isfinite(array).all() for array in arrays):
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     return json.dumps(value, default=_plain, separators=(",", ":")).encode()
@@ -159,6 +194,6 @@ def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
 def _plain(array: object) -> object:
     if not isinstance(array, np.ndarray):
         assert isinstance(array, np.generic)  # noqa: S101  a row of a rank-1 output
-        # the shortest form at this precision, not that of float64
+        # The shortest form at this precision, not that of float64
         return float(str(array)) if array.dtype.kind == "f" else array.item()
     return [_plain(row) for row in array]

@@ -7,6 +7,7 @@ requested.
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ import orjson
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES
-from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+from workers.serving.protocols.json_tensors import Body, check_shape, dump, needs_check, parse, to_array
 from workers.serving.protocols.target import Target
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,10 @@ SERVER = {"name": "trainyard", "version": "1", "extensions": ["binary_tensor_dat
 _MODEL = re.compile(
     r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>\d{1,18}))?(?:/(?P<verb>ready|infer))?"
 )
+
+
+# The answer repeats it.
+_MAX_ID = 1000
 
 
 class Route(NamedTuple):
@@ -59,7 +64,7 @@ class InferCall(NamedTuple):
     id: str | None
 
 
-def parse_infer(body: bytes, header_length: str | None, signature: Signature) -> InferCall:
+def parse_infer(body: Body, header_length: str | None, signature: Signature) -> InferCall:
     """Parse the body of an infer request.
 
     Args:
@@ -72,12 +77,18 @@ def parse_infer(body: bytes, header_length: str | None, signature: Signature) ->
     """
     head, raw = _split(body, header_length)
     request = parse(head)
+    try:
+        strings = _count_strings(request)
+    except RecursionError:
+        raise BadRequest("the request is nested too deeply") from None
     if not isinstance(request, dict) or not _is_object_list(request.get("inputs")):
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
     given: dict[str, Array] = {}
-    strict = has_booleans(head)
+    strict = needs_check(head, strings)
     for tensor in request["inputs"]:
         spec = _spec_named(tensor.get("name"), signature.inputs, "input")
+        if spec.name in given:
+            raise BadRequest(f"input {spec.name!r} is given twice")
         given[spec.name], raw = _read(tensor, spec, raw, strict=strict)
     if raw:
         raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
@@ -86,10 +97,13 @@ def parse_infer(body: bytes, header_length: str | None, signature: Signature) ->
     arrays = [given[spec.name] for spec in signature.inputs]
     if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
         raise BadRequest("all inputs need the same first dimension, of at least 1")
-    return InferCall(arrays, _requested_outputs(request, signature), _id(request))
+    call_id = request.get("id")
+    if call_id is not None and not (isinstance(call_id, str) and len(call_id) <= _MAX_ID):
+        raise BadRequest(f"'id' must be a string of at most {_MAX_ID} characters")
+    return InferCall(arrays, _requested_outputs(request, signature), call_id)
 
 
-def _split(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
+def _split(body: Body, header_length: str | None) -> tuple[Body, memoryview]:
     if header_length is None:
         return body, memoryview(b"")
     if not header_length.isdecimal() or int(header_length) > len(body):
@@ -97,6 +111,15 @@ def _split(body: bytes, header_length: str | None) -> tuple[bytes, memoryview]:
             f"Inference-Header-Content-Length {header_length!r} does not fit {len(body)} bytes of body"
         )
     return body[: int(header_length)], memoryview(body)[int(header_length) :]
+
+
+def _count_strings(value: object) -> int:
+    """Return how many strings and keys a request has outside the data of its tensors."""
+    if isinstance(value, dict):
+        return sum(1 + (0 if key == "data" else _count_strings(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return sum(_count_strings(item) for item in value)
+    return isinstance(value, str)
 
 
 def _is_object_list(value: object) -> bool:
@@ -119,13 +142,14 @@ def _read(
     tensor: dict[str, Any], spec: TensorSpec, raw: memoryview, *, strict: bool
 ) -> tuple[Array, memoryview]:
     shape, datatype = tensor.get("shape"), tensor.get("datatype")
+    # `type(...) is int`, because JSON's true is an instance of int in Python.
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
         raise BadRequest(f"input {spec.name!r}: shape must be a list of whole numbers")
     if datatype != TYPES[spec.dtype].inference:
         raise BadRequest(
             f"input {spec.name!r}: datatype is {datatype!r}; the model takes {TYPES[spec.dtype].inference}"
         )
-    _check_shape(shape, spec)
+    check_shape(shape, spec, any_size="-1")
     size = _parameters(tensor).get("binary_data_size")
     if size is None:
         return _from_json(tensor.get("data"), shape, spec, strict=strict), raw
@@ -135,20 +159,13 @@ def _read(
     return np.frombuffer(raw[:size], dtype).reshape(shape), raw[size:]
 
 
-def _check_shape(shape: list[int], spec: TensorSpec) -> None:
-    fits = len(shape) == len(spec.shape) + 1 and all(
-        want in (None, have) for want, have in zip(spec.shape, shape[1:], strict=True)
-    )
-    if not fits:
-        raise BadRequest(f"input {spec.name!r} has shape {shape}; the model takes {_shape(spec)}")
-
-
 def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool) -> Array:
     if not isinstance(data, list):
         raise BadRequest(f"input {spec.name!r}: data must be a list, flat or nested")
     if data and isinstance(data[0], list):
         array = to_array(data, spec, strict=strict)
     else:
+        # A flat list in row-major order, converted as a batch of single values.
         array = to_array(data, spec.model_copy(update={"shape": ()}), strict=strict)
     if array.size != math.prod(shape):
         raise BadRequest(f"input {spec.name!r}: {array.size} values do not fit shape {shape}")
@@ -162,30 +179,26 @@ def _requested_outputs(request: dict[str, Any], signature: Signature) -> list[Re
         return [RequestedOutput(position, default) for position in range(len(signature.outputs))]
     if not _is_object_list(outputs):
         raise BadRequest("'outputs' must be a list of objects with a name")
-    requested = []
+    requested: list[RequestedOutput] = []
     for output in outputs:
         spec = _spec_named(output.get("name"), signature.outputs, "output")
+        position = signature.outputs.index(spec)
+        if any(position == earlier.position for earlier in requested):
+            raise BadRequest(f"output {spec.name!r} is requested twice")
         binary = _parameters(output).get("binary_data", default)
-        requested.append(RequestedOutput(signature.outputs.index(spec), binary is True))
+        requested.append(RequestedOutput(position, binary is True))
     return requested
-
-
-def _id(request: dict[str, Any]) -> str | None:
-    given = request.get("id")
-    if given is not None and not isinstance(given, str):
-        raise BadRequest("'id' must be a string")
-    return given
 
 
 class Encoded(NamedTuple):
     """A body, and the length of its JSON part if raw tensors follow."""
 
-    body: bytes
+    body: bytes | memoryview
     header_length: int | None
 
 
 def encode_infer(
-    call: InferCall, outputs: list[Array], model: str, version: int, signature: Signature
+    call: InferCall, outputs: Sequence[Array], model: str, version: int, signature: Signature
 ) -> Encoded:
     """Return the response: the requested outputs, each as flat JSON or as raw bytes."""
     tensors: list[dict[str, object]] = []
@@ -202,6 +215,7 @@ def encode_infer(
             raw.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
             tensor["parameters"] = {"binary_data_size": len(raw[-1])}
         else:
+            # orjson reads only contiguous arrays.
             plain.append(np.ascontiguousarray(array).reshape(-1))
             tensor["data"] = plain[-1]
         tensors.append(tensor)

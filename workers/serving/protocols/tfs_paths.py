@@ -12,6 +12,7 @@ Verb = Literal["predict", "classify", "regress", "metadata", "status"]
 _SELECTOR = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _INFER = re.compile(rf"(?i)/v1/models/(?P<model>[^/:]+){_SELECTOR}:(?P<verb>predict|classify|regress)")
 _READ = re.compile(rf"(?i)/v1/models(?:/(?P<model>[^/:]+){_SELECTOR}(?P<verb>/metadata)?)?")
+# Versions are int64 in TensorFlow Serving.
 _MAX_VERSION = 2**63 - 1
 
 
@@ -34,14 +35,12 @@ def route(method: str, path: str) -> Route:
         raise BadRequest(f"Malformed request: {method} {path}")
     if match["model"] is None:
         raise BadRequest("Missing model name in request.")
+    digits = match["version"]
+    # The length first: Python refuses to convert thousands of digits.
+    if digits and (len(digits) > 19 or int(digits) > _MAX_VERSION):
+        raise BadRequest(f"Failed to convert version: {digits[:40]} to numeric.")
     verb = (match["verb"] or "status").lower().removeprefix("/")
     label = unquote(match["label"]) if match["label"] else None
-    return Route(verb, Target(unquote(match["model"]), _version(match["version"]), label))  # type: ignore[arg-type]
-
-
-def _version(digits: str | None) -> int | None:
-    if digits is None:
-        return None
-    if len(digits) > 19 or int(digits) > _MAX_VERSION:
-        raise BadRequest(f"Failed to convert version: {digits[:40]} to numeric.")
-    return int(digits)
+    # Decoded after the path is split: a %2F inside a name is no separator.
+    target = Target(unquote(match["model"]), int(digits) if digits else None, label)
+    return Route(verb, target)  # type: ignore[arg-type]

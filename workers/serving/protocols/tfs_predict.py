@@ -1,12 +1,13 @@
 """Parses and encodes TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.json_tensors import dump, has_booleans, parse, to_array
+from workers.serving.protocols.json_tensors import Body, dump, needs_check, parse, to_array
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -19,7 +20,7 @@ class PredictCall(NamedTuple):
     rows: bool
 
 
-def parse_predict(body: bytes, signature: Signature) -> PredictCall:
+def parse_predict(body: Body, signature: Signature) -> PredictCall:
     """Parse a predict body.
 
     Raises:
@@ -28,27 +29,32 @@ def parse_predict(body: bytes, signature: Signature) -> PredictCall:
     request = parse(body)
     if not isinstance(request, dict):
         raise BadRequest("Request body must be a JSON object")
-    _check_signature_name(request)
-    if ("instances" in request) == ("inputs" in request):
-        raise BadRequest(
-            "Request body must have exactly one of 'instances' (row format) and 'inputs' (columnar)"
-        )
-    strict = has_booleans(body)
-    if "instances" in request:
-        columns = _columns_of_rows(request["instances"], signature.inputs)
-    else:
-        columns = _named_columns(request["inputs"], signature.inputs)
-    arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
-    _check_same_length(arrays, signature)
-    return PredictCall(arrays, rows="instances" in request)
-
-
-def _check_signature_name(request: dict[str, object]) -> None:
     name = request.get("signature_name", SIGNATURE_NAME)
     if not isinstance(name, str):
         raise BadRequest("'signature_name' key must be a string value.")
     if name not in ("", SIGNATURE_NAME):
         raise BadRequest(f'Serving signature name: "{name}" not found in signature def')
+    if ("instances" in request) == ("inputs" in request):
+        raise BadRequest(
+            "Request body must have exactly one of 'instances' (row format) and 'inputs' (columnar)"
+        )
+    strings = len(request) + ("signature_name" in request)
+    if "instances" in request:
+        columns = _columns_of_rows(request["instances"], signature.inputs)
+        if isinstance(request["instances"][0], dict):
+            strings += len(request["instances"]) * len(columns)
+    else:
+        columns = _named_columns(request["inputs"], signature.inputs)
+        if isinstance(request["inputs"], dict):
+            strings += len(request["inputs"])
+    strict = needs_check(body, strings)
+    arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
+    lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise BadRequest(f"inputs differ in their number of rows: {lengths}")
+    if 0 in lengths.values():
+        raise BadRequest("inputs have no rows")
+    return PredictCall(arrays, rows="instances" in request)
 
 
 def _columns_of_rows(instances: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
@@ -79,6 +85,7 @@ def _named_columns(given: object, inputs: tuple[TensorSpec, ...]) -> dict[str, o
                 f"inputs is a plain value/list, but expecting an object with keys {_names(inputs)}"
             )
         return {inputs[0].name: given}
+    # Unlike in row format, TensorFlow Serving ignores additional names here.
     for spec in inputs:
         if spec.name not in given:
             raise BadRequest(f"Missing named input: {spec.name} in 'inputs' object.")
@@ -89,15 +96,7 @@ def _names(inputs: tuple[TensorSpec, ...]) -> str:
     return ", ".join(repr(spec.name) for spec in inputs)
 
 
-def _check_same_length(arrays: list[Array], signature: Signature) -> None:
-    lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}
-    if len(set(lengths.values())) > 1:
-        raise BadRequest(f"inputs differ in their number of rows: {lengths}")
-    if 0 in lengths.values():
-        raise BadRequest("inputs have no rows")
-
-
-def encode_predict(outputs: list[Array], signature: Signature, *, rows: bool) -> bytes:
+def encode_predict(outputs: Sequence[Array], signature: Signature, *, rows: bool) -> bytes:
     """Return the response body: `predictions` for rows, `outputs` for columns.
 
     Args:

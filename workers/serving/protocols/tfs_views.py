@@ -22,14 +22,13 @@ class VersionStatus(NamedTuple):
 
 def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
     """Return the status body, newest version first."""
-    ordered = sorted(statuses, key=lambda status: -status.number)
-    return orjson.dumps({"model_version_status": [_status(status) for status in ordered]})
-
-
-def _status(status: VersionStatus) -> dict[str, object]:
-    failed = status.state == "END" and status.error is not None
-    code = {"error_code": "UNKNOWN" if failed else "OK", "error_message": status.error if failed else ""}
-    return {"version": str(status.number), "state": status.state, "status": code}
+    entries = []
+    for status in sorted(statuses, key=lambda status: -status.number):
+        # A version that is loaded again keeps the error of its last load.
+        failed = status.state == "END" and status.error is not None
+        code = {"error_code": "UNKNOWN" if failed else "OK", "error_message": status.error if failed else ""}
+        entries.append({"version": str(status.number), "state": status.state, "status": code})
+    return orjson.dumps({"model_version_status": entries})
 
 
 def encode_metadata(model: str, version: int, signature: Signature) -> bytes:

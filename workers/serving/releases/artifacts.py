@@ -1,6 +1,6 @@
-"""Caches model files.
+"""Caches model files, and verifies their digests.
 
-A file is copied and hashed at once, so the verified bytes are the ones that are loaded.
+A file is hashed while it is copied to the cache, so the verified bytes are the ones that are loaded.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -34,7 +34,8 @@ class Artifacts:
     def __init__(self, folder: Path, local: Path | None, remote: RemoteStore) -> None:
         self._folder, self._local, self._remote = folder, local, remote
         folder.mkdir(parents=True, exist_ok=True)
-        for partial in folder.glob(f"{_PART}*"):  # left by a server that was killed while fetching
+        # Left by a server that was killed while it fetched a file.
+        for partial in folder.glob(f"{_PART}*"):
             partial.unlink(missing_ok=True)
 
     async def obtain(self, digest: str, size: int) -> Path:
@@ -46,8 +47,10 @@ class Artifacts:
         """
         if not _DIGEST.fullmatch(digest):
             raise ArtifactRefused(f"{digest[:80]!r} is not a sha256")
-        path = self._folder / f"{digest}.keras"  # Keras detects the format by the suffix
+        # Keras detects the format by the suffix.
+        path = self._folder / f"{digest}.keras"
         if path.exists():
+            # The file may have been damaged or replaced since it was cached.
             if await asyncio.to_thread(_digest_of, path) == digest:
                 return path
             path.unlink(missing_ok=True)
@@ -66,6 +69,7 @@ class Artifacts:
         try:
             with os.fdopen(handle, "wb") as file:
                 found = await self._copy(digest, _HashingWriter(file, size))
+            # Before the file gets its name: under it, every file is one that was verified.
             if found != digest:
                 raise ArtifactRefused(f"the bytes have digest {found}, approved was {digest}")
             part.replace(path)
@@ -90,6 +94,7 @@ class _HashingWriter:
         self._hasher = hashlib.sha256()
 
     def write(self, chunk: bytes) -> None:
+        # A wrong or hostile source must not fill the disk before the digest is known.
         self._remaining -= len(chunk)
         if self._remaining < 0:
             raise ArtifactRefused(f"the file is longer than the approved {self._size} bytes")
@@ -97,8 +102,9 @@ class _HashingWriter:
         self._file.write(chunk)
 
     def write_file(self, path: Path) -> None:
-        for chunk in _chunks(path):
-            self.write(chunk)
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self.write(chunk)
 
     def digest(self) -> str:
         self._file.flush()
@@ -106,14 +112,6 @@ class _HashingWriter:
         return self._hasher.hexdigest()
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
-
-
 def _digest_of(path: Path) -> str:
-    hasher = hashlib.sha256()
-    for chunk in _chunks(path):
-        hasher.update(chunk)
-    return hasher.hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -60,6 +60,7 @@ class Catalog:
             self._endpoint(release.model).apply(signed)
         except ReleaseRefused as error:
             logger.error("a release of %s was refused: %s", signed.release.model, error)
+            # A model without an endpoint gets none: its name in the refused release may be false.
             if endpoint is not None:
                 endpoint.error = str(error)
                 self._notify()
@@ -96,15 +97,17 @@ class Catalog:
 
     def changed(self) -> None:
         """Save the state file, delete unused artifacts, and notify the reporter."""
-        # an endpoint whose saved release was refused keeps its entry until a newer release arrives
+        # An endpoint whose saved release was refused keeps its entry until a newer release arrives.
         endpoints: dict[str, EndpointState] = dict(self._written.endpoints)
         endpoints |= {
             model: state for model, endpoint in self.endpoints.items() if (state := endpoint.state())
         }
         now = State(endpoints=endpoints)
+        # Most changes are of the state of a version, which is not saved.
         if now != self._written:
             self._state_file.write(now)
             self._written = now
+            # After the state is saved: a server that is killed here needs the files of the saved releases.
             self._artifacts.keep_only(
                 {digest for endpoint in self.endpoints.values() for digest in endpoint.needed_digests()}
             )

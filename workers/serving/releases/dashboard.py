@@ -42,10 +42,17 @@ class Dashboard:
         params: dict[str, int] = {"wait": _POLL_SECONDS}
         if after is not None:
             params["after"] = after
-        answer = await self._get("/api/v1/serving/releases", params=params, timeout=_POLL_SECONDS + 10.0)
         try:
-            body = answer.json()
+            answer = await self._http.get(
+                "/api/v1/serving/releases",
+                params=params,
+                headers=self._authorization(),
+                timeout=_POLL_SECONDS + 10.0,  # the dashboard holds the request until there is a release
+            )
+            body = answer.raise_for_status().json()
             return Poll(int(body["sequence"]), list(body["releases"]))
+        except httpx.HTTPError as error:
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise DashboardUnavailable(f"the dashboard's answer to a poll is invalid: {error!r}") from error
 
@@ -78,6 +85,7 @@ class Dashboard:
         path = f"/api/v1/artifacts/{digest}"
         try:
             async with self._http.stream("GET", path, headers=self._authorization()) as answer:
+                # A repeated download would get the same answer, so these are not `DashboardUnavailable`.
                 if answer.status_code in (403, 404):
                     raise ArtifactRefused(
                         f"the dashboard did not deliver artifact {digest}: {answer.status_code}"
@@ -110,13 +118,6 @@ class Dashboard:
 
     async def close(self) -> None:
         await self._http.aclose()
-
-    async def _get(self, path: str, *, params: dict[str, int], timeout: float) -> httpx.Response:
-        try:
-            answer = await self._http.get(path, params=params, headers=self._authorization(), timeout=timeout)
-            return answer.raise_for_status()
-        except httpx.HTTPError as error:
-            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
     def _authorization(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._token_file.read_text().strip()}"}

@@ -43,6 +43,7 @@ class Endpoint:
         self.newest: SignedRelease | None = None
         self.error: str | None = None
         self._load, self._changed, self._drain_seconds = load, changed, drain_seconds
+        # By number and digest, so that a loaded version never answers for another file of the same number.
         self._versions: dict[tuple[int, str], LoadedVersion] = {}
         self._unloading: dict[LoadedVersion, asyncio.Task[None]] = {}
         self._converging: asyncio.Task[None] | None = None
@@ -95,10 +96,16 @@ class Endpoint:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it serves, or has no production version."""
+        """Whether its production version answers now, or it has none."""
         if self.newest is None or self.newest.release.production is None:
             return True
-        return self.serving is not None
+        if self.serving is None:
+            return False
+        production = self.serving.release.production
+        return production is None or any(
+            version.approved.number == production and version.state == "AVAILABLE"
+            for version in self.available()
+        )
 
     def needed_digests(self) -> set[str]:
         """Return the digests named by the serving and the newest release."""
@@ -124,10 +131,13 @@ class Endpoint:
             BadRequest: the label does not exist.
             Unavailable: it is approved, but not ready yet.
         """
+        # Until a first release serves, the newest one decides between "loading" and "not found".
         current = self.serving or self.newest
         if current is None:
             raise NotFound(not_found(target))
         release = current.release
+        if not release.versions:  # taken down: also a label is answered as if the model did not exist
+            raise NotFound(not_found(target))
         number, variant = _number(release, target)
         approved = next((version for version in release.versions if version.number == number), None)
         if approved is None:
@@ -138,16 +148,19 @@ class Endpoint:
         return PickedVersion(version, variant)
 
     def _restart(self, *steps: SignedRelease) -> None:
+        # This only stops waiting: the children continue to load.
         if self._converging is not None:
-            self._converging.cancel()  # only stops waiting: its children continue to load
+            self._converging.cancel()
         self._converging = asyncio.create_task(self._converge(steps))
         self._changed()
 
     async def _converge(self, steps: tuple[SignedRelease, ...]) -> None:
         for signed in steps:
+            # If the file of the saved serving release is gone, it must not delay the newest release.
             if await self._production_warm(signed.release, patient=signed is steps[-1]):
                 self._switch_to(signed)
-            for approved in signed.release.versions:  # one at a time, so that loads leave CPU for requests
+            # One at a time, so that loads leave CPU for requests.
+            for approved in signed.release.versions:
                 await self._get_or_load(approved).load_attempted.wait()
 
     async def _production_warm(self, release: Release, *, patient: bool) -> bool:
@@ -160,7 +173,8 @@ class Endpoint:
         return version.warm.is_set()
 
     def _switch_to(self, signed: SignedRelease) -> None:
-        """Serve the release from now on. No await in here, so no request sees an intermediate state."""
+        """Serve the release from now on."""
+        # No await in this function, so that no request sees an intermediate state.
         self.serving = signed
         logger.info("%s serves generation %d, version %s",
                     self.model, signed.release.generation, signed.release.production)  # fmt: skip

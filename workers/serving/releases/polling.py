@@ -23,8 +23,10 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
         try:
             poll = await dashboard.poll(after)
         except OSError as error:  # DashboardUnavailable, or the token file is missing
+            # Once for each outage, not for each try.
             if not pause:
                 logger.warning("releases cannot be polled: %s", error)
+            # Jitter, so that several servers do not all call a dashboard that has just restarted.
             pause = min(max(0.2, pause * 2), _MAX_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311
             continue

@@ -44,6 +44,7 @@ class StateFile:
         temporary = self._path.with_suffix(".new")
         with temporary.open("wb") as file:
             file.write(state.model_dump_json(indent=1).encode())
+            # Otherwise the rename could reach the disk before the content.
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)

@@ -59,6 +59,7 @@ class ReleaseVerifier:
 
 def _check_complete(release: Release) -> Release:
     described = {version.number for version in release.versions}
+    # A signed release may still be incomplete: the signature proves its origin only.
     used = {release.production, *release.standby, *release.labels.values()} - {None}
     if missing := used - described:
         raise ReleaseRefused(

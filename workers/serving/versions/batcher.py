@@ -5,7 +5,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 
@@ -16,11 +16,19 @@ from workers.serving.versions.child_process import ChildExited, ChildFailed, con
 Array = npt.NDArray[Any]
 Outputs = list[Array]
 
-_MAX_TRIES = 2  # a request whose child dies is retried once: it may not be the cause
+# A batch whose child dies is tried once more: another request of the batch may have been the cause.
+_MAX_TRIES = 2
+# How often the time of a running batch is checked. Only times in which this process runs are counted, so a
+# server that was suspended itself does not end its children.
+_TICK_SECONDS = 0.5
 
 
 class Child(Protocol):
     """The interface of a model child that the batcher uses."""
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether it compiles a program for the running batch, or runs one for the first time."""
 
     def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
         """Send one batch; the future gets its outputs."""
@@ -29,10 +37,44 @@ class Child(Protocol):
         """Kill the child."""
 
 
-class WorkItem:
-    """Rows of one request, at most one batch, and the future of their outputs."""
+class BatchLimits(NamedTuple):
+    """Limits of one queue.
 
-    __slots__ = ("arrays", "future", "queued_at", "rows", "shapes", "tries")
+    Attributes:
+        max_batch: maximum rows in one call of the model.
+        queue_rows: maximum rows waiting; further requests are refused.
+        batch_seconds: a batch may take this long, or three times as long as the slowest one so far.
+        compile_seconds: a batch whose shapes are new may take this long.
+        answer_bytes: maximum bytes of the outputs of one request.
+    """
+
+    max_batch: int
+    queue_rows: int
+    batch_seconds: float = 2.0
+    compile_seconds: float = 60.0
+    answer_bytes: int = 512 * 2**20
+
+    @property
+    def share(self) -> int:
+        """The rows that one request counts for at most."""
+        return max(1, self.queue_rows // 4)
+
+
+class WorkItem:
+    """One request. It is computed in slices of at most one batch, in order."""
+
+    __slots__ = (
+        "alone",
+        "arrays",
+        "future",
+        "output_bytes",
+        "parts",
+        "queued_at",
+        "rows",
+        "sent",
+        "shapes",
+        "tries",
+    )
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self.arrays = arrays
@@ -40,86 +82,108 @@ class WorkItem:
         self.shapes = [array.shape[1:] for array in arrays]
         self.future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
         self.queued_at = time.monotonic()
+        self.sent = 0  # rows that have been sent to the child
+        self.parts: list[Outputs] = []
+        self.output_bytes = 0
         self.tries = 0
+        self.alone = False  # whether it must not share a batch
+
+    @property
+    def waiting(self) -> int:
+        """The rows that have not been sent to the child."""
+        return self.rows - self.sent
+
+    def receive(self, outputs: Outputs) -> None:
+        """Add the outputs of the next slice; the last one completes the request."""
+        self.tries = 0
+        self.parts.append(outputs)
+        self.output_bytes += sum(output.nbytes for output in outputs)
+        if self.waiting == 0:
+            self.future.set_result(concatenated(self.parts))
+
+
+class Slice(NamedTuple):
+    """The rows of one request that are in the running batch."""
+
+    item: WorkItem
+    start: int
+    rows: int
+
+    def arrays(self) -> Sequence[Array]:
+        """Return the rows of each input."""
+        item, start, rows = self
+        return item.arrays if rows == item.rows else [array[start : start + rows] for array in item.arrays]
 
 
 class Batcher:
-    """Queues requests and sends them to one child in batches. The queue survives restarts of the child."""
+    """Queues requests and sends them to one child in batches. The queue survives restarts of the child.
+
+    A request that needs several batches goes to the end of the queue after each, so others do not wait for
+    all of it.
+    """
 
     def __init__(
         self,
+        limits: BatchLimits,
         *,
-        max_batch: int,
-        queue_rows: int,
-        batch_seconds: float,
         observe: Callable[[int, float, float], None] = lambda rows, queued, ran: None,  # noqa: ARG005
+        answered: Callable[[Sequence[tuple[int, ...]]], None] = lambda sizes: None,  # noqa: ARG005
     ) -> None:
         """Create an empty queue.
 
         Args:
-            max_batch: maximum rows in one call of the model.
-            queue_rows: maximum rows waiting; further requests are refused.
-            batch_seconds: a child that takes longer for a batch is killed.
+            limits: of rows, seconds and bytes.
             observe: called for each batch: rows, seconds its oldest item waited, seconds it ran.
+            answered: called for each batch that was computed, with the shapes of a row's inputs.
         """
-        self._max_batch, self._queue_rows, self._batch_seconds = max_batch, queue_rows, batch_seconds
-        self._observe = observe
+        self._limits, self._observe, self._answered = limits, observe, answered
         self._queue: deque[WorkItem] = deque()
         self._child: Child | None = None
-        self._running: list[WorkItem] = []
+        self._running: list[Slice] = []
+        self._watch: asyncio.TimerHandle | None = None
         self._dispatch_due = False
         self._refusal: str | None = None
         self._seconds_per_row = 0.0
+        self._slowest = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
         self.waiting_rows = 0
 
-    def submit(self, arrays: Sequence[Array]) -> list[WorkItem]:
-        """Queue a request, split into several items if it exceeds one batch.
+    def submit(self, arrays: Sequence[Array]) -> WorkItem:
+        """Queue a request.
 
         Args:
             arrays: inputs [rows, …] in the signature's order.
 
         Raises:
-            BodyTooLarge: it exceeds the queue's capacity.
             Saturated: the queue is too full for it now.
             Unavailable: the version accepts no requests.
         """
-        rows = len(arrays[0])
+        item = WorkItem(arrays)
         if self._refusal is not None:
             raise Unavailable(self._refusal, retry_after=1)
-        if rows > self._queue_rows:
-            raise BodyTooLarge(f"The request has {rows} rows; the limit is {self._queue_rows}")
-        if self.waiting_rows + rows > self._queue_rows:
+        limits = self._limits
+        # The last quarter of the queue is for requests of one batch: a few long ones do not lock them out.
+        reserved = limits.share if item.rows > limits.max_batch else 0
+        if self.waiting_rows + self._counted(item) > limits.queue_rows - reserved:
             wait = math.ceil(self.waiting_rows * self._seconds_per_row)
             raise Saturated(f"The queue is full: {self.waiting_rows} rows wait", retry_after=max(1, wait))
-        if rows <= self._max_batch:
-            items = [WorkItem(arrays)]
-        else:
-            starts = range(0, rows, self._max_batch)
-            items = [
-                WorkItem([array[start : start + self._max_batch] for array in arrays]) for start in starts
-            ]
-        self._queue.extend(items)
-        self.waiting_rows += rows
+        self._enqueue(item, self._queue.append)
         self._idle.clear()
         self._dispatch_soon()
-        return items
+        return item
 
-    def cancel(self, items: Sequence[WorkItem], error: ServingError) -> None:
-        """Fail items with `error` and remove them from the queue. A running batch is not interrupted."""
-        for item in items:
-            if item.future.done():
-                continue
+    def cancel(self, item: WorkItem, error: ServingError) -> None:
+        """Fail a request with `error` and remove it from the queue. A running batch is not interrupted."""
+        if not item.future.done():
             _fail(item, error)
-            if item not in self._running:
-                self._queue.remove(item)
-                self.waiting_rows -= item.rows
-        self._update_idle()
+            self._remove(item)
+            self._update_idle()
 
-    def attach(self, child: Child) -> None:
-        """Accept requests and send them to `child`."""
+    def attach(self, child: Child, slowest: float = 0.0) -> None:
+        """Accept requests and send them to `child`, whose slowest batch took `slowest` seconds."""
         self._child, self._refusal = child, None
+        self._slowest = max(self._slowest, slowest)
         self._dispatch_soon()
 
     def detach(self) -> None:
@@ -129,7 +193,8 @@ class Batcher:
     def refuse(self, reason: str) -> None:
         """Fail all queued and new requests until a child is attached."""
         self._child, self._refusal = None, reason
-        self.cancel(list(self._queue), Unavailable(reason, retry_after=1))
+        for item in list(self._queue):
+            self.cancel(item, Unavailable(reason, retry_after=1))
 
     async def drained(self, seconds: float) -> bool:
         """Wait until all requests are answered, at most `seconds`; return whether they are."""
@@ -140,8 +205,21 @@ class Batcher:
             return False
         return True
 
+    def _counted(self, item: WorkItem) -> int:
+        # A long request is sent slice by slice, so it does not fill the queue with all of its rows.
+        return min(item.waiting, self._limits.share)
+
+    def _enqueue(self, item: WorkItem, add: Callable[[WorkItem], None]) -> None:
+        add(item)
+        self.waiting_rows += self._counted(item)
+
+    def _remove(self, item: WorkItem) -> None:
+        if item in self._queue:
+            self._queue.remove(item)
+            self.waiting_rows -= self._counted(item)
+
     def _dispatch_soon(self) -> None:
-        # deferred, so that requests of the same turn of the event loop share a batch
+        # Deferred, so that requests of the same turn of the event loop share a batch.
         if not self._dispatch_due:
             self._dispatch_due = True
             asyncio.get_running_loop().call_soon(self._dispatch)
@@ -150,69 +228,127 @@ class Batcher:
         self._dispatch_due = False
         if self._running or self._child is None or not self._queue:
             return
-        self._running = items = self._collect()
+        self._running = slices = self._collect()
         child, began = self._child, time.monotonic()
-        watchdog = asyncio.get_running_loop().call_later(self._batch_seconds, child.kill)
-        answer = child.predict(concatenated([item.arrays for item in items]))
+        # A child that hangs does not answer a request to stop. Its death fails the batch and frees the queue.
+        self._watch = asyncio.get_running_loop().call_later(
+            _TICK_SECONDS, self._check_time, child, _TICK_SECONDS
+        )
+        answer = child.predict(concatenated([taken.arrays() for taken in slices]))
+        answer.add_done_callback(lambda answer: self._finish(slices, answer, began))
 
-        def done(answer: asyncio.Future[Frame]) -> None:
-            watchdog.cancel()
-            self._finish(items, answer, began)
+    def _check_time(self, child: Child, ran: float) -> None:
+        limit = max(self._limits.batch_seconds, 3 * self._slowest)
+        if child.is_compiling:
+            limit = max(limit, self._limits.compile_seconds)
+        if ran >= limit:
+            child.kill()
+        else:
+            ran += _TICK_SECONDS
+            self._watch = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._check_time, child, ran)
 
-        answer.add_done_callback(done)
-
-    def _collect(self) -> list[WorkItem]:
-        first = self._queue.popleft()
-        items, rows = [first], first.rows
-        while self._queue:
+    def _collect(self) -> list[Slice]:
+        first = self._queue[0]
+        slices = [self._take(first)]
+        rows = slices[0].rows
+        while self._queue and not first.alone:
             following = self._queue[0]
-            if rows + following.rows > self._max_batch or following.shapes != first.shapes:
+            # Rows of other shapes cannot be in one array. Items are not reordered, so none waits for ever.
+            if (
+                rows + following.waiting > self._limits.max_batch
+                or following.shapes != first.shapes
+                or following.alone
+            ):
                 break
-            items.append(self._queue.popleft())
-            rows += following.rows
-        self.waiting_rows -= rows
-        return items
+            slices.append(self._take(following))
+            rows += slices[-1].rows
+        return slices
 
-    def _finish(self, items: list[WorkItem], answer: asyncio.Future[Frame], began: float) -> None:
+    def _take(self, item: WorkItem) -> Slice:
+        """Take the next rows of the first request in the queue."""
+        self._queue.popleft()
+        self.waiting_rows -= self._counted(item)
+        taken = Slice(item, item.sent, min(item.waiting, self._limits.max_batch))
+        item.sent += taken.rows
+        if item.waiting:
+            self._enqueue(item, self._queue.append)
+        return taken
+
+    def _finish(self, slices: list[Slice], answer: asyncio.Future[Frame], began: float) -> None:
         self._running = []
+        if self._watch is not None:
+            self._watch.cancel()
         error = answer.exception()
         if error is None:
-            self._deliver(items, answer.result().tensors, began)
+            self._deliver(slices, answer.result(), began)
         elif isinstance(error, ChildExited):
-            self._retry(items)
+            self._child = None  # the version attaches the next child
+            self._retry(slices, Unavailable("The model's process ended while it answered", retry_after=1))
         else:
-            text = str(error) if isinstance(error, ChildFailed) else f"{type(error).__name__}: {error}"
-            for item in items:
-                _fail(item, BadRequest(text))
+            self._refused(slices, error if isinstance(error, ChildFailed) else ChildFailed("Internal error"))
         self._update_idle()
         self._dispatch()
 
-    def _deliver(self, items: list[WorkItem], outputs: Outputs, began: float) -> None:
-        start = 0
-        for item in items:
+    def _refused(self, slices: list[Slice], error: ChildFailed) -> None:
+        if error.kind == "memory" and len(slices) > 1:
+            # Each request may fit without the others.
+            for item, _, _ in slices:
+                item.alone = True
+            self._retry(slices, Unavailable(str(error), retry_after=1))
+            return
+        for item, _, _ in slices:
             if not item.future.done():
-                item.future.set_result([output[start : start + item.rows] for output in outputs])
-            start += item.rows
-        ran = time.monotonic() - began
-        self._seconds_per_row = 0.8 * self._seconds_per_row + 0.2 * ran / start
-        self._observe(start, began - items[0].queued_at, ran)
+                _fail(item, _error_of(error))
+                self._remove(item)
 
-    def _retry(self, items: list[WorkItem]) -> None:
-        self._child = None  # the version attaches the next child
-        for item in reversed(items):
+    def _deliver(self, slices: list[Slice], frame: Frame, began: float) -> None:
+        at = 0
+        for item, _, rows in slices:
+            # An item may have been cancelled while its batch ran.
+            if not item.future.done():
+                item.receive([output[at : at + rows] for output in frame.tensors])
+                if item.output_bytes > self._limits.answer_bytes:
+                    self.cancel(
+                        item, BodyTooLarge(f"The answer has more than {self._limits.answer_bytes} bytes")
+                    )
+            at += rows
+        ran = time.monotonic() - began
+        # The time of a compilation is no measure of the batches that follow.
+        if not frame.header.get("compiled"):
+            self._slowest = max(self._slowest, ran)
+        # A moving average, from which a refused client learns when to try again.
+        self._seconds_per_row = 0.8 * self._seconds_per_row + 0.2 * ran / at
+        self._answered(slices[0].item.shapes)
+        self._observe(at, began - slices[0].item.queued_at, ran)
+
+    def _retry(self, slices: list[Slice], error: ServingError) -> None:
+        # In reverse, because each is put at the front: the queue keeps its order.
+        for item, start, _ in reversed(slices):
+            self._remove(item)
+            item.sent = start
             item.tries += 1
             if item.tries >= _MAX_TRIES or self._refusal is not None:
-                _fail(item, Unavailable("The model's process ended while it answered", retry_after=1))
+                _fail(item, error)
             elif not item.future.done():
-                self._queue.appendleft(item)
-                self.waiting_rows += item.rows
+                self._enqueue(item, self._queue.appendleft)
 
     def _update_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
 
 
+def _error_of(error: ChildFailed) -> ServingError:
+    match error.kind:
+        case "input":
+            return BadRequest(str(error))
+        case "memory":
+            return Unavailable(str(error), retry_after=1)
+        case _:
+            return ServingError(str(error))
+
+
 def _fail(item: WorkItem, error: ServingError) -> None:
     if not item.future.done():
         item.future.set_exception(error)
-        item.future.exception()  # marks it as retrieved: only the first failure of a split request is awaited
+        # Marks the exception as retrieved: if the client has left, nothing awaits it, and asyncio logs it.
+        item.future.exception()

@@ -2,23 +2,26 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
-from workers.serving.frames import Decoder, Frame, InvalidFrame, encode
+from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
+from workers.serving.versions.seen_sizes import Sizes
 
 Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]
-# environment variables passed to a child: paths and devices, but no tokens or addresses
+# Environment variables passed to a child: paths and devices, but no tokens or addresses
 _ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "XLA_FLAGS")
 _ALLOWED_PREFIXES = ("JAX_", "CUDA_", "NVIDIA_", "ROCR_", "HIP_")
 
@@ -28,7 +31,18 @@ class ChildExited(Exception):
 
 
 class ChildFailed(Exception):
-    """The child reported an error."""
+    """The child reported an error. `kind` is "input", "memory" or "internal"; the child chose its text."""
+
+    def __init__(self, message: str, kind: str = "internal") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Command(Protocol):
+    """The command line settings of a kind of child."""
+
+    def arguments(self, descriptor: int) -> list[str]:
+        """Return the command line for a child with the socket `descriptor`."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,7 @@ class ChildCommand:
     compile_cache: Path
     max_batch: int = 64
     threads: int = 1
+    max_programs: int = 256
 
     def arguments(self, descriptor: int) -> list[str]:
         """Return the command line for a child with the socket `descriptor`."""
@@ -46,6 +61,7 @@ class ChildCommand:
             *("--socket", str(descriptor), "--parent", str(os.getpid())),
             *("--compile-cache", str(self.compile_cache)),
             *("--max-batch", str(self.max_batch), "--threads", str(self.threads)),
+            *("--max-programs", str(self.max_programs)),
         ]
 
 
@@ -59,12 +75,28 @@ def child_environment() -> dict[str, str]:
     return {**passed, "PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"}
 
 
+class LoadedModel(NamedTuple):
+    """A model that a child has loaded, and the seconds of its slowest batch at warm-up."""
+
+    signature: Signature
+    slowest: float
+
+
 class ChildProcess(asyncio.Protocol):
-    """A running child. At most one request is open at a time; its response resolves the future."""
+    """A running child. At most one request is open at a time; its response resolves the future.
+
+    Attributes:
+        ended: resolved when the child has closed its connection.
+        is_compiling: whether the running batch needs a new program.
+        has_imported: whether its imports are done; from then on it sends a beat every `BEAT_SECONDS`.
+    """
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
+        self.is_compiling = False
+        self.has_imported = False
+        self._heard = time.monotonic()
         self._decoder = Decoder()
         self._answer: asyncio.Future[Frame] | None = None
         self._transport: asyncio.WriteTransport
@@ -72,8 +104,8 @@ class ChildProcess(asyncio.Protocol):
         self._requests = 0
 
     @classmethod
-    async def spawn(cls, command: ChildCommand) -> "ChildProcess":
-        """Start a spare child. Returns once the process runs, before its imports are done.
+    async def spawn(cls, command: Command) -> "ChildProcess":
+        """Start a child. Returns once the process runs, before its imports are done.
 
         Must be called on the main thread: the child is killed when the thread that spawned it ends.
         """
@@ -84,7 +116,8 @@ class ChildProcess(asyncio.Protocol):
                 pass_fds=[child_socket.fileno()],
                 env=child_environment(),
                 stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # the router drains first on a signal to its process group
+                # A signal to the process group, such as Ctrl-C, must reach the router alone: it drains first.
+                start_new_session=True,
             )
         _, child = await asyncio.get_running_loop().create_unix_connection(cls, sock=router_socket)
         child._process = process
@@ -94,8 +127,38 @@ class ChildProcess(asyncio.Protocol):
     def pid(self) -> int:
         return self._process.pid
 
-    async def load(self, model: Path, seconds: float) -> Signature:
-        """Have the child load and warm up `model`; return its signature.
+    @property
+    def silent_seconds(self) -> float:
+        """The seconds since the child last sent anything."""
+        return time.monotonic() - self._heard
+
+    async def silence(self, seconds: float) -> None:
+        """Return when the child has ended, or has sent nothing for `seconds`.
+
+        Only times in which this process runs are counted: after it was suspended itself, it reads first.
+        """
+        silent, heard = 0.0, self._heard
+        while silent < seconds and not self.ended.done():
+            await asyncio.wait([self.ended], timeout=BEAT_SECONDS)
+            silent = 0.0 if self._heard != heard else silent + BEAT_SECONDS
+            heard = self._heard
+
+    async def sign_of_life(self, seconds: float) -> bool:
+        """Wait until the child sends something, at most `seconds`; return whether it did."""
+        heard = self._heard
+        for _ in range(math.ceil(seconds / BEAT_SECONDS)):
+            await asyncio.wait([self.ended], timeout=BEAT_SECONDS)
+            if self._heard != heard or self.ended.done():
+                break
+        return self._heard != heard
+
+    async def load(self, model: Path, seconds: float, seen: Sequence[Sizes] = ()) -> LoadedModel:
+        """Have the child load and warm up `model`.
+
+        Args:
+            model: path of the verified file.
+            seconds: the time limit.
+            seen: sizes of earlier requests' rows, to compile ahead; the most recent first.
 
         Raises:
             ChildExited: it died.
@@ -103,10 +166,10 @@ class ChildProcess(asyncio.Protocol):
         """
         try:
             async with asyncio.timeout(seconds):
-                frame = await self.request({"op": "load", "model": str(model)})
+                frame = await self.request({"op": "load", "model": str(model), "seen": list(seen)})
         except TimeoutError:
             raise ChildFailed(f"the model was not ready within {seconds:.0f} s") from None
-        return Signature.model_validate(frame.header["signature"])
+        return LoadedModel(Signature.model_validate(frame.header["signature"]), frame.header["slowest"])
 
     def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
         """Send one batch. The future gets the frame of outputs, ChildExited or ChildFailed."""
@@ -138,13 +201,16 @@ class ChildProcess(asyncio.Protocol):
             self._process.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are not subclasses of asyncio's
+        # A cast instead of a check: uvloop's transports are not subclasses of asyncio's.
+        self._transport = cast(asyncio.WriteTransport, transport)
 
     def data_received(self, data: bytes) -> None:
         """Resolve the open request (asyncio callback)."""
+        self._heard = time.monotonic()
         try:
             for frame in self._decoder.feed(data):
                 self._received(frame)
+        # Where the next frame begins is unknown. `connection_lost` fails the open request.
         except InvalidFrame:
             self._transport.abort()
 
@@ -156,15 +222,24 @@ class ChildProcess(asyncio.Protocol):
 
     def _received(self, frame: Frame) -> None:
         match frame.header["op"]:
+            case "beat":
+                pass
+            # A load may be sent before this, too.
             case "spare":
-                pass  # its imports are done; a load may be sent before that, too
+                self.has_imported = True
+            case "compiling":
+                self.is_compiling = True
             case "outputs" | "ready":
                 self._settle(frame)
             case _:
-                self._settle(ChildFailed(frame.header.get("error", "the child failed")))
+                header = frame.header
+                self._settle(
+                    ChildFailed(header.get("error", "the child failed"), header.get("kind", "internal"))
+                )
 
     def _settle(self, outcome: Frame | Exception) -> None:
         answer, self._answer = self._answer, None
+        self.is_compiling = False
         if answer is None or answer.done():
             return
         if isinstance(outcome, Frame):
@@ -175,6 +250,7 @@ class ChildProcess(asyncio.Protocol):
 
 def concatenated(columns: Sequence[Sequence[Array]]) -> list[Array]:
     """Concatenate several requests' inputs to one batch, input by input."""
+    # A single request, the usual case, needs no copy.
     if len(columns) == 1:
         return list(columns[0])
     return [np.concatenate(parts) for parts in zip(*columns, strict=True)]

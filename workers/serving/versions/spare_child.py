@@ -6,6 +6,8 @@ import logging
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
 
 logger = logging.getLogger("trainyard.serving")
+# A spare that has sent nothing for this long is stopped.
+_SILENT_SECONDS = 2.0
 
 
 class SpareChild:
@@ -22,11 +24,16 @@ class SpareChild:
 
     async def take(self) -> ChildProcess:
         """Return a child without a model: the spare if it is alive, else a new one."""
+        # Shielded: a cancelled load must not end the start, from which `close` expects a child.
         if self._starting is not None:
             await asyncio.shield(self._starting)
         spare, self._spare = self._spare, None
         if spare is not None and not spare.ended.done():
-            return spare
+            if not spare.has_imported or spare.silent_seconds < _SILENT_SECONDS:
+                return spare
+            logger.warning("the spare child %d does not respond; it is replaced", spare.pid)
+            spare.kill()
+            await spare.stop()
         return await ChildProcess.spawn(self._command)
 
     def prepare(self) -> None:
@@ -49,5 +56,6 @@ class SpareChild:
         if self._starting is not None:
             await self._starting
         if self._spare is not None:
-            self._spare.kill()  # during its imports it would notice the closed connection only after seconds
+            # During its imports it would notice the closed connection only after seconds.
+            self._spare.kill()
             await self._spare.stop()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,15 +20,23 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
-from workers.serving.versions.batcher import Batcher, Outputs, WorkItem
-from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, concatenated
+from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
+from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
+from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.signature_check import SignatureMismatch, check_signature
 from workers.serving.versions.spare_child import SpareChild
 
 logger = logging.getLogger("trainyard.serving")
-_WATCH_DELAY = 0.05  # seconds; most requests end before, and their clients need no watching
-_MAX_PAUSE = 30.0
-_MAX_RESTARTS_WITH_QUEUE = 4  # failed restarts before the queued requests are refused
+# Most requests end earlier, and their clients need no watching.
+_WATCH_DELAY_SECONDS = 0.05
+_MAX_PAUSE_SECONDS = 30.0
+# A child without a sign of life for this long is not ready, or is replaced.
+_UNREADY_SECONDS = 1.25
+_KILL_SECONDS = 2.5
+# Beats begin after the imports, which may take long on a busy machine.
+_LOAD_SILENCE_SECONDS = 60.0
+# Failed restarts before the queued requests are refused.
+_MAX_RESTARTS_WITH_QUEUE = 4
 
 
 class ArtifactCache(Protocol):
@@ -46,6 +54,7 @@ class VersionContext:
     spare_child: SpareChild
     limits: Limits
     metrics: Metrics
+    seen_sizes: SeenSizesFolder
     changed: Callable[[], None]
 
 
@@ -74,12 +83,19 @@ class LoadedVersion:
         self._context = context
         self._child: ChildProcess | None = None
         self._failures = 0
+        self._seen = context.seen_sizes.of(model)
         observe = context.metrics.batch_observer(model)
+        limits = context.limits
         self._batcher = Batcher(
-            max_batch=context.limits.max_batch,
-            queue_rows=context.limits.queue_rows,
-            batch_seconds=context.limits.batch_seconds,
+            BatchLimits(
+                limits.max_batch,
+                limits.queue_rows,
+                limits.batch_seconds,
+                limits.compile_seconds,
+                limits.answer_bytes,
+            ),
             observe=observe,
+            answered=self._record_sizes,
         )
         self._task = asyncio.create_task(self._run())
 
@@ -119,18 +135,12 @@ class LoadedVersion:
         Raises:
             ServingError: the request was refused, timed out or failed.
         """
-        items = self._batcher.submit(arrays)
-        watch = _RequestWatch(self._batcher, items, request, deadline)
+        item = self._batcher.submit(arrays)
+        watch = _RequestWatch(self._batcher, item, request, deadline)
         try:
-            if len(items) == 1:
-                return await items[0].future
-            parts = [await item.future for item in items]
-        except ServingError as error:
-            self._batcher.cancel(items, error)
-            raise
+            return await item.future
         finally:
             watch.end()
-        return concatenated(parts)
 
     async def unload(self, drain_seconds: float) -> None:
         """Answer the queued requests, then end the child."""
@@ -140,6 +150,7 @@ class LoadedVersion:
             logger.warning(
                 "%s/%d still had requests after %.0f s", self.model, self.approved.number, drain_seconds
             )
+        # Only requests that exceeded the time are still queued.
         self._batcher.refuse("This version is being unloaded")
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -151,9 +162,12 @@ class LoadedVersion:
             try:
                 await self._serve_once()
             finally:
-                await self._end_child()
+                child, self._child = self._child, None
+                if child is not None:
+                    # Shielded: `unload` cancels this task, and the child must be ended nevertheless.
+                    await asyncio.shield(child.stop())
             if self._failures and not self._keeps_queue:
-                pause = min(2.0 ** (self._failures - 1), _MAX_PAUSE)
+                pause = min(2.0 ** (self._failures - 1), _MAX_PAUSE_SECONDS)
                 await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311
 
     @property
@@ -177,14 +191,28 @@ class LoadedVersion:
             self._load_failed(error)
             return
         self._failures = 0
-        self._batcher.attach(child)
         self._set("AVAILABLE")
         self.warm.set()
         self.load_attempted.set()
-        await child.ended
+        await self._watch(child)
         logger.warning("%s/%d: child %d ended; restarting it", self.model, self.approved.number, child.pid)
         self._context.metrics.child_restarts.add(model_name=self.model)
         self._batcher.detach()
+
+    async def _watch(self, child: ChildProcess) -> None:
+        """Return when the child has ended. One that sends nothing is not ready, and is killed later."""
+        while not child.ended.done():
+            await child.silence(_UNREADY_SECONDS)
+            if child.ended.done():
+                return
+            logger.warning("%s/%d: child %d does not respond", self.model, self.approved.number, child.pid)
+            self._set("LOADING")
+            if not await child.sign_of_life(_KILL_SECONDS - _UNREADY_SECONDS):
+                # Its queued requests go to the next child.
+                child.kill()
+                await child.ended
+                return
+            self._set("AVAILABLE")
 
     def _load_failed(self, error: Exception) -> None:
         logger.warning("%s/%d could not be loaded: %s", self.model, self.approved.number, error)
@@ -199,34 +227,49 @@ class LoadedVersion:
         began = time.monotonic()
         self._child = child = await self._context.spare_child.take()
         try:
-            found = await child.load(path, self._context.limits.load_seconds)
+            loaded = await self._load_watched(child, path)
         finally:
+            # Only now, to leave the CPU to the load.
             self._context.spare_child.prepare()
-        self.signature = check_signature(self.approved.signature, found)
+        self.signature = check_signature(self.approved.signature, loaded.signature)
         self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
+        self._batcher.attach(child, loaded.slowest)
         return child
 
-    async def _end_child(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            await asyncio.shield(child.stop())
+    async def _load_watched(self, child: ChildProcess, path: Path) -> LoadedModel:
+        """Load the model; a child that stops while it loads is killed, which fails the load."""
+
+        async def kill_if_silent() -> None:
+            await child.silence(_LOAD_SILENCE_SECONDS)
+            child.kill()
+
+        watch = asyncio.create_task(kill_if_silent())
+        try:
+            return await child.load(path, self._context.limits.load_seconds, self._seen.recent())
+        finally:
+            watch.cancel()
+
+    def _record_sizes(self, sizes: Sequence[tuple[int, ...]]) -> None:
+        if self.signature is not None and any(None in spec.shape for spec in self.signature.inputs):
+            self._seen.record(sizes)
 
     def _set(self, state: State, error: str | None = None) -> None:
+        # A child that dies during the last requests must not make the version appear to load again.
         if self.state != "UNLOADING":
             self.state, self.error = state, error
             self._context.changed()
 
 
 class _RequestWatch:
-    """Cancels a request's items when its deadline passes or its client disconnects.
+    """Cancels a request when its deadline passes or its client disconnects.
 
     Most requests end before the watch begins, so they cost a timer but no task.
     """
 
-    def __init__(self, batcher: Batcher, items: list[WorkItem], request: Request, deadline: float) -> None:
-        self._batcher, self._items, self._request, self._deadline = batcher, items, request, deadline
+    def __init__(self, batcher: Batcher, item: WorkItem, request: Request, deadline: float) -> None:
+        self._batcher, self._item, self._request, self._deadline = batcher, item, request, deadline
         self._task: asyncio.Task[None] | None = None
-        after = min(_WATCH_DELAY, max(0.0, deadline - time.monotonic()))
+        after = min(_WATCH_DELAY_SECONDS, max(0.0, deadline - time.monotonic()))
         self._timer = asyncio.get_running_loop().call_later(after, self._begin)
 
     def end(self) -> None:
@@ -243,4 +286,4 @@ class _RequestWatch:
             error = ClientGone("the client disconnected")
         else:
             error = DeadlineExceeded("Deadline exceeded")
-        self._batcher.cancel(self._items, error)
+        self._batcher.cancel(self._item, error)

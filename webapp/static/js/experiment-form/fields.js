@@ -7,6 +7,9 @@ import { grouped } from "../trials/words.js";
 import { offer, read, show } from "./inputs.js";
 import { get, put } from "./pointer.js";
 
+/** The fields that follow the search's objective while they are empty. */
+const FOLLOWS = ["/fit/early_stopping/monitor", "/after/retrain/monitor"];
+
 /** @param {Version} version */
 const nameOf = ({ number, state }) => (state === "ready" ? String(number) : `${number} (${state})`);
 
@@ -122,7 +125,9 @@ export class Fields {
         spec.search.objective = this.objective();
       }
       const stopping = spec.fit?.early_stopping;
-      if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) stopping.monitor = "val_loss";
+      if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) delete stopping.monitor;
+      const retrain = spec.after?.retrain;
+      if (retrain?.monitor && !this.sheet.watched.includes(retrain.monitor)) delete retrain.monitor;
       const kind = this.sheet.version?.kind;
       const { template } = this.sheet;
       if (!kind || !template || template.dataKinds.includes(kind)) return;
@@ -216,7 +221,8 @@ export class Fields {
         ),
       column: (input) => offer(input, columns, { open: "—" }),
       search: (input) => this.offerSearches(input),
-      measure: (input) => offer(input, sheet.watched),
+      measure: (input) =>
+        offer(input, sheet.watched, FOLLOWS.includes(input.dataset.pointer ?? "") ? { open: "the objective" } : {}),
       loss: (input) => offer(input, sheet.measures?.losses ?? [], { open: "from the task" }),
     };
     for (const input of this.inputs) {

@@ -84,6 +84,8 @@ function details(plan) {
     ),
     ["Executions", count(plan.executions)],
     ["Retrained", count(plan.retrainings)],
+    ["Epoch chosen by", plan.epoch_chosen_by],
+    ["Stopped early by", plan.stopped_by ?? "nothing"],
     ["Slots per trial", count(plan.slots_per_trial)],
     ["Parallel trials, with the slots free now", count(plan.parallel_trials)],
     ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],

@@ -52,6 +52,7 @@ export interface Spec {
   model?: { template?: string };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
+  after?: { retrain?: { monitor?: string } };
   mesh?: {
     axis_names?: string[];
     shape?: (number | string)[];
@@ -118,6 +119,8 @@ export interface Plan {
   trials: number;
   executions: number;
   retrainings: number;
+  epoch_chosen_by: string;
+  stopped_by: string | null;
   epochs: number;
   epochs_likely: number | null;
   slots: number;

@@ -1,33 +1,31 @@
-// The base of live charts: they follow a job, fit their width, use the colours of the theme, and survive when the part
-// of the page around them is replaced.
+// The base of live charts: they follow a job, fit their width, use the colours of the theme, show the values at the
+// pointer, and survive when the part of the page around them is replaced.
 /** @import { AlignedData, Options, Series } from "uplot" */
+/** @import { Scale } from "../charts/axes.js" */
+/** @import { Entry } from "../charts/legend.js" */
+/** @import { TipText } from "../charts/tip.js" */
 /** @import { LiveEvent } from "./live.js" */
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
-import { grouped } from "../trials/words.js";
+import { scaleOf } from "../charts/axes.js";
+import { legendOf } from "../charts/legend.js";
+import { settings } from "../charts/settings.js";
+import { tip } from "../charts/tip.js";
+import { draggedRange, formatMark, horizontal, LEAST_DRAG, LONE, WHOLE } from "./chart-parts.js";
 import { cursorOfPage, follow } from "./live.js";
 
-const COLOURS = [
-  "#0b7fc7",
-  "#d9772b",
-  "#3a9d46",
-  "#c2417f",
-  "#7b62c9",
-  "#8a7a2e",
-  "#159a9c",
-  "#b04a3f",
-  "#5f7f95",
-  "#a0579e",
-];
 const HEIGHT = 220;
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000]; // epochs and trials
 
 /** @typedef {(number | null)[]} Values */
 /**
- * The contents of a chart. `drawn` has options of each line, `more` has options of the chart.
- * @typedef {{ labels: string[], columns: Values[], drawn?: Partial<Series>[], more?: Partial<Options> }} Drawing
+ * The contents of a chart: its x values followed by those of each series, and how each is drawn. `more` has options of
+ * the whole chart.
+ * @typedef {{ columns: Values[], series: Partial<Series>[], legend: Entry[], more?: Partial<Options> }} Drawing
  */
 
-/** An element with a chart. Subclasses implement `begin()`, `onEvents(events)` and `picture()`. */
+/**
+ * An element with a chart. Subclasses implement `begin()`, `onEvents(events)`, `picture()`, `textAt()` and `go()`.
+ * With the attribute `key`, its axes follow the settings of that chart.
+ */
 export class Chart extends HTMLElement {
   job = 0;
   note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
@@ -35,8 +33,16 @@ export class Chart extends HTMLElement {
   theme = new MutationObserver(() => this.rebuild());
   /** @type {uPlot | null} */
   chart = null;
+  /** @type {HTMLElement | null} */
+  legend = null;
   /** @type {(() => void) | null} */
   stop = null;
+  ignoreSettings = () => {};
+  /** The place on the x axis that the keyboard has reached. @type {number | undefined} */
+  at;
+  /** Where the pointer went down, as x of the window. */
+  pressed = 0;
+  height = HEIGHT;
 
   begin() {}
 
@@ -48,12 +54,55 @@ export class Chart extends HTMLElement {
     return null;
   }
 
+  /**
+   * Return the text beside the pointer; null if there is no value.
+   * @param {uPlot} _chart
+   * @param {number} _at the index of the nearest x value
+   * @returns {TipText | null}
+   */
+  textAt(_chart, _at) {
+    return null;
+  }
+
+  /** Act on a click that is not a drag. */
+  clicked() {}
+
+  /** The number of places that the keyboard can reach. */
+  get places() {
+    return this.chart?.data[0].length ?? 0;
+  }
+
+  /**
+   * Move the cursor to a place, for the keyboard.
+   * @param {number} _at
+   */
+  go(_at) {}
+
+  /** The name of this chart in the settings; empty if it has none. */
+  get key() {
+    return this.getAttribute("key") ?? "";
+  }
+
+  /** @param {"x" | "y"} axis */
+  scale(axis) {
+    return this.key ? scaleOf(this.key, axis) : {};
+  }
+
   connectedCallback() {
     if (this.stop) return; // only moved
     this.job = Number(this.getAttribute("job"));
+    this.tabIndex = 0;
+    this.setAttribute("role", "application");
+    this.setAttribute("aria-roledescription", "chart");
     this.append(this.note);
+    this.note.setAttribute("role", "status");
+    this.addEventListener("keydown", this.onKey);
+    this.addEventListener("blur", this.onBlur);
     this.resize.observe(this);
     this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+    this.ignoreSettings = settings.onChange(({ kind, chart }) => {
+      if (this.key && (kind === "all" || (kind === "axes" && chart === this.key))) this.rebuild();
+    });
     const start = cursorOfPage();
     this.stop = follow(this.job, start, (events) => this.onEvents(events));
     this.begin();
@@ -68,70 +117,162 @@ export class Chart extends HTMLElement {
   end() {
     this.stop?.();
     this.stop = null;
+    this.ignoreSettings();
+    this.removeEventListener("keydown", this.onKey);
+    this.removeEventListener("blur", this.onBlur);
     this.resize.disconnect();
     this.theme.disconnect();
-    this.chart?.destroy();
-    this.chart = null;
+    this.clear();
     this.note.remove();
   }
 
-  /** Draw again from the start, because the lines or the colours changed. */
-  rebuild() {
+  clear() {
+    tip.hide(this);
     this.chart?.destroy();
     this.chart = null;
-    const picture = this.picture();
-    if (picture) {
-      this.chart = new uPlot(options(this.clientWidth, picture), /** @type {AlignedData} */ (picture.columns), this);
-      this.append(this.note);
-    }
+    this.legend?.remove();
+    this.legend = null;
   }
-}
 
-/**
- * @param {number} width
- * @param {Drawing} drawing
- * @returns {Options}
- */
-function options(width, { labels, drawn = [], more = {} }) {
-  const style = getComputedStyle(document.documentElement);
-  const ink = style.getPropertyValue("--tblr-secondary").trim();
-  const rule = style.getPropertyValue("--ty-line").trim();
-  const axis = {
-    stroke: ink,
-    grid: { stroke: rule, width: 1 },
-    ticks: { stroke: rule, width: 1 },
-    font: "11px Inter, sans-serif",
-  };
-  return {
-    width: Math.max(width, 200),
-    scales: { x: { time: false } },
-    axes: [
-      { ...axis, incrs: WHOLE },
-      { ...axis, size: 56, values: (_, marks) => marks.map(formatMark) },
-    ],
-    legend: { live: labels.length <= 6, show: labels.length <= 12 },
-    cursor: { points: { size: 6 }, focus: { prox: 24 } },
-    series: [
-      { label: "at" },
-      ...labels.map((label, index) => ({
-        label,
-        stroke: COLOURS[index % COLOURS.length],
-        width: labels.length > 8 ? 1 : 1.75,
-        spanGaps: true,
-        points: { show: (/** @type {uPlot} */ chart) => chart.data[0].length < 3 },
-        ...drawn[index],
-      })),
-    ],
-    ...more,
-    height: more.height ?? HEIGHT,
-  };
-}
+  /** Draw again from the start, because the lines, the colours or the axes changed. */
+  rebuild() {
+    this.clear();
+    const picture = this.picture();
+    if (!picture) return;
+    const options = this.options(picture);
+    this.chart = new uPlot(options, /** @type {AlignedData} */ (picture.columns), this);
+    this.chart.over.addEventListener("pointerdown", (event) => (this.pressed = event.clientX));
+    this.chart.over.addEventListener("click", (event) => {
+      if (Math.abs(event.clientX - this.pressed) < LEAST_DRAG) this.clicked();
+    });
+    this.chart.over.addEventListener("dblclick", () => this.key && settings.set(this.key, { xrange: null }));
+    this.legend = legendOf(this.chart, picture.legend);
+    if (this.legend) this.append(this.legend);
+    this.append(this.note);
+  }
 
-/**
- * Return a mark of the y axis as text. uPlot stops at three decimals, which are too few for a learning rate.
- * @param {number | null} mark
- */
-function formatMark(mark) {
-  if (mark === null) return "";
-  return Math.abs(mark) >= 1000 ? grouped(mark) : String(Number(mark.toPrecision(4)));
+  /**
+   * Set the height of the plot in pixels.
+   * @param {number} height
+   */
+  resizeTo(height) {
+    if (this.height === height) return;
+    this.height = height;
+    this.chart?.setSize({ width: this.chart.width, height });
+  }
+
+  /**
+   * @param {Drawing} drawing
+   * @returns {Options}
+   */
+  options({ series, more = {} }) {
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--tblr-secondary").trim();
+    const rule = style.getPropertyValue("--ty-line").trim();
+    const [x, y] = [this.scale("x"), this.scale("y")];
+    const axis = {
+      stroke: ink,
+      grid: { stroke: rule, width: 1 },
+      ticks: { stroke: rule, width: 1 },
+      font: "11px Inter, sans-serif",
+    };
+    const values = (/** @type {uPlot} */ _, /** @type {(number | null)[]} */ marks) => marks.map(formatMark);
+    return {
+      width: Math.max(this.clientWidth, 200),
+      legend: { show: false },
+      ...more,
+      scales: {
+        x: { time: false, distr: x.log ? 3 : 1, range: (_, low, high) => horizontal(low, high, x) },
+        y: { distr: y.log ? 3 : 1, range: (_, low, high) => this.heights(low, high, y) },
+      },
+      axes: [x.log ? { ...axis, values } : { ...axis, incrs: WHOLE }, { ...axis, size: 56, values }],
+      cursor: {
+        points: { size: 6 },
+        focus: { prox: 24 },
+        drag: { x: true, y: false, setScale: !this.key },
+        ...more.cursor,
+      },
+      series: [
+        {},
+        ...series.map((each) => ({
+          width: 1.75,
+          spanGaps: true,
+          points: { ...LONE, fill: /** @type {string} */ (each.stroke) },
+          ...each,
+        })),
+      ],
+      hooks: {
+        setCursor: [(chart) => this.showTip(chart)],
+        setSelect: [(chart) => this.dragged(chart)],
+        ...more.hooks,
+      },
+      height: this.height,
+    };
+  }
+
+  /**
+   * Return the range of the y axis for values from low to high.
+   * @param {number | null} low
+   * @param {number | null} high
+   * @param {Scale} scale
+   * @returns {[number | null, number | null]}
+   */
+  heights(low, high, scale) {
+    if (low === null || high === null) return [scale.low ?? null, scale.high ?? null];
+    const [least, most] = [scale.low ?? low, scale.high ?? high];
+    const [from, to] = scale.log
+      ? uPlot.rangeLog(Math.max(least, Number.MIN_VALUE), Math.max(most, Number.MIN_VALUE), 10, false)
+      : uPlot.rangeNum(least, most, 0.1, true);
+    return [scale.low ?? from, scale.high ?? to];
+  }
+
+  /**
+   * Turn a drag across the chart into the range of its x axis.
+   * @param {uPlot} chart
+   */
+  dragged(chart) {
+    const range = draggedRange(chart);
+    if (!range || !this.key) return;
+    chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    settings.set(this.key, { xrange: range.map((end) => String(Number(end.toPrecision(6)))).join("..") });
+  }
+
+  /** @param {uPlot} chart */
+  showTip(chart) {
+    const { left = -1, top = -1, idx } = chart.cursor;
+    const text = left >= 0 && idx !== null && idx !== undefined ? this.textAt(chart, idx) : null;
+    if (!text) {
+      tip.hide(this);
+      return;
+    }
+    const plot = chart.over.getBoundingClientRect();
+    tip.show(this, plot.left + left, plot.top + top, text);
+  }
+
+  onBlur = () => {
+    this.at = undefined;
+    this.chart?.setCursor({ left: -10, top: -10 });
+  };
+
+  onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.target !== this || event.ctrlKey || event.metaKey || event.altKey || !this.places) return;
+    if (!this.press(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  /**
+   * Act on a key; return whether it has a meaning here.
+   * @param {KeyboardEvent} event
+   */
+  press({ key }) {
+    const step = key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0;
+    const last = this.places - 1;
+    if (step) this.at = Math.min(Math.max((this.at ?? (step > 0 ? -1 : last + 1)) + step, 0), last);
+    else if (key === "Home") this.at = 0;
+    else if (key === "End") this.at = last;
+    else return false;
+    this.go(this.at);
+    return true;
+  }
 }

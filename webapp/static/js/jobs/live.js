@@ -5,7 +5,7 @@ import { findAll } from "../elements.js";
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10000;
 
-/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "attempt" | "artifact" | "warning" | "checkpoint"} Type */
+/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint"} Type */
 /**
  * An event of a job. Which fields beyond `cursor`, `type` and `time` it has depends on its type.
  * @typedef {{

@@ -8,12 +8,14 @@ import { refresh } from "../time.js";
 import { follow } from "./live.js";
 
 const QUIET = 600; // one refresh for a burst of events
+const PENDING = 1500; // until a part that the server computes is asked for again
 const STEADY = 5000; // time left moves even when nothing happens
 const REFRESH_EVENTS = new Set([
   "state",
   "trial",
   "execution",
   "progress",
+  "phase",
   "attempt",
   "artifact",
   "warning",
@@ -48,6 +50,7 @@ async function replacePart(element, address) {
   if (inUse(element)) return false;
   keep(element, fresh.content);
   element.replaceChildren(fresh.content);
+  defineCharts();
   refresh(element);
   return true;
 }
@@ -59,12 +62,23 @@ async function replacePart(element, address) {
  */
 function keep(element, fresh) {
   for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
-  for (const chart of element.querySelectorAll("ty-curves, ty-history, ty-trials, ty-compare")) {
-    if (chart.parentElement?.closest("ty-compare")) continue; // it is kept with the comparison around it
+  for (const chart of element.querySelectorAll("ty-run-charts, ty-curves, ty-history, ty-trials, ty-compare")) {
+    if (chart.parentElement?.closest("ty-compare, ty-run-charts")) continue; // it is kept with those around it
     const names = chart.getAttribute("names");
     const key = `${chart.localName}[job="${chart.getAttribute("job")}"]`;
     fresh.querySelector(names === null ? key : `${key}[names="${CSS.escape(names)}"]`)?.replaceWith(chart);
   }
+}
+
+/**
+ * Return whether the server draws parts of a tab that change. The charts of a training appear with its first points.
+ * @param {string} tab
+ */
+const isLive = (tab) => LIVE_TABS.has(tab) || (tab === "charts" && !document.querySelector("ty-charts"));
+
+/** Load the grid of charts of a training, on pages that have one. */
+function defineCharts() {
+  if (document.querySelector("ty-run-charts")) import("../charts/run-charts.js");
 }
 
 /** @param {HTMLElement} head */
@@ -81,8 +95,19 @@ async function refreshPage(head) {
   const drawn =
     live !== undefined &&
     (await replacePart(head, live)) &&
-    (!changed || !body || !LIVE_TABS.has(tab ?? "") || !liveBody || (await replacePart(body, liveBody)));
+    (!changed || !body || !isLive(tab ?? "") || !liveBody || (await replacePart(body, liveBody)));
   structural ||= changed && !drawn; // the next refresh replaces the body
+  awaitPending(head);
+}
+
+/**
+ * Draw the body again while the server computes a part of it, which no event announces.
+ * @param {HTMLElement} head
+ */
+function awaitPending(head) {
+  if (!document.querySelector("#job-body [data-pending]")) return;
+  structural = true;
+  schedule(head, PENDING);
 }
 
 /**
@@ -96,11 +121,13 @@ function schedule(head, delay = QUIET) {
 if (head) {
   follow(Number(head.dataset.job), Number(head.dataset.cursor), (events) => {
     if (!events.some((event) => REFRESH_EVENTS.has(event.type))) return;
-    structural ||= events.some((event) => event.type !== "progress");
+    structural ||= events.some((event) => event.type !== "progress" && event.type !== "phase");
     schedule(head);
   });
+  awaitPending(head);
   if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(head, 0), STEADY);
 }
+defineCharts();
 for (const target of findAll(document, "[data-json]", HTMLElement)) {
   const source = find(document, `#${target.dataset.json}`, HTMLElement);
   target.textContent = JSON.stringify(JSON.parse(source.textContent), null, 2);

@@ -34,13 +34,13 @@ export class Columns {
   draw() {
     const { view } = this;
     const columns = view.choosable;
-    const shown = columns.filter(({ key }) => !view.shown || view.shown.has(key)).length;
+    const keys = view.shownColumns;
+    const shown = columns.filter(({ key }) => keys.has(key)).length;
     this.label.textContent = shown === columns.length ? "Columns" : `Columns: ${shown} of ${columns.length}`;
     const names = columns.map(({ key }) => key).join();
     if (this.drawn !== names) this.drawBoxes(columns);
     this.drawn = names;
-    for (const box of findAll(this.boxes, "input", HTMLInputElement))
-      box.checked = !view.shown || view.shown.has(box.value);
+    for (const box of findAll(this.boxes, "input", HTMLInputElement)) box.checked = keys.has(box.value);
   }
 
   /** @param {Column[]} columns */
@@ -57,18 +57,19 @@ export class Columns {
       );
       return mine.length ? el("fieldset", {}, el("legend", { class: "form-label" }, title), lines) : null;
     });
-    const all = el(
-      "button",
-      { type: "button", class: "btn btn-sm", click: () => this.view.showColumns(null) },
-      "Show all",
+    const button = (/** @type {string} */ label, /** @type {() => Set<string> | null} */ keys) =>
+      el("button", { type: "button", class: "btn btn-sm", click: () => this.view.showColumns(keys()) }, label);
+    this.boxes.replaceChildren(
+      ...groups.filter((group) => group !== null),
+      button("Show all", () => new Set(this.view.choosable.map(({ key }) => key))),
+      " ",
+      button("Default", () => null),
     );
-    this.boxes.replaceChildren(...groups.filter((group) => group !== null), all);
   }
 
   choose() {
     const boxes = findAll(this.boxes, "input", HTMLInputElement);
-    const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
-    this.view.showColumns(chosen.length === boxes.length ? null : new Set(chosen));
+    this.view.showColumns(new Set(boxes.filter((box) => box.checked).map((box) => box.value)));
   }
 
   /** @param {KeyboardEvent} event */

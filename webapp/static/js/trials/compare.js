@@ -4,6 +4,7 @@
 /** @import { Column } from "./types.js" */
 /** @import { Store } from "./store.js" */
 /** @import { View } from "./view.js" */
+import { settings } from "../charts/settings.js";
 import { find, findAll } from "../elements.js";
 import { curveNames, directionOf } from "./charts/shared.js";
 import { badge, choice, el, icon } from "./dom.js";
@@ -44,8 +45,9 @@ class Compare extends HTMLElement {
     this.view = viewOf(this.job);
     this.make();
     this.view.onChange((kind) => {
-      if (["data", "compare", "axes", "all"].includes(kind)) this.draw();
+      if (["data", "compare", "all"].includes(kind)) this.draw();
     });
+    settings.onChange(({ chart }) => chart === "compare" && this.draw());
     this.draw();
   }
 
@@ -176,7 +178,7 @@ class Compare extends HTMLElement {
     const { store } = this.view;
     const rows = store
       .of(kind)
-      .filter(({ key }) => !["number", "state", "std", "seconds"].includes(key))
+      .filter(({ key }) => !["number", "state", "std", "seconds", "executions", "finished"].includes(key))
       .map((column) =>
         comparisonRow(
           column.label,
@@ -221,7 +223,7 @@ class Compare extends HTMLElement {
   drawCurves(trials) {
     const scene = { store: this.view.store };
     const options = curveNames(scene);
-    const wanted = this.view.axes.get("compared");
+    const wanted = settings.get("compare", "metric");
     const metric = options.find(({ value }) => value === wanted)?.value ?? scene.store.objective.metric;
     const key = `${metric} ${trials.join()}`;
     const names = options.map(({ value }) => value).join();
@@ -229,7 +231,7 @@ class Compare extends HTMLElement {
       this.named = `${names} ${metric}`;
       const held = this.metric.contains(document.activeElement);
       this.metric.replaceChildren(
-        choice("Learning curves of", options, metric, (value) => this.view.setAxis("compared", value)),
+        choice("Learning curves of", options, metric, (value) => settings.set("compare", { metric: value })),
       );
       if (held) find(this.metric, "select", HTMLSelectElement).focus();
     }

@@ -37,10 +37,12 @@ export function setText(element, text) {
 
 const SVG = "http://www.w3.org/2000/svg";
 /** @typedef {{ tone: string, icon: string, word: string, spins: boolean }} StateLook */
-/** @type {{ sprite: string, states: Record<string, StateLook> } | null} */
+/** @type {Record<string, StateLook> | null} */
 let known = null;
+/** The file of the icons: every page has icons in its navigation. */
+const SPRITE = (document.querySelector("svg.icon use")?.getAttribute("href") ?? "").split("#")[0];
 
-/** The address of the icons and the look of each state, which the page contains as JSON. */
+/** The look of each state, which the page contains as JSON. */
 function looks() {
   known ??= /** @type {NonNullable<typeof known>} */ (JSON.parse(byId("trial-looks", HTMLElement).textContent));
   return known;
@@ -55,7 +57,7 @@ export function icon(name, css = "") {
   svg.setAttribute("class", `icon ${css}`);
   svg.setAttribute("aria-hidden", "true");
   const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${looks().sprite}#${name}`);
+  use.setAttribute("href", `${SPRITE}#${name}`);
   svg.append(use);
   return svg;
 }
@@ -66,7 +68,7 @@ export function icon(name, css = "") {
  * @param {string} title
  */
 export function badge(state, title = "") {
-  const look = looks().states[state];
+  const look = looks()[state];
   return el(
     "span",
     { class: `ty-state ty-tone-${look.tone}`, title: title || null },

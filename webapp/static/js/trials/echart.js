@@ -1,15 +1,19 @@
 // One ECharts picture that follows the theme, fits its width and can be read by keyboard: arrows go from one item
 // to the next, x selects its trial, Enter opens it, and a line below describes it.
 
-/** @import { EChartsType, TooltipComponentOption } from "echarts" */
-/** @import { Item, Look, Picture as Drawing } from "./types.js" */
+/** @import { ECElementEvent, EChartsType } from "echarts" */
+/** @import { Item, Picture as Drawing } from "./types.js" */
+import { tip } from "../charts/tip.js";
 import { el } from "./dom.js";
 
 /** @type {Promise<typeof import("../../vendor/echarts-6.1.0/echarts.esm.min.js")> | null} */
 let library = null;
-const HEIGHT = 420;
 /** @type {Record<string, number>} */
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
+
+/** @typedef {{ x: number, y: number, width: number, height: number, clone: () => Rect, applyTransform: (by?: number[]) => void }} Rect */
+/** @typedef {{ transform?: number[], getBoundingRect: () => Rect }} Shape */
+/** @typedef {{ getModel: () => { getSeriesByIndex: (at: number) => { getData: () => { getItemGraphicEl: (at: number) => Shape | undefined } } } }} Inner */
 
 export class Picture {
   /** @type {EChartsType | null} */
@@ -18,6 +22,8 @@ export class Picture {
   listed = null;
   /** @type {() => Item[]} */
   list = () => [];
+  /** @type {Drawing["tip"]} */
+  describe = () => ({ title: "", rows: [] });
   tips = true;
   at = -1;
   height = 0;
@@ -40,22 +46,29 @@ export class Picture {
     this.resize.observe(this.canvas);
   }
 
-  /** @param {Drawing} drawing */
-  async draw(drawing) {
+  /**
+   * @param {Drawing} drawing
+   * @param {number} height in pixels
+   */
+  async draw(drawing, height) {
     library ??= import("../../vendor/echarts-6.1.0/echarts.esm.min.js");
     const echarts = await library;
     if (!this.element.isConnected) return;
-    const grown = this.grow(drawing.height ?? HEIGHT) && this.chart !== null;
+    const grown = this.grow(height) && this.chart !== null;
     this.chart ??= echarts.init(this.canvas, null, { renderer: "canvas" });
     const { chart } = this;
     this.listed = null;
     this.list = drawing.items;
+    this.describe = drawing.tip;
     this.tips = drawing.tips ?? true;
     this.at = -1;
     this.canvas.setAttribute("aria-label", `${drawing.label} Use the arrow keys.`);
     chart.off();
     this.show(chart, drawing, grown);
     chart.on("click", ({ seriesIndex = -1, dataIndex }) => this.chosen(seriesIndex, dataIndex));
+    chart.on("mousemove", (event) => this.hover(event));
+    chart.on("mouseout", () => tip.hide(this));
+    tip.hide(this);
     drawing.ready?.(chart);
     this.status.textContent = "";
     this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
@@ -91,7 +104,11 @@ export class Picture {
   show(chart, { option, prepare }, grown) {
     const later = Boolean(grown || prepare);
     chart.setOption(
-      { animation: false, textStyle: { fontFamily: "Inter, sans-serif" }, ...option },
+      {
+        animation: false,
+        textStyle: { fontFamily: "Inter, sans-serif" },
+        ...option,
+      },
       { notMerge: true, lazyUpdate: later },
     );
     prepare?.(chart);
@@ -134,14 +151,46 @@ export class Picture {
     event.stopPropagation();
   }
 
+  /** @param {ECElementEvent} event */
+  hover({ seriesIndex, dataIndex, event }) {
+    if (seriesIndex === undefined || !event) return;
+    this.showTip(event.offsetX, event.offsetY, seriesIndex, dataIndex);
+  }
+
+  /**
+   * @param {number} x in the chart
+   * @param {number} y
+   * @param {number} seriesIndex
+   * @param {number} dataIndex
+   */
+  showTip(x, y, seriesIndex, dataIndex) {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    tip.show(this, left + x, top + y, this.describe({ seriesIndex, dataIndex }));
+  }
+
+  /**
+   * Return the middle of an item in the chart. ECharts has no public way to ask for it.
+   * @param {number} series
+   * @param {number} data
+   */
+  placeOf(series, data) {
+    const chart = /** @type {Inner} */ (/** @type {unknown} */ (this.chart));
+    const shape = chart.getModel().getSeriesByIndex(series).getData().getItemGraphicEl(data);
+    if (!shape) return null;
+    const rect = shape.getBoundingRect().clone();
+    rect.applyTransform(shape.transform);
+    return [rect.x + rect.width / 2, rect.y + rect.height / 2];
+  }
+
   /** @param {number} at */
   go(at) {
     this.leave();
     this.at = at;
     const { series, data, text, trial } = this.items[at];
     this.chart?.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
-    // A line over many axes has no one place for a tooltip; the sentence below has the same text.
-    if (this.tips) this.chart?.dispatchAction({ type: "showTip", seriesIndex: series, dataIndex: data });
+    // A line over many axes has no one place for a tip; the sentence below has the same text.
+    const [x, y] = (this.tips && this.placeOf(series, data)) || [];
+    if (x !== undefined) this.showTip(x, y, series, data);
     this.status.textContent = `${text}${trial ? " (x selects it, Enter opens it)" : ""}`;
   }
 
@@ -149,27 +198,6 @@ export class Picture {
     const item = this.at >= 0 ? this.items[this.at] : null;
     if (!item || !this.chart) return;
     this.chart.dispatchAction({ type: "downplay", seriesIndex: item.series, dataIndex: item.data });
-    this.chart.dispatchAction({ type: "hideTip" });
+    tip.hide(this);
   }
-}
-
-/**
- * Return a tooltip that is drawn on the canvas: the content security policy would refuse markup with inline styles.
- * @param {Look} colours
- * @param {(place: { seriesIndex: number, dataIndex: number }) => string} describe
- * @returns {TooltipComponentOption}
- */
-export function tip(colours, describe) {
-  return {
-    trigger: "item",
-    renderMode: "richText",
-    confine: true,
-    backgroundColor: colours.surface,
-    borderColor: colours.line,
-    textStyle: { color: colours.ink, fontSize: 12 },
-    formatter: (place) => {
-      const { seriesIndex = 0, dataIndex } = Array.isArray(place) ? place[0] : place;
-      return describe({ seriesIndex, dataIndex });
-    },
-  };
 }

@@ -1,7 +1,10 @@
 // The colours that charts take from the theme, and a scale on which better is always stronger.
 
 /** @import { VisualMapComponentOption } from "echarts" */
-/** @import { Column, Direction, Look, Range } from "./types.js" */
+/** @import { Column, Direction, Look, Range, Scene } from "./types.js" */
+import { themeColour } from "../charts/colours.js";
+import { number } from "./words.js";
+
 const FAINT_TO_STRONG = {
   light: ["#d5e3f0", "#8dbbe0", "#3f8fca", "#0b5cad", "#052b57"],
   dark: ["#27405a", "#2f6c9c", "#3a9fd6", "#83d3f7", "#f0faff"],
@@ -19,22 +22,20 @@ export function look() {
 
 /** @param {boolean} dark */
 function colours(dark) {
-  const style = getComputedStyle(document.documentElement);
-  const read = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
     dark,
-    ink: read("--tblr-body-color"),
-    quiet: read("--tblr-secondary"),
-    line: read("--ty-line"),
-    surface: read("--ty-surface"),
+    ink: themeColour("--tblr-body-color"),
+    quiet: themeColour("--tblr-secondary"),
+    line: themeColour("--ty-line"),
+    surface: themeColour("--ty-surface"),
     scale: FAINT_TO_STRONG[dark ? "dark" : "light"],
-    accent: read("--ty-running"),
-    second: read("--ty-pruned"),
+    accent: themeColour("--ty-running"),
+    second: themeColour("--ty-pruned"),
     tones: /** @type {Record<string, string>} */ (
       Object.fromEntries(
         ["completed", "failed", "running", "retrying", "stopped", "pruned", "queued"].map((tone) => [
           tone,
-          read(`--ty-${tone}`),
+          themeColour(`--ty-${tone}`),
         ]),
       )
     ),
@@ -62,6 +63,20 @@ export function middle(values) {
 }
 
 /**
+ * Return the range of the values that colours show: as set by the person, or else of the values, with or without the
+ * outliers.
+ * @param {Pick<Scene, "scales" | "hidesOutliers">} scene
+ * @param {ArrayLike<number>} values
+ * @returns {Range}
+ */
+export function valueRange({ scales, hidesOutliers }, values) {
+  const all = Array.from(values);
+  const [least, most] = hidesOutliers ? middle(all) : [Math.min(...all), Math.max(...all)];
+  const [low, high] = [scales.z.low ?? least, scales.z.high ?? most];
+  return low < high ? [low, high] : [low, low + (Math.abs(low) || 1)];
+}
+
+/**
  * @param {number} value
  * @param {Range} range
  */
@@ -82,9 +97,9 @@ export function evenSample(list, count) {
 /**
  * Return the axis of a column.
  * @param {Look} colours
- * @param {Pick<Column, "label" | "numeric" | "log" | "categories">} column
+ * @param {Pick<Column, "label" | "numeric" | "log" | "categories" | "low" | "high" | "values">} column
  * @param {object} more options of this axis
- * @returns {{ type: "category", data: string[] } | { type: "value", scale: true } | { type: "log", scale: true }}
+ * @returns {{ type: "category", data: string[] } | { type: "value", scale: true } | { type: "log", logBase: number, axisLabel: object }}
  */
 export function axis(colours, column, more = {}) {
   const { quiet, line } = colours;
@@ -99,9 +114,47 @@ export function axis(colours, column, more = {}) {
     splitLine: { lineStyle: { color: line } },
   };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories ?? [], ...more };
-  if (column.log) return { ...shared, type: "log", scale: true, ...more };
-  return { ...shared, type: "value", scale: true, ...more };
+  const ends = { min: column.low, max: column.high };
+  if (column.log) {
+    const { base, label } = logMarks(column);
+    return { ...shared, type: "log", logBase: base, axisLabel: { ...shared.axisLabel, ...label }, ...ends, ...more };
+  }
+  return { ...shared, type: "value", scale: true, ...ends, ...more };
 }
+
+const DECADES = 2; // below, powers of ten are too few marks
+const MARKS = 5;
+
+/**
+ * Return the base of a logarithmic axis, the powers of which are its marks, and how they are written.
+ * @param {Pick<Column, "values" | "low" | "high">} column
+ */
+export function logMarks({ values, low, high }) {
+  let [least, most] = [low ?? Infinity, high ?? 0];
+  for (const value of values) {
+    if (value === null || !(value > 0)) continue;
+    if (low === undefined && value < least) least = value;
+    if (high === undefined && value > most) most = value;
+  }
+  const decades = Math.log10(most / least);
+  if (!(decades > 0) || decades >= DECADES) return { base: 10, label: {} };
+  return {
+    base: 10 ** (decades / MARKS),
+    label: { formatter: (/** @type {number} */ value) => number(value, 3) },
+  };
+}
+
+/**
+ * Return the place of the axes within a chart, with room for a scale of colours if there is one.
+ * @param {Pick<Scene, "narrow" | "compact">} scene
+ * @param {boolean} scale
+ */
+export const margins = ({ narrow, compact }, scale = true) => ({
+  left: compact ? 52 : 64,
+  right: narrow ? 16 : scale ? 110 : 32,
+  top: 16,
+  bottom: compact ? 40 : 48,
+});
 
 /**
  * Return the scale of colours beside a chart.
@@ -121,7 +174,7 @@ export function legend(colours, { range, direction, label, dimension, series = 0
     top: "middle",
     itemHeight: 140,
     itemWidth: 10,
-    precision: 4,
+    precision: range.every(Number.isInteger) ? 0 : 4,
     calculable: false,
     text: [label.replace(" (mean)", ""), ""],
     textStyle: { color: colours.quiet, fontSize: 11, width: 90, overflow: "truncate" },

@@ -1,120 +1,77 @@
-// <ty-charts job>: one chart of the search at a time, with its axes and its table, or the data that it still needs.
+// <ty-charts job>: all charts of a search as a grid, with the filters and the selection that they share.
 
-/** @import { Chart, Picture as PictureDrawing, Scene, Table } from "./types.js" */
+/** @import { Content } from "../charts/tile.js" */
+/** @import { Chart, Scene } from "./types.js" */
 /** @import { ChangeKind, View } from "./view.js" */
+import { hidesOutliers, scaleOf } from "../charts/axes.js";
+import { Grid } from "../charts/grid.js";
+import { settings } from "../charts/settings.js";
+import { Tile } from "../charts/tile.js";
 import { CHARTS } from "./charts/all.js";
-import { choice, el, empty, icon, setText } from "./dom.js";
-import { Picture } from "./echart.js";
+import { Chips } from "./chips.js";
+import { el } from "./dom.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
-import { grouped } from "./words.js";
 
-const ROWS = 300;
+const HINT = "All charts and the table share the filters and the selection: click a trial to select it.";
+const NARROW = 600; // pixels: no room for a scale of colours beside a chart
 
-class Charts extends HTMLElement {
-  job = 0;
-  width = 0;
-  frame = 0;
-  /** A brush of the chart is changing the filters. */
-  brushing = false;
-  current = -1;
-  controlsKey = "";
-  nav = el("nav", { class: "ty-chart-nav", "aria-label": "Charts" });
-  heading = el("h2", { class: "card-title" });
-  note = el("span", { class: "text-secondary ty-small", "data-note": true });
-  toggle = el("button", { type: "button", class: "btn btn-sm" });
-  controls = el("div", { class: "ty-chart-controls" });
-  body = el("div", { class: "ty-chart-body" });
-  foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
-  /** @type {Picture | null} */
-  picture = null;
-  /** @type {View} */
-  view;
-
-  connectedCallback() {
-    if (this.view) return; // only moved
-    this.job = Number(this.getAttribute("job"));
-    this.view = viewOf(this.job);
-    this.nav.append(...CHARTS.map((chart) => this.link(chart)));
-    this.toggle.append(icon("table"), "Table");
-    this.toggle.addEventListener("click", () => this.view.readAsTable(!this.view.asTable));
-    const head = el(
-      "div",
-      { class: "card-header" },
-      this.heading,
-      this.note,
-      el("div", { class: "card-actions" }, this.toggle),
-    );
-    const card = el("section", { class: "card", "aria-label": "Chart" }, head, this.controls, this.body, this.foot);
-    this.append(this.nav, card);
-    this.view.onChange((kind) => this.changed(kind));
-    document.addEventListener("ty:theme", () => this.draw());
-    this.width = this.clientWidth; // kept: reading it again would lay out the page before a chart is drawn
-    new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width)).observe(this);
-    this.draw();
-  }
-
-  /** @returns {Chart} */
-  get chart() {
-    return CHARTS.find(({ id }) => id === this.view.chart) ?? CHARTS[0];
-  }
-
-  /** @param {ChangeKind} kind */
-  changed(kind) {
-    if (["sort", "page", "columns", "compare", "progress"].includes(kind)) return;
-    if (this.brushing && kind === "filter") return; // the brush of the chart shows it already
-    cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => this.draw());
-  }
-
-  draw() {
-    const { chart, view } = this;
-    const { store } = view;
-    this.drawNav();
-    setText(this.heading, chart.title);
-    this.toggle.setAttribute("aria-pressed", String(view.asTable));
-    this.toggle.classList.toggle("active", view.asTable);
-    if (!store.ready) {
-      this.setBody(
-        store.failed
-          ? empty("The trials could not be loaded", "Reload the page to try again.", "plug-connected-x")
-          : el("p", { class: "ty-loading text-secondary" }, "Loading the trials …"),
-      );
-      return;
-    }
-    const scene = this.scene(chart);
-    this.drawControls(chart, scene);
-    const missing = chart.missing(scene);
-    const drawing = missing ? null : chart.draw(scene);
-    setText(this.note, drawing?.note ?? "");
-    setText(this.foot, drawing?.foot ?? "");
-    if (missing) this.setBody(empty(missing.title, missing.hint, "chart-dots"));
-    if (!drawing) return;
-    if (view.asTable) this.setBody(this.asTable(drawing.table()));
-    else if ("element" in drawing) this.setBody(drawing.element);
-    else this.drawPicture(drawing);
+class SearchTile extends Tile {
+  /**
+   * @param {Chart} chart
+   * @param {Charts} panel
+   */
+  constructor(chart, panel) {
+    super(chart);
+    this.chart = chart;
+    this.panel = panel;
   }
 
   /**
-   * Return the data and the look that a chart is drawn with.
-   * @param {Chart} chart
+   * @override
+   * @returns {Content}
    */
-  scene(chart) {
-    const { view } = this;
+  content() {
+    const { chart } = this;
+    const { store } = this.panel.view;
+    if (!store.ready)
+      return { loading: store.failed ? "The trials could not be loaded; reload the page." : "Loading the trials …" };
+    const scene = this.scene();
+    const selects = (chart.controls ?? []).map(({ name, label, options }) => ({
+      name,
+      label,
+      options: options(scene),
+      value: scene.axes[name] ?? "",
+    }));
+    const missing = chart.missing(scene);
+    if (missing) return { missing, selects };
+    for (const axis of /** @type {const} */ (["x", "y"])) this.controls.logFirst[axis] = isLogarithmic(scene, axis);
+    return { drawing: chart.draw(scene), selects, offer: chart.offer?.(scene) ?? {} };
+  }
+
+  /** Return the data and the look that the chart is drawn with. */
+  scene() {
+    const { chart, panel } = this;
+    const { view } = panel;
+    const scale = (/** @type {"x" | "y" | "z"} */ axis) => scaleOf(chart.id, axis);
+    const compact = !this.enlarged;
     /** @type {Scene} */
     const scene = {
-      job: this.job,
+      job: panel.job,
       view,
       store: view.store,
       colours: look(),
-      narrow: this.width < 600,
-      again: () => this.draw(),
-      panel: this,
+      compact,
+      narrow: compact || panel.width < NARROW,
+      again: () => panel.grid.invalidate([this]),
+      tile: this,
       axes: {},
+      scales: { x: scale("x"), y: scale("y"), z: scale("z") },
+      hidesOutliers: hidesOutliers(chart.id, "hidden"),
     };
     for (const control of chart.controls ?? []) {
       const options = control.options(scene);
-      const wanted = view.axes.get(control.name);
+      const wanted = settings.get(chart.id, control.name);
       const chosen =
         options.find(({ value }) => value === wanted) ??
         options.find(({ value }) => value === control.first?.(scene)) ??
@@ -124,110 +81,64 @@ class Charts extends HTMLElement {
     return scene;
   }
 
-  /** @param {Chart} chart */
-  link({ id, title }) {
-    const go = (/** @type {MouseEvent} */ event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      this.view.show(id);
-    };
-    return el("a", { href: `?${new URLSearchParams({ tab: "charts", chart: id })}`, click: go }, title);
-  }
-
-  /** Mark the link of the current chart; the links are kept, so that the focus on one of them stays. */
-  drawNav() {
-    const current = CHARTS.indexOf(this.chart);
-    if (this.current === current) return;
-    this.current = current;
-    [...this.nav.children].forEach((link, at) => {
-      link.classList.toggle("active", at === current);
-      if (at === current) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
-    });
+  /**
+   * @override
+   * @param {number} trial
+   */
+  pick(trial) {
+    this.panel.view.toggleSelected(trial);
   }
 
   /**
-   * @param {Chart} chart
-   * @param {Scene} scene
+   * @override
+   * @param {number} trial
    */
-  drawControls(chart, scene) {
-    const offered = (chart.controls ?? []).map(({ name, label, options }) => ({
-      name,
-      label,
-      options: options(scene),
-    }));
-    const key = JSON.stringify(offered);
-    if (this.controlsKey !== key) {
-      this.controlsKey = key;
-      this.controls.replaceChildren(
-        ...offered.map(({ name, label, options }) =>
-          choice(label, options, scene.axes[name], (value) => this.view.setAxis(name, value)),
-        ),
-      );
-    }
-    this.controls.querySelectorAll("select").forEach((select, at) => {
-      select.value = scene.axes[offered[at].name] ?? "";
-    });
+  open(trial) {
+    location.assign(`/jobs/${this.panel.job}/trials/${trial}`);
+  }
+}
+
+class Charts extends HTMLElement {
+  job = 0;
+  width = 0;
+  /** @type {View} */
+  view;
+  /** @type {Grid} */
+  grid;
+  /** @type {Chips} */
+  chips;
+
+  connectedCallback() {
+    if (this.view) return; // only moved
+    this.job = Number(this.getAttribute("job"));
+    this.view = viewOf(this.job);
+    this.chips = new Chips(this.view);
+    this.grid = new Grid(CHARTS.map((chart) => new SearchTile(chart, this)));
+    const hint = el("span", { class: "text-secondary ty-small" }, HINT);
+    const shared = el("div", { class: "card ty-chart-shared" }, this.chips.element, hint);
+    this.append(this.grid.nav, shared, this.grid.element);
+    this.view.onChange((kind) => this.changed(kind));
+    this.width = this.clientWidth; // kept: reading it again would lay out the page before a chart is drawn
+    new ResizeObserver(([{ contentRect }]) => (this.width = contentRect.width)).observe(this);
+    this.changed("all");
   }
 
-  /** @param {PictureDrawing} drawing */
-  drawPicture(drawing) {
-    // Kept, because a new one sets up everything again.
-    this.picture ??= new Picture({
-      pick: (trial) => this.view.toggleSelected(trial),
-      open: (trial) => location.assign(`/jobs/${this.job}/trials/${trial}`),
-    });
-    this.setBody(this.picture.element);
-    this.picture.draw(drawing);
+  /** @param {ChangeKind} kind */
+  changed(kind) {
+    if (["sort", "page", "columns", "compare", "progress"].includes(kind)) return;
+    if (this.view.store.ready) this.chips.draw(this.view.rows().length);
+    this.grid.invalidate(this.grid.tiles.filter(({ brushing }) => !(brushing && kind === "filter")));
   }
+}
 
-  /** @param {HTMLElement} element */
-  setBody(element) {
-    if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
-  }
-
-  /** @param {Table} table */
-  asTable({ head, rows }) {
-    const cells = (/** @type {(string | number)[]} */ row) =>
-      row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
-    const table = el(
-      "table",
-      { class: "table" },
-      el(
-        "thead",
-        {},
-        el(
-          "tr",
-          {},
-          head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label)),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row))),
-      ),
-    );
-    const cut =
-      rows.length > ROWS
-        ? el(
-            "p",
-            { class: "text-secondary ty-small ty-chart-foot" },
-            `The first ${ROWS} of ${grouped(rows.length)} rows; all trials are in the CSV below.`,
-          )
-        : "";
-    return el(
-      "div",
-      {
-        class: "table-responsive ty-chart-table",
-        tabindex: "0",
-        role: "region",
-        "aria-label": `${this.chart.title} as a table`,
-      },
-      table,
-      cut,
-    );
-  }
+/**
+ * Return whether an axis is logarithmic unless someone chooses: it is if its hyperparameter is sampled so.
+ * @param {Scene} scene
+ * @param {"x" | "y"} axis
+ */
+function isLogarithmic({ axes, store, tile }, axis) {
+  const column = store.columns.get(axes[axis] ?? "");
+  return tile.id !== "pareto" && column?.log === true;
 }
 
 customElements.define("ty-charts", Charts);

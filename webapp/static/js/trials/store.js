@@ -1,14 +1,14 @@
 // The trials of a search as columns, kept up to date: the page requests only changes, never single rows.
 
 /** @import { LiveEvent } from "../jobs/live.js" */
+/** @import { TipText } from "../charts/tip.js" */
 /** @import { Column, ColumnsAnswer, Direction, Objective, Parameter, Range, Reached, Values } from "./types.js" */
+import { SETTINGS_OF_TRAINING } from "../charts/colours.js";
 import { cursorOfPage, follow } from "../jobs/live.js";
 import { number, setting } from "./words.js";
 
 const PAUSE = 1000; // ms: one request for a burst of events
 const RELOAD_EVENTS = new Set(["trial", "execution", "attempt", "state"]);
-// Reported each epoch like metrics, but chosen by the training: no value is better than another.
-const SET = new Set(["lr", "loss_scale", "skipped_steps"]);
 const PLAIN = /** @type {const} */ ([
   "state",
   "score",
@@ -33,6 +33,9 @@ export function storeOf(job) {
   stores.set(job, store);
   return store;
 }
+
+/** Parts of the names of metrics whose small values are better. */
+export const SMALLER_IS_BETTER = /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i;
 
 export class Store extends EventTarget {
   ready = false;
@@ -220,8 +223,12 @@ export class Store extends EventTarget {
       ...Object.keys(this.metrics)
         .sort()
         .filter((name) => name !== objective)
-        .map((name) => ({ ...numeric(`m.${name}`, name, this.metrics[name], "metric"), isSet: SET.has(name) })),
+        .map((name) => ({
+          ...numeric(`m.${name}`, name, this.metrics[name], "metric"),
+          isSet: SETTINGS_OF_TRAINING.has(name),
+        })),
       numeric("std", "± spread", this.std),
+      numeric("executions", "executions", this.executions),
       numeric("epochs", "epochs", this.epochs),
       numeric(
         "seconds",
@@ -231,6 +238,7 @@ export class Store extends EventTarget {
           return end && start ? end - start : null;
         }),
       ),
+      numeric("finished", "finished", this.finished),
     ];
   }
 
@@ -274,6 +282,20 @@ export class Store extends EventTarget {
    */
   keyOf(metric) {
     return metric === this.objective.metric ? "score" : `m.${metric}`;
+  }
+
+  /**
+   * Return which values of a column are better; null where none are.
+   * @param {string} key
+   * @returns {Direction | null}
+   */
+  directionOf(key) {
+    const objective = this.objectives.find(({ metric }) => this.keyOf(metric) === key);
+    if (objective) return objective.direction;
+    if (key === "score") return this.objective.direction;
+    const column = this.columns.get(key);
+    if (column?.kind !== "metric" || column.isSet) return null;
+    return SMALLER_IS_BETTER.test(key) ? "min" : "max";
   }
 
   /** @param {Column["kind"]} kind */
@@ -358,6 +380,18 @@ export class Store extends EventTarget {
   describeTrial(index, columns = []) {
     const facts = columns.map((column) => `${column.label} ${this.text(column, index)}`);
     return [`Trial ${this.number[index]}`, ...facts].join(", ");
+  }
+
+  /**
+   * Return a trial and its values in some columns, to show at its dot.
+   * @param {number} index
+   * @param {Column[]} columns
+   * @param {string} foot
+   * @returns {TipText}
+   */
+  tipOf(index, columns, foot = "") {
+    const rows = columns.map((column) => ({ label: column.label, value: this.textWithSpread(column, index) }));
+    return { title: `Trial ${this.number[index]}`, rows, foot };
   }
 }
 

@@ -13,6 +13,8 @@ import { duration, grouped } from "./words.js";
 
 const EACH = 25;
 const ALL = [0, EACH];
+/** Headings that differ from the names of their columns. @type {Record<string, string>} */
+const HEADINGS = { seconds: "Took", finished: "Finished" };
 
 class Trials extends HTMLElement {
   job = 0;
@@ -74,7 +76,6 @@ class Trials extends HTMLElement {
    * @param {ChangeKind} kind
    */
   changed(kind) {
-    if (kind === "axes" || kind === "chart") return;
     if (this.view.compared.length) import("./compare.js"); // most visits compare nothing
     if (kind === "compare") return;
     cancelAnimationFrame(this.frame);
@@ -138,14 +139,11 @@ class Trials extends HTMLElement {
     const columns = this.columns.map((column) => column.key).join();
     if (this.headKey !== columns) {
       this.headKey = columns;
-      const cells = this.columns.map((column) => this.heading(column.key, column.label, isRightAligned(column)));
-      const rest = [
-        el("th", { scope: "col" }, "Executions"),
-        this.heading("seconds", "Took", true),
-        el("th", { scope: "col" }, "Finished"),
-      ];
+      const cells = this.columns.map((column) =>
+        this.heading(column.key, HEADINGS[column.key] ?? column.label, isRightAligned(column)),
+      );
       this.head.replaceChildren(
-        el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Select")), ...cells, ...rest),
+        el("tr", {}, el("th", { scope: "col" }, el("span", { class: "visually-hidden" }, "Select")), ...cells),
       );
       this.sorted = null;
     }
@@ -199,7 +197,7 @@ class Trials extends HTMLElement {
         el(
           "tr",
           {},
-          el("td", { colspan: this.columns.length + 4 }, "No trial fits these filters; remove one of them above."),
+          el("td", { colspan: this.columns.length + 1 }, "No trial fits these filters; remove one of them above."),
         ),
       );
     if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild)
@@ -306,17 +304,17 @@ class Line {
     this.link = el("a", { "data-open": true });
     this.marks = el("span");
     this.state = el("td");
+    this.time = el("time", { "data-relative": true });
     this.cells = table.columns.map((column) =>
       column.key === "number"
         ? el("td", {}, this.link, " ", this.marks)
         : column.key === "state"
           ? this.state
-          : el("td", { class: isRightAligned(column) ? "num" : null }),
+          : column.key === "finished"
+            ? el("td", {}, this.time)
+            : el("td", { class: isRightAligned(column) ? "num" : null }),
     );
-    this.done = el("td", { class: "num" });
-    this.took = el("td", { class: "num" });
-    this.time = el("time", { "data-relative": true });
-    this.row = el("tr", {}, el("td", {}, this.box), this.cells, this.done, this.took, el("td", {}, this.time));
+    this.row = el("tr", {}, el("td", {}, this.box), this.cells);
   }
 
   /** @param {number} index */
@@ -337,12 +335,9 @@ class Line {
     });
     this.showState(store, index, trial);
     table.columns.forEach((column, at) => {
-      if (column.key !== "number" && column.key !== "state")
-        setText(this.cells[at], store.textWithSpread(column, index));
+      if (column.key === "finished") this.showTime(store.finished[index]);
+      else if (column.key !== "number" && column.key !== "state") setText(this.cells[at], textOf(store, column, index));
     });
-    setText(this.done, doneOf(store, index, trial));
-    setText(this.took, duration(store.column("seconds").values[index]));
-    this.showTime(store.finished[index]);
   }
 
   /**
@@ -354,9 +349,8 @@ class Line {
     const key = `${best} ${shown}`;
     if (this.shownMarks === key) return;
     this.shownMarks = key;
-    const trophy = best
-      ? el("span", { title: "best" }, icon("trophy"), el("span", { class: "visually-hidden" }, "best"))
-      : "";
+    const by = `best by ${this.table.view.store.objective.metric}`;
+    const trophy = best ? el("span", { title: by }, icon("trophy"), el("span", { class: "visually-hidden" }, by)) : "";
     this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 
@@ -369,13 +363,15 @@ class Line {
     const state = store.states[store.state[index]];
     const why = store.waiting[trial] ?? "";
     const restarts = store.restarts[index];
-    const key = `${state} ${restarts} ${why}`;
+    const running = reached(Object.values(store.under_way[trial] ?? {}));
+    const key = `${state} ${restarts} ${why} ${running}`;
     if (this.shownState === key) return;
     this.shownState = key;
     const more = restarts
       ? el("span", { class: "text-secondary ty-small" }, ` ${restarts} restart${restarts > 1 ? "s" : ""}`)
       : "";
-    this.state.replaceChildren(badge(state, why), more);
+    const epochs = running ? el("span", { class: "text-secondary ty-small" }, ` ${running}`) : "";
+    this.state.replaceChildren(badge(state, why), epochs, more);
   }
 
   /** @param {number | null} seconds */
@@ -389,18 +385,18 @@ class Line {
 }
 
 /**
- * Return how many executions are done, and which epoch the running ones have reached.
+ * Return the text of a cell.
  * @param {Store} store
+ * @param {Column} column
  * @param {number} index
- * @param {number} trial
  */
-function doneOf(store, index, trial) {
-  const running = Object.values(store.under_way[trial] ?? {});
-  const done = running.length && !store.executions[index] ? "" : `${store.executions[index]} done`;
-  return [done, reached(running)].filter(Boolean).join(", ");
-}
+const textOf = (store, column, index) =>
+  column.key === "seconds" ? duration(column.values[index]) : store.textWithSpread(column, index);
 
-/** @param {Reached[]} running */
+/**
+ * Return which epoch the running executions of a trial have reached.
+ * @param {Reached[]} running
+ */
 function reached(running) {
   if (!running.length) return "";
   const epochs = running.map((each) => each.epochs).sort((a, b) => a - b);
@@ -411,7 +407,7 @@ function reached(running) {
 }
 
 /** @param {Column} column */
-const isRightAligned = (column) => column.numeric && column.key !== "number";
+const isRightAligned = (column) => column.numeric && column.key !== "number" && column.key !== "finished";
 
 /** @param {Store} store */
 function bestOf(store) {

@@ -1,5 +1,7 @@
 // Types that the table and the charts of a search share.
 import type { EChartsOption, EChartsType } from "echarts";
+import type { AxisName, Offer, Scale } from "../charts/axes.js";
+import type { TipText } from "../charts/tip.js";
 import type { look } from "./look.js";
 import type { Store } from "./store.js";
 import type { View } from "./view.js";
@@ -64,6 +66,9 @@ export interface Column {
   isSet?: boolean;
   values: Values;
   categories?: string[];
+  /** The ends of its axis, if they do not follow the data. */
+  low?: number;
+  high?: number;
   /** The least and the greatest number, once they were asked for. */
   span?: Range;
 }
@@ -98,11 +103,16 @@ export interface Scene {
   view: View;
   store: Store;
   colours: Look;
+  /** The chart is small, one of a grid. */
+  compact: boolean;
   narrow: boolean;
   axes: Record<string, string>;
+  scales: Record<AxisName, Scale>;
+  hidesOutliers: boolean;
   /** Draw the chart again. */
   again: () => void;
-  panel: { brushing: boolean; chart: Chart; draw: () => void };
+  /** The place of the chart on the page. `brushing`: the chart is changing the filters, and shows them already. */
+  tile: { id: string; brushing: boolean };
 }
 
 export interface Table {
@@ -121,10 +131,12 @@ export interface Item {
 /** A chart as an ECharts option. */
 export interface Picture {
   option: EChartsOption;
+  /** Return the text beside the pointer at an item. */
+  tip: (place: { seriesIndex: number; dataIndex: number }) => TipText;
   items: () => Item[];
   label: string;
   height?: number;
-  /** Show a tooltip at the item that the keyboard has reached. */
+  /** Show the tip at the item that the keyboard has reached. */
   tips?: boolean;
   /** Complete before drawing what no option can express. */
   prepare?: (chart: EChartsType) => void;
@@ -148,7 +160,11 @@ export interface Missing {
 export interface Chart {
   id: string;
   title: string;
+  /** It takes two places of the grid. */
+  wide?: boolean;
   controls?: Control[];
+  /** Return which axes people can change. */
+  offer?: (scene: Scene) => Offer;
   /** Return the missing requirement of the chart; null when it can be drawn. */
   missing: (scene: Scene) => Missing | null;
   draw: (scene: Scene) => Drawing;

@@ -1,11 +1,17 @@
-// The choices of the person who looks at a search: filters, sort, columns, selected and compared trials, chart and
-// axes. All of them are part of the address, and the table and every chart share them.
+// The choices of the person who looks at a search: filters, sort, columns, selected and compared trials. All of them are
+// part of the address, and the table and every chart share them.
 
 /** @import { Column, Condition } from "./types.js" */
 /** @import { Store } from "./store.js" */
+import { writeAddress } from "../charts/settings.js";
 import { numbersOf, storeOf } from "./store.js";
 
-/** @typedef {"filter" | "sort" | "page" | "columns" | "selection" | "compare" | "chart" | "axes" | "data" | "progress" | "all"} ChangeKind */
+/** The most columns of the table unless others are chosen. */
+const MOST_COLUMNS = 8;
+/** The columns that are always shown. */
+const FIXED = ["number", "state"];
+
+/** @typedef {"filter" | "sort" | "page" | "columns" | "selection" | "compare" | "data" | "progress" | "all"} ChangeKind */
 
 /** @type {Map<number, View>} */
 const views = new Map();
@@ -23,20 +29,16 @@ export function viewOf(job) {
 export class View extends EventTarget {
   /** @type {Map<string, Condition>} */
   where = new Map();
-  sort = "number";
+  /** The column that was chosen to sort by, with a minus for descending; null: the best score first. @type {string | null} */
+  chosenSort = null;
   page = 1;
   /** @type {Set<number>} */
   selected = new Set();
   /** @type {number[]} */
   compared = [];
   onlyDiffering = false;
-  /** @type {Set<string> | null} null: all */
+  /** @type {Set<string> | null} null: those of `defaultColumns` */
   shown = null;
-  /** @type {string | null} */
-  chart = null;
-  asTable = false;
-  /** @type {Map<string, string>} */
-  axes = new Map();
   /** @type {Uint8Array | null} */
   cachedMask = null;
   /** @type {Uint32Array | null} */
@@ -60,18 +62,13 @@ export class View extends EventTarget {
   read() {
     const query = new URLSearchParams(location.search);
     this.where = parse(query.get("where") ?? "");
-    this.sort = query.get("sort") ?? "number";
+    this.chosenSort = query.get("sort");
     this.page = Math.max(1, Number(query.get("page")) || 1);
     this.selected = new Set(numbers(query.get("pick")));
     this.compared = numbers(query.get("compare"));
     this.onlyDiffering = query.get("only") === "differing";
     const columns = query.get("cols");
     this.shown = columns === null ? null : new Set(columns.split(",").filter(Boolean).map(word));
-    this.chart = query.get("chart");
-    this.asTable = query.get("as") === "table";
-    this.axes = new Map(
-      [...query].filter(([name]) => name.startsWith("ax.")).map(([name, value]) => [name.slice(3), value]),
-    );
   }
 
   write(push = false) {
@@ -79,19 +76,14 @@ export class View extends EventTarget {
     const set = (/** @type {string} */ name, /** @type {string | null} */ value) =>
       value ? query.set(name, value) : query.delete(name);
     set("where", unparse(this.where));
-    set("sort", this.sort === "number" ? "" : this.sort);
+    set("sort", this.chosenSort);
     set("page", this.page > 1 ? String(this.page) : "");
     set("pick", [...this.selected].join(","));
     set("compare", this.compared.join(","));
     set("only", this.onlyDiffering && this.compared.length ? "differing" : "");
     if (this.shown) query.set("cols", [...this.shown].map(code).join(","));
     else query.delete("cols");
-    set("chart", this.chart);
-    set("as", this.asTable ? "table" : "");
-    for (const name of [...query.keys()].filter((key) => key.startsWith("ax."))) query.delete(name);
-    for (const [name, value] of this.axes) query.set(`ax.${name}`, value);
-    const text = query.toString().replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%3D", "=");
-    history[push ? "pushState" : "replaceState"](null, "", text ? `?${text}` : location.pathname);
+    writeAddress(query, push);
   }
 
   /**
@@ -131,9 +123,26 @@ export class View extends EventTarget {
     this.notify("filter");
   }
 
-  /** @param {string} key */
+  get sort() {
+    return this.chosenSort ?? this.bestFirst("score");
+  }
+
+  /**
+   * Return the sort by a column with its best value first; the smallest, where no value is better.
+   * @param {string} key
+   */
+  bestFirst(key) {
+    return this.store.directionOf(key) === "max" ? `-${key}` : key;
+  }
+
+  /**
+   * Sort by a column: its best value first, and with a second click the other way.
+   * @param {string} key
+   */
   sortBy(key) {
-    this.sort = this.sort === key ? `-${key}` : key;
+    const first = this.bestFirst(key);
+    const other = first === key ? `-${key}` : key;
+    this.chosenSort = this.sort === first ? other : first;
     this.page = 1;
     this.write();
     this.notify("sort");
@@ -160,7 +169,7 @@ export class View extends EventTarget {
   }
 
   /**
-   * Show these columns only; null for all.
+   * Show these columns only; null for the default ones.
    * @param {Set<string> | null} keys
    */
   showColumns(keys) {
@@ -186,40 +195,35 @@ export class View extends EventTarget {
     this.notify("compare");
   }
 
-  /** @param {string} chart */
-  show(chart) {
-    this.chart = chart;
-    this.axes.clear();
-    this.write(true);
-    this.notify("chart");
-  }
-
-  /**
-   * @param {string} name
-   * @param {string} value
-   */
-  setAxis(name, value) {
-    this.axes.set(name, value);
-    this.write();
-    this.notify("axes");
-  }
-
-  /** @param {boolean} on */
-  readAsTable(on) {
-    this.asTable = on;
-    this.write();
-    this.notify("axes");
-  }
-
   /** The columns of the table that may be shown: the number and the state always are. */
   /** @returns {Column[]} */
   get choosable() {
-    return [...this.store.columns.values()].filter(({ key }) => !["number", "state", "seconds", "std"].includes(key));
+    const hidden = new Set([...FIXED, "std"]);
+    if (this.store.columns.has("h.learning_rate")) hidden.add("m.lr"); // the same column twice, without a schedule
+    return [...this.store.columns.values()].filter(({ key }) => !hidden.has(key));
+  }
+
+  /**
+   * The keys of the columns that are shown unless others are chosen: the score and other objectives, and as many
+   * hyperparameters as fit. All others are in the menu.
+   */
+  get defaultColumns() {
+    const { store } = this;
+    const outcome = ["score", ...store.objectives.map(({ metric }) => store.keyOf(metric))];
+    const hyperparameters = store.of("hyperparameter").map(({ key }) => key);
+    const rest = ["seconds", "epochs", "finished"];
+    const keys = [...new Set([...outcome, ...hyperparameters, ...rest])].filter((key) => store.columns.has(key));
+    return new Set(keys.slice(0, MOST_COLUMNS - FIXED.length));
+  }
+
+  get shownColumns() {
+    return this.shown ?? this.defaultColumns;
   }
 
   get tableColumns() {
-    const chosen = this.choosable.filter(({ key }) => !this.shown || this.shown.has(key));
-    return [this.store.column("number"), this.store.column("state"), ...chosen];
+    const shown = this.shownColumns;
+    const chosen = this.choosable.filter(({ key }) => shown.has(key));
+    return [...FIXED.map((key) => this.store.column(key)), ...chosen];
   }
 
   /** Which trials fit all filters: a byte each, 1 for those that do. A trial without a value fits none. */

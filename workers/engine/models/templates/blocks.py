@@ -26,7 +26,7 @@ def dense_block(
         dropout: the rate; 0 leaves the layer out.
         batch_norm: whether to normalize over the batch before the activation.
     """
-    # batch normalization subtracts a bias again: its gradient is rounding noise, which Adam amplifies
+    # Batch normalization subtracts a bias again: its gradient is rounding noise, which Adam amplifies.
     x = keras.layers.Dense(units, use_bias=not batch_norm, **site.named(f"dense_{i}"))(x)
     if batch_norm:
         x = keras.layers.BatchNormalization(**site.named(f"batch_norm_{i}"))(x)

@@ -1,21 +1,32 @@
 // A metric over two hyperparameters, interpolated between trials: bands of colour with the trials on top.
 
 import { el } from "../dom.js";
-import { tip } from "../echart.js";
-import { axis, evenSample, legend, middle, towards } from "../look.js";
+import { axis, evenSample, legend, margins, towards, valueRange } from "../look.js";
 /** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Extent } from "./heat.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number } from "../words.js";
 import { extent } from "./heat.js";
-import { control, directionOf, drawn, needsHyperparameters, partition, scoredCount, seriesItems } from "./shared.js";
+import {
+  axisOffer,
+  control,
+  directionOf,
+  drawn,
+  needsHyperparameters,
+  partition,
+  scaled,
+  scoredCount,
+  seriesItems,
+  withinAxes,
+} from "./shared.js";
 
 const FINE = 30; // points a side at which the surface is computed
 const SHARP = 150; // pixels a side of its picture, between those points
 const MOST_KNOTS = 256;
 const BANDS = 9;
 const DOTS = 200;
+const DOTS_SMALL = 60; // of a chart in a grid
 
 /** @type {Chart} */
 export const contour = {
@@ -23,16 +34,26 @@ export const contour = {
   title: "Contour",
   controls: [control.x, control.y, control.metric],
   missing: needsHyperparameters(2, 5),
+  offer: (scene) => ({
+    scales: [
+      ...axisOffer(scene, "x", "x axis"),
+      ...axisOffer(scene, "y", "y axis"),
+      { axis: "z", label: "Colours", range: true },
+    ],
+    outliers: "hidden",
+  }),
   draw(scene) {
-    const { store, axes, colours, narrow, view } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
-    const { found, all } = drawn(scene, [x, y, metric]);
+    const { store, axes, scales, colours, narrow, compact, view } = scene;
+    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
+    const metric = store.column(axes.metric);
+    const { found: fitting, all } = drawn(scene, [x, y, metric]);
+    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y }]);
     const [across, up] = [extent(x, found), extent(y, found)];
     const direction = directionOf(scene, metric.key);
     const surface = smooth(found, x, y, metric, across, up);
-    const range = middle(surface);
+    const range = valueRange(scene, surface);
     const image = painted(surface, range, towards(colours.scale, direction));
-    const dots = evenSample(found, DOTS);
+    const dots = evenSample(found, compact ? DOTS_SMALL : DOTS);
     const best = bestOf(found, metric, direction);
     const columns = [x, y, metric];
     const ranked = [...new Set([...dots, best])].sort((a, b) => store.number[a] - store.number[b]);
@@ -52,7 +73,7 @@ export const contour = {
     };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
-      note: `${scoredCount(found, all)}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
+      note: `${scoredCount(fitting, all)}${left}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
       items: () =>
         seriesItems(ranked, lists, (index) => ({
@@ -63,13 +84,15 @@ export const contour = {
         head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
         rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
       }),
+      tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
-        ),
-        grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
-        xAxis: axis(colours, x, { ...edges(colours, across, x), splitLine: { show: false } }),
-        yAxis: axis(colours, y, { ...edges(colours, up, y), nameGap: 46, splitLine: { show: false } }),
+        grid: margins(scene),
+        xAxis: axis(colours, x, {
+          ...edges(colours, across, x),
+          nameGap: compact ? 24 : 30,
+          splitLine: { show: false },
+        }),
+        yAxis: axis(colours, y, { ...edges(colours, up, y), nameGap: compact ? 38 : 46, splitLine: { show: false } }),
         visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: 2 }), show: !narrow },
         series: [
           {

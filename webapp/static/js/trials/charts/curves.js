@@ -2,6 +2,7 @@
 
 /** @import { Chart } from "../types.js" */
 /** @import { Curves } from "../../jobs/curves.js" */
+import { CURVE_OFFER, curveTable } from "../../charts/curve-chart.js";
 import { el } from "../dom.js";
 import { grouped, trials } from "../words.js";
 import { curveNames, drawn, needsTrials } from "./shared.js";
@@ -18,6 +19,7 @@ export const curves = {
   title: "Learning curves",
   controls: [{ name: "metric", label: "Metric", options: curveNames, first: ({ store }) => store.objective.metric }],
   missing: needsTrials(1),
+  offer: () => CURVE_OFFER,
   draw(scene) {
     const { store, view, axes, job } = scene;
     const { found, all } = drawn(scene, []);
@@ -27,25 +29,16 @@ export const curves = {
     const numbers = selected.length ? selected : ranked.slice(0, BEST).map((index) => store.number[index]);
     const key = `${job} ${axes.metric} ${numbers.join()}`;
     if (shown.key !== key)
-      shown = { key, element: el("ty-curves", { job, names: axes.metric, trials: numbers.join() }) };
+      shown = { key, element: el("ty-curves", { job, key: "curves", names: axes.metric, trials: numbers.join() }) };
     const { element } = shown;
+    /** @type {Curves} */ (element).pick = (trial) => view.toggleSelected(trial);
     return {
       element,
       note: selected.length
         ? `${trials(selected.length)} selected of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
       foot: "Select trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
-      table: () => ({
-        head: [
-          { label: "curve" },
-          { label: "points", num: true },
-          { label: "first", num: true },
-          { label: "least", num: true },
-          { label: "greatest", num: true },
-          { label: "last", num: true },
-        ],
-        rows: /** @type {Partial<Curves>} */ (element).rows ?? [],
-      }),
+      table: () => curveTable(/** @type {Curves} */ (element)),
     };
   },
 };

@@ -1,12 +1,22 @@
 // A metric over two hyperparameters, as means of cells.
 
-import { tip } from "../echart.js";
-import { axis, clamp, legend, middle } from "../look.js";
+import { axis, clamp, legend, valueRange } from "../look.js";
 /** @import { HeatmapSeriesOption } from "echarts" */
 /** @import { Chart, Column, Direction, Range } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number, setting } from "../words.js";
-import { control, directionOf, drawn, needsHyperparameters, partition, scoredCount, seriesItems } from "./shared.js";
+import {
+  axisOffer,
+  control,
+  directionOf,
+  drawn,
+  needsHyperparameters,
+  partition,
+  scaled,
+  scoredCount,
+  seriesItems,
+  withinAxes,
+} from "./shared.js";
 
 /** @typedef {{ column: number, row: number, mean: number, count: number }} Cell */
 
@@ -25,7 +35,7 @@ const same = (value) => value;
  * @returns {Extent}
  */
 export function extent(column, found) {
-  const { log, categories } = column;
+  const { log, categories, low: from, high: until } = column;
   if (categories) return { low: -0.5, high: categories.length - 0.5, to: same, from: same };
   const values = numbersOf(column);
   let [low, high] = [Infinity, -Infinity];
@@ -35,6 +45,8 @@ export function extent(column, found) {
     if (at < low) low = at;
     if (at > high) high = at;
   }
+  if (from !== undefined) low = to(from);
+  if (until !== undefined) high = to(until);
   if (low === high) [low, high] = [low - 0.5, high + 0.5];
   return { low, high, to, from: log ? (value) => 10 ** value : same };
 }
@@ -69,10 +81,20 @@ export const heat = {
   title: "Heat map",
   controls: [control.x, control.y, control.metric],
   missing: needsHyperparameters(2, 2),
+  offer: (scene) => ({
+    scales: [
+      ...axisOffer(scene, "x", "x axis"),
+      ...axisOffer(scene, "y", "y axis"),
+      { axis: "z", label: "Colours", range: true },
+    ],
+    outliers: "hidden",
+  }),
   draw(scene) {
-    const { store, axes, colours, narrow } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
-    const { found, all } = drawn(scene, [x, y, metric]);
+    const { store, axes, scales, colours, narrow, compact } = scene;
+    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
+    const metric = store.column(axes.metric);
+    const { found: fitting, all } = drawn(scene, [x, y, metric]);
+    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y }]);
     const [across, up] = [cells(x, found), cells(y, found)];
     const values = numbersOf(metric);
     /** @type {Map<number, [total: number, count: number]>} */
@@ -92,7 +114,10 @@ export const heat = {
         mean: total / count,
         count,
       }));
-    const range = middle(filled.map(({ mean }) => mean));
+    const range = valueRange(
+      scene,
+      filled.map(({ mean }) => mean),
+    );
     const describe = (/** @type {Cell} */ { column, row, mean, count }) =>
       `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
     const direction = directionOf(scene, metric.key);
@@ -117,7 +142,7 @@ export const heat = {
     });
     return {
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
-      note: scoredCount(found, all),
+      note: scoredCount(fitting, all) + left,
       foot: "The mean of the trials in each cell; empty cells have none.",
       items: () => seriesItems(filled, lists, (cell) => ({ text: describe(cell) })),
       table: () => ({
@@ -134,13 +159,23 @@ export const heat = {
           grouped(count),
         ]),
       }),
+      tip: ({ seriesIndex, dataIndex }) => {
+        const { column, row, mean, count } = lists[seriesIndex][dataIndex];
+        return {
+          title: `${metric.label}: ${number(mean)}`,
+          rows: [
+            { label: x.label, value: across.labels[column] },
+            { label: y.label, value: up.labels[row] },
+          ],
+          foot: `mean of ${count} trial${count === 1 ? "" : "s"}`,
+        };
+      },
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) => describe(lists[seriesIndex][dataIndex])),
         grid: { left: 8, right: narrow ? 12 : 116, top: 12, bottom: 34, containLabel: true },
         xAxis: axis(
           colours,
           { ...x, numeric: false, categories: across.labels },
-          { splitLine: { show: false }, nameGap: 34, nameTextStyle: { color: colours.quiet } },
+          { splitLine: { show: false }, nameGap: compact ? 26 : 34, nameTextStyle: { color: colours.quiet } },
         ),
         yAxis: axis(
           colours,

@@ -4,7 +4,7 @@
 
 import { el } from "../dom.js";
 import { number } from "../words.js";
-import { needsTrials, scoredCount } from "./shared.js";
+import { needsTrials } from "./shared.js";
 
 /** @type {Map<number, HTMLElement>} */
 const elements = new Map();
@@ -14,17 +14,16 @@ export const history = {
   id: "history",
   title: "History",
   missing: needsTrials(1),
+  offer: () => ({ scales: [{ axis: "y", label: "y axis", log: true, range: true }], outliers: "hidden" }),
   draw(scene) {
     const { store, view, job } = scene;
-    const element = elements.get(job) ?? el("ty-history", { job, tall: true });
+    const element = elements.get(job) ?? el("ty-history", { job, key: "history" });
     elements.set(job, element);
     const { fits } = view;
     const all = store.scored();
-    const found = all.filter(fits);
     return {
       element,
-      note: scoredCount(found, all),
-      foot: "Drag across to filter trials, here and in the table. With the chart in focus, the arrow keys go from trial to trial.",
+      foot: "Drag across to filter trials, here and in the table; click one to select it. With the chart in focus, the arrow keys go from trial to trial.",
       table: () => {
         const scores = /** @type {number[]} */ (store.score);
         let best = scores[all[0]];

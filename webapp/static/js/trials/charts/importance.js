@@ -1,7 +1,6 @@
 // How much each hyperparameter matters, as computed on the server by a random forest.
 
 /** @import { Chart, Scene } from "../types.js" */
-import { tip } from "../echart.js";
 import { trials } from "../words.js";
 
 const PAUSE = 1500; // ms
@@ -77,8 +76,17 @@ export const importance = {
           percent(impurity),
         ]),
       }),
+      tip: ({ dataIndex }) => {
+        const { name, alone, spread, impurity } = entries[dataIndex];
+        return {
+          title: name,
+          rows: [
+            { label: "alone", value: `${percent(alone)} ± ${percent(spread)}` },
+            { label: "with interactions", value: percent(impurity) },
+          ],
+        };
+      },
       option: {
-        tooltip: tip(colours, ({ dataIndex }) => describe(entries[dataIndex])),
         grid: { left: 8, right: narrow ? 48 : 80, top: 8, bottom: 28, containLabel: true },
         xAxis: {
           type: "value",
@@ -125,10 +133,10 @@ function tooFew({ completed, pruned, over }) {
     ? `The search ended with ${completed || "none"} completed`
     : `There ${completed === 1 ? "is" : "are"} ${completed || "none"} so far`;
   const shorter = pruned
-    ? ` ${trials(pruned)} that ${pruned === 1 ? "was" : "were"} pruned ${pruned === 1 ? "does" : "do"} not count: scores after fewer epochs do not compare.`
+    ? ` ${trials(pruned)} ended early by pruning and ${pruned === 1 ? "is" : "are"} not used, because a score after fewer epochs cannot be compared with a score after all of them.`
     : "";
   const help = over ? ` Start another search with more trials${pruned ? " or without pruning" : ""}.` : "";
-  return `${there}.${shorter} A random forest fitted to fewer trials would show chance.${help}`;
+  return `${there}.${shorter} With fewer trials, the result would be mostly chance.${help}`;
 }
 
 /** @param {number} share */

@@ -1,7 +1,6 @@
 // Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
-import { tip } from "../echart.js";
-import { clamp, evenSample, legend, middle } from "../look.js";
+import { clamp, evenSample, legend, logMarks, middle } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
 /** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
@@ -13,14 +12,16 @@ import {
   needsHyperparameters,
   partition,
   rankedAmong,
+  scaled,
   scoredCount,
   seriesItems,
   tableOf,
+  withinAxes,
 } from "./shared.js";
 
 /** @typedef {Exclude<NonNullable<EChartsOption["parallelAxis"]>, unknown[]>} AxisOption */
 
-const FITTING = 180;
+const FITTING = 180; // a third in a small chart
 const OTHERS = 60;
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
@@ -29,16 +30,24 @@ const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
 export const parallel = {
   id: "parallel",
   title: "Parallel coordinates",
+  wide: true,
   controls: [control.metric],
   missing: needsHyperparameters(1, 1),
+  offer: ({ store, axes }) => ({
+    scales: [{ axis: "y", label: store.column(axes.metric).label, log: true, range: true }],
+    outliers: "hidden",
+  }),
   draw(scene) {
-    const { store, view, axes, colours } = scene;
-    const metric = store.column(axes.metric);
+    const { store, view, axes, scales, colours } = scene;
+    const metric = scaled(store.column(axes.metric), scales.y);
     const values = numbersOf(metric);
     const columns = [...store.of("hyperparameter"), metric];
     const direction = directionOf(scene, metric.key);
-    const { found, all } = drawn(scene, [metric]);
+    const { all: scored } = drawn(scene, [metric]);
+    const { kept: all, left } = withinAxes(scene, scored, [{ column: metric, direction }]);
+    const found = all.filter(view.fits);
     const lines = chosen(scene, found, all, metric, direction);
+    const ends = columns.map((column) => (column === metric ? endsOf(metric, all) : store.extent(column)));
     const range = middle(lines.map((index) => metric.values[index]));
     const { fits } = view;
     const [others, fitting] = partition(lines, fits);
@@ -65,7 +74,7 @@ export const parallel = {
     const drawnNote = lines.length < all.length ? `; ${grouped(lines.length)} lines drawn` : "";
     return {
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
-      note: scoredCount(found, all) + drawnNote,
+      note: scoredCount(found, all) + drawnNote + left,
       foot: "Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.",
       tips: false,
       items: () =>
@@ -74,16 +83,14 @@ export const parallel = {
           text: store.describeTrial(index, columns),
         })),
       table: () => tableOf(scene, found, columns),
+      tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
-        ),
         visualMap: {
           ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }),
           show: !scene.narrow,
         },
         parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
-        parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, store.extent(column))),
+        parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, ends[dim])),
         series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
       },
       prepare: (chart) => mark(chart, scene, columns),
@@ -100,21 +107,37 @@ export const parallel = {
  * @param {Column} metric
  * @param {Direction} direction
  */
-function chosen({ store, view: { fits } }, found, all, metric, direction) {
+function chosen({ store, compact, view: { fits } }, found, all, metric, direction) {
   const ranked = rankedAmong(store, found, metric, direction);
+  const most = compact ? FITTING / 3 : FITTING;
   const fitting =
-    ranked.length <= FITTING
+    ranked.length <= most
       ? ranked
-      : [...ranked.slice(0, FITTING / 3), ...evenSample(ranked.slice(FITTING / 3), (FITTING * 2) / 3)];
+      : [...ranked.slice(0, most / 3), ...evenSample(ranked.slice(most / 3), (most * 2) / 3)];
   const others =
     all.length === found.length
       ? []
       : evenSample(
           all.filter((index) => !fits(index)),
-          OTHERS,
+          compact ? OTHERS / 3 : OTHERS,
         );
   // The best are drawn last, on top of the others.
   return [...others, ...fitting.reverse()];
+}
+
+/**
+ * Return the ends of the axis of the metric.
+ * @param {Column} metric
+ * @param {number[]} shown
+ * @returns {Range}
+ */
+function endsOf({ values, low, high }, shown) {
+  const numbers = shown.map((index) => Number(values[index]));
+  if (!numbers.length) return [low ?? 0, high ?? 1];
+  return [
+    low ?? numbers.reduce((a, b) => Math.min(a, b), Infinity),
+    high ?? numbers.reduce((a, b) => Math.max(a, b), -Infinity),
+  ];
 }
 
 /**
@@ -155,6 +178,7 @@ function axisOf(column, dim, colours, narrow, extent) {
     axisLabel: label,
     splitNumber: narrow ? 2 : 5,
     type: column.log ? "log" : "value",
+    ...(column.log ? { logBase: logMarks(column).base } : {}),
     min: low,
     max: high,
     ...(low === high ? { min: low - 1, max: high + 1 } : {}),
@@ -200,7 +224,7 @@ function axesOf(chart, which) {
  * @param {Scene} scene
  * @param {Column[]} columns
  */
-function follow(chart, { view, store, panel }, columns) {
+function follow(chart, { view, tile, again }, columns) {
   let timer = 0;
   chart.on("axisareaselected", (event) => {
     const { parallelAxisId: id, parallelAxisIndex: index } =
@@ -208,13 +232,11 @@ function follow(chart, { view, store, panel }, columns) {
     const [model] = axesOf(chart, { index, id });
     const column = columns[model.get("dim")];
     const [interval] = model.activeIntervals ?? [];
-    panel.brushing = true;
+    tile.brushing = true;
     view.filter(column.key, interval ? condition(column, interval) : null);
-    panel.brushing = false;
+    tile.brushing = false;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      if (panel.chart.id === "parallel" && !view.asTable && store.ready) panel.draw();
-    }, PAUSE);
+    timer = setTimeout(again, PAUSE);
   });
 }
 

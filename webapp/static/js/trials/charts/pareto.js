@@ -1,11 +1,11 @@
 // Two metrics against each other; the front is the trials that no other beats in both.
 
-import { tip } from "../echart.js";
-import { axis } from "../look.js";
+import { axis, margins } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Chart, Direction, Option, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import {
+  axisOffer,
   directionOf,
   dotted,
   drawn,
@@ -13,8 +13,10 @@ import {
   metrics,
   needsTrials,
   partition,
+  scaled,
   seriesItems,
   tableOf,
+  withinAxes,
 } from "./shared.js";
 
 /**
@@ -44,6 +46,10 @@ export const pareto = {
     { name: "y", label: "Up", options: metrics, first: other },
     { name: "yway", label: "where", options: () => DIRECTIONS, first: (scene) => directionOf(scene, scene.axes.y) },
   ],
+  offer: (scene) => ({
+    scales: [...axisOffer(scene, "x", "x axis"), ...axisOffer(scene, "y", "y axis")],
+    outliers: "hidden",
+  }),
   missing(scene) {
     if (scene.store.of("metric").length < 2)
       return {
@@ -53,11 +59,15 @@ export const pareto = {
     return needsTrials(1)(scene);
   },
   draw(scene) {
-    const { store, axes, colours, view, narrow } = scene;
-    const [x, y] = [store.column(axes.x), store.column(axes.y)];
+    const { store, axes, scales, colours, view } = scene;
+    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
     const [xs, ys] = [numbersOf(x), numbersOf(y)];
     const [xDirection, yDirection] = [toDirection(axes.xway), toDirection(axes.yway)];
-    const { found, all } = drawn(scene, [x, y]);
+    const { found: fitting, all } = drawn(scene, [x, y]);
+    const { kept: found, left } = withinAxes(scene, fitting, [
+      { column: x, direction: xDirection },
+      { column: y, direction: yDirection },
+    ]);
     const front = frontOf(found, xs, ys, xDirection, yDirection);
     const onFront = new Set(front);
     const rest = found.filter((index) => !onFront.has(index));
@@ -79,7 +89,7 @@ export const pareto = {
     };
     return {
       label: `${y.label} against ${x.label} of ${found.length} trials; ${front.length} on the front.`,
-      note: `${drawnCount([...front, ...shown], found, all)}; ${front.length} on the front`,
+      note: `${drawnCount([...front, ...shown], found, all)}; ${front.length} on the front${left}`,
       foot: "The line joins the trials that no other beats in both metrics. Values are means over the executions of a trial.",
       items,
       table: () => {
@@ -89,13 +99,14 @@ export const pareto = {
           rows: listed.rows.map((row, at) => [...row, at < front.length ? "yes" : "no"]),
         };
       },
+      tip: ({ seriesIndex, dataIndex }) => {
+        const index = lists[seriesIndex][dataIndex];
+        return store.tipOf(index, [x, y], onFront.has(index) ? "on the front" : "");
+      },
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          store.describeTrial(lists[seriesIndex][dataIndex], [x, y]).replaceAll(", ", "\n"),
-        ),
-        grid: { left: 64, right: narrow ? 16 : 32, top: 16, bottom: 48 },
-        xAxis: axis(colours, x),
-        yAxis: axis(colours, y, { nameGap: 46 }),
+        grid: margins(scene, false),
+        xAxis: axis(colours, x, { nameGap: scene.compact ? 24 : 30 }),
+        yAxis: axis(colours, y, { nameGap: scene.compact ? 38 : 46 }),
         series: [
           {
             type: "line",

@@ -1,11 +1,11 @@
 // A dot for each trial: the slice along one hyperparameter, and the rank over two.
 
-import { tip } from "../echart.js";
-import { axis, clamp, legend } from "../look.js";
+import { axis, clamp, legend, margins } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Chart, Column, Direction, Drawing, Range, Scene, Table } from "../types.js" */
 import { numbersOf } from "../store.js";
 import {
+  axisOffer,
   control,
   directionOf,
   dotted,
@@ -14,8 +14,10 @@ import {
   needsHyperparameters,
   partition,
   rankedAmong,
+  scaled,
   seriesItems,
   tableOf,
+  withinAxes,
 } from "./shared.js";
 
 /**
@@ -23,17 +25,18 @@ import {
  * @typedef {{
  *   found: number[], all: number[], shown: number[], x: Column, y: Column, columns: Column[],
  *   colour: (index: number) => number, range: Range, direction: Direction,
- *   legendLabel: string, label: string, foot: string, table?: () => Table,
+ *   legendLabel: string, label: string, left: string, foot: string, table?: () => Table,
  * }} Dots
  */
 
 /**
  * Draw a dot for each trial, with a ring around those that are selected.
  * @param {Scene} scene
- * @param {Dots} dots
+ * @param {Dots} drawing
  * @returns {Drawing}
  */
-function dots(scene, { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, foot, table }) {
+function dots(scene, drawing) {
+  const { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, left, foot, table } = drawing;
   const { store, view, colours, narrow } = scene;
   const size = shown.length > 300 ? 6 : 9;
   const lists = partition(shown, (index) => view.selected.has(store.number[index]));
@@ -44,18 +47,16 @@ function dots(scene, { found, all, shown, x, y, colour, range, direction, legend
   const shared = { type: "scatter", progressive: 0, emphasis };
   return {
     label,
-    note: drawnCount(shown, found, all),
+    note: drawnCount(shown, found, all) + left,
     foot,
     items: () =>
       seriesItems(shown, lists, (index) => ({ trial: store.number[index], text: store.describeTrial(index, columns) })),
     table: table ?? (() => tableOf(scene, found, columns)),
+    tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
     option: {
-      tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-        store.describeTrial(lists[seriesIndex][dataIndex], columns).replaceAll(", ", "\n"),
-      ),
-      grid: { left: 64, right: narrow ? 16 : 110, top: 16, bottom: 48 },
-      xAxis: axis(colours, x),
-      yAxis: axis(colours, y, { nameGap: 46 }),
+      grid: margins(scene),
+      xAxis: axis(colours, x, { nameGap: scene.compact ? 24 : 30 }),
+      yAxis: axis(colours, y, { nameGap: scene.compact ? 38 : 46 }),
       visualMap: {
         ...legend(colours, { range, direction, label: legendLabel, dimension: 2, series: [0, 1] }),
         show: !narrow,
@@ -79,15 +80,22 @@ export const slice = {
   title: "Slice",
   controls: [control.x, control.metric],
   missing: needsHyperparameters(1, 1),
+  offer: (scene) => ({
+    scales: [...axisOffer(scene, "x", "x axis"), { axis: "y", label: "y axis", log: true, range: true }],
+    outliers: "hidden",
+  }),
   draw(scene) {
-    const { store, axes } = scene;
-    const [x, y] = [store.column(axes.x), store.column(axes.metric)];
-    const { found, all } = drawn(scene, [x, y]);
+    const { store, axes, scales } = scene;
+    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.metric), scales.y)];
+    const direction = directionOf(scene, y.key);
+    const { found: fitting, all } = drawn(scene, [x, y]);
+    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y, direction }]);
     const first = store.number[found[0]] ?? 0;
     return dots(scene, {
       found,
       all,
-      shown: dotted(scene, found, y, directionOf(scene, y.key)),
+      left,
+      shown: dotted(scene, found, y, direction),
       x,
       y,
       colour: (index) => store.number[index],
@@ -107,10 +115,13 @@ export const rank = {
   title: "Rank",
   controls: [control.x, control.y, control.metric],
   missing: needsHyperparameters(2, 2),
+  offer: (scene) => ({ scales: [...axisOffer(scene, "x", "x axis"), ...axisOffer(scene, "y", "y axis")] }),
   draw(scene) {
-    const { store, axes } = scene;
-    const [x, y, metric] = [axes.x, axes.y, axes.metric].map((key) => store.column(key));
-    const { found, all } = drawn(scene, [x, y, metric]);
+    const { store, axes, scales } = scene;
+    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
+    const metric = store.column(axes.metric);
+    const { found: fitting, all } = drawn(scene, [x, y, metric]);
+    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y }]);
     const order = rankedAmong(store, found, metric, directionOf(scene, metric.key));
     const places = new Uint32Array(store.size);
     order.forEach((index, place) => (places[index] = place + 1));
@@ -129,6 +140,7 @@ export const rank = {
     return dots(scene, {
       found,
       all,
+      left,
       shown: dotted(scene, found, metric, directionOf(scene, metric.key)),
       x,
       y,

@@ -1,8 +1,11 @@
 // Shared by several charts: the choices of axes, the trials they are drawn from, the trials they need.
 
-/** @import { Column, Control, Direction, Item, Missing, Option, Scene, Table } from "../types.js" */
-/** @import { Store } from "../store.js" */
+import { fenceOf, fitsScale } from "../../charts/axes.js";
 import { evenSample } from "../look.js";
+/** @import { Column, Control, Direction, Item, Missing, Option, Scene, Table } from "../types.js" */
+/** @import { AxisOffer, Scale } from "../../charts/axes.js" */
+/** @import { Store } from "../store.js" */
+import { SMALLER_IS_BETTER } from "../store.js";
 import { grouped, trials } from "../words.js";
 
 /**
@@ -40,11 +43,7 @@ export function curveNames({ store }) {
  * @returns {Direction}
  */
 export function directionOf({ store }, key) {
-  const objective = store.objectives.find(({ metric }) => store.keyOf(metric) === key);
-  if (objective) return objective.direction;
-  return /loss|error|mse|mae|mape|rmse|hinge|divergence|latency|time|seconds|bytes|parameters/i.test(key)
-    ? "min"
-    : "max";
+  return store.directionOf(key) ?? (SMALLER_IS_BETTER.test(key) ? "min" : "max");
 }
 
 /**
@@ -61,6 +60,58 @@ export function drawn({ store, view }, columns) {
 }
 
 /**
+ * Return what people can change on the axis of a column: categories have neither a logarithm nor a range.
+ * @param {Scene} scene
+ * @param {"x" | "y"} axis
+ * @param {string} label
+ * @returns {AxisOffer[]}
+ */
+export const axisOffer = ({ store, axes }, axis, label) =>
+  store.columns.get(axes[axis])?.numeric ? [{ axis, label, log: true, range: true }] : [];
+
+/**
+ * Return a column as it is drawn on an axis.
+ * @param {Column} column
+ * @param {Scale} scale
+ * @returns {Column}
+ */
+export const scaled = (column, { log, low, high }) =>
+  column.numeric ? { ...column, log: log ?? column.log, low, high } : column;
+
+/**
+ * Leave out trials that the axes do not show: those outside a range, at or below zero on a logarithmic axis, and
+ * outliers of a metric.
+ * @param {Scene} scene
+ * @param {number[]} found
+ * @param {{ column: Column, direction?: Direction }[]} axes with a direction where outliers may be left out
+ * @returns {{ kept: number[], left: string }} the other trials, and why those were left out
+ */
+export function withinAxes({ hidesOutliers }, found, axes) {
+  const numeric = axes.filter(({ column }) => column.numeric);
+  const fits = (/** @type {number} */ index) =>
+    numeric.every(({ column }) => fitsScale(Number(column.values[index]), column));
+  const inside = numeric.length ? found.filter(fits) : found;
+  let kept = inside;
+  for (const { column, direction } of numeric) {
+    if (!direction || !hidesOutliers) continue;
+    const fence = fenceOf(
+      kept.map((index) => Number(column.values[index])),
+      direction,
+    );
+    if (!fence) continue;
+    const isInside = (/** @type {number} */ index) =>
+      direction === "max" ? Number(column.values[index]) >= fence.at : Number(column.values[index]) <= fence.at;
+    kept = kept.filter(isInside);
+  }
+  const [outside, far] = [found.length - inside.length, inside.length - kept.length];
+  const parts = [
+    outside ? `${grouped(outside)} outside the axes` : "",
+    far ? `${grouped(far)} outlier${far > 1 ? "s" : ""}` : "",
+  ].filter(Boolean);
+  return { kept, left: parts.length ? `; ${parts.join(" and ")} not drawn` : "" };
+}
+
+/**
  * Return some trials, best first, in the known order of all of them: nothing is sorted here.
  * @param {Store} store
  * @param {number[]} found
@@ -74,6 +125,7 @@ export function rankedAmong(store, found, metric, direction) {
 }
 
 const DOTS = 400; // each is a shape, which costs time, and more of them cover each other
+const DOTS_SMALL = 150; // of a chart in a grid
 
 /**
  * Return the trials to draw as dots: some of the best, a third, and an even sample of the others, by number.
@@ -82,11 +134,12 @@ const DOTS = 400; // each is a shape, which costs time, and more of them cover e
  * @param {Column} metric
  * @param {Direction} direction
  */
-export function dotted({ store }, found, metric, direction) {
-  if (found.length <= DOTS) return found;
+export function dotted({ store, compact }, found, metric, direction) {
+  const most = compact ? DOTS_SMALL : DOTS;
+  if (found.length <= most) return found;
   const ranked = rankedAmong(store, found, metric, direction);
-  const third = Math.floor(DOTS / 3);
-  const kept = [...ranked.slice(0, third), ...evenSample(ranked.slice(third), DOTS - third)];
+  const third = Math.floor(most / 3);
+  const kept = [...ranked.slice(0, third), ...evenSample(ranked.slice(third), most - third)];
   return kept.sort((a, b) => store.number[a] - store.number[b]);
 }
 

@@ -1,11 +1,12 @@
 // When each trial ran, on which slot of which worker: a bar for each attempt.
 
-/** @import { CustomSeriesRenderItemAPI, CustomSeriesRenderItemReturn } from "echarts" */
+/** @import { CustomSeriesRenderItemAPI, CustomSeriesRenderItemReturn, EChartsType } from "echarts" */
 /** @import { Chart, Look, Scene } from "../types.js" */
-import { tip } from "../echart.js";
+import { settings } from "../../charts/settings.js";
 import { clock, duration, grouped, trials } from "../words.js";
 
 const MOST = 400;
+const REST = 400; // ms without another turn of the wheel
 /**
  * The attempts of a search as columns: each list has an entry for each attempt.
  * @typedef {{
@@ -33,6 +34,8 @@ const TONES = {
 export const timeline = {
   id: "timeline",
   title: "Timeline",
+  wide: true,
+  offer: () => ({ scales: [] }),
   missing(scene) {
     const { attempts, failed } = attemptsOf(scene);
     if (!attempts && !failed) return { title: "Loading …", hint: "The attempts are being loaded." };
@@ -45,7 +48,8 @@ export const timeline = {
     return null;
   },
   draw(scene) {
-    const { store, view, colours, narrow } = scene;
+    const { store, view, colours, narrow, compact, scales, tile } = scene;
+    const { low, high } = scales.x;
     const { attempts } = attemptsOf(scene);
     if (!attempts) throw new TypeError("a chart that misses something is not drawn");
     const { fits } = view;
@@ -75,6 +79,7 @@ export const timeline = {
       label: `Timeline of ${shown.length} attempts over ${rows.length} lanes.`,
       note: `${trials(count)}, ${grouped(fitting.length)} attempts${shown.length < fitting.length ? `; the latest ${grouped(shown.length)} drawn` : ""}`,
       foot: "Times in UTC. The wheel zooms, dragging moves.",
+      ready: (chart) => keepZoom(chart, tile.id),
       height: Math.max(180, 90 + rows.length * 30),
       items: () => items().sort((a, b) => Number(order.get(a.at)) - Number(order.get(b.at))),
       table: () => ({
@@ -99,10 +104,21 @@ export const timeline = {
             duration(attempts.end[at] - attempts.start[at]),
           ]),
       }),
+      tip: ({ seriesIndex, dataIndex }) => {
+        const at = bars[seriesIndex][dataIndex];
+        const resumed = attempts.resumed_from[at];
+        return {
+          title: `Trial ${attempts.trial[at]}, attempt ${attempts.attempt[at]}`,
+          rows: [
+            { label: "outcome", value: outcome(at) },
+            { label: "took", value: duration(attempts.end[at] - attempts.start[at]) },
+            { label: "from (UTC)", value: clock(attempts.start[at]) },
+            { label: "worker", value: `${attempts.workers[attempts.worker[at]]}, lane ${attempts.lane[at] + 1}` },
+          ],
+          foot: resumed === null ? "" : `resumed from step ${resumed}`,
+        };
+      },
       option: {
-        tooltip: tip(colours, ({ seriesIndex, dataIndex }) =>
-          describe(bars[seriesIndex][dataIndex]).replace(": ", "\n").replaceAll(", ", "\n"),
-        ),
         legend: { top: 0, left: 0, textStyle: { color: colours.quiet }, itemWidth: 14, itemHeight: 10 },
         grid: { left: 8, right: 24, top: 32, bottom: 28, containLabel: true },
         xAxis: {
@@ -120,7 +136,15 @@ export const timeline = {
           axisLine: { lineStyle: { color: colours.line } },
         },
         useUTC: true,
-        dataZoom: [{ type: "inside", filterMode: "weakFilter" }],
+        dataZoom: [
+          {
+            type: "inside",
+            filterMode: "weakFilter",
+            disabled: compact, // the wheel scrolls the page
+            startValue: low === undefined ? undefined : low * 1000,
+            endValue: high === undefined ? undefined : high * 1000,
+          },
+        ],
         series: outcomes.map((word, series) => ({
           name: word,
           type: "custom",
@@ -139,6 +163,24 @@ export const timeline = {
     };
   },
 };
+
+/**
+ * Keep the zoom in the settings, in seconds, once it rests.
+ * @param {EChartsType} chart
+ * @param {string} id
+ */
+function keepZoom(chart, id) {
+  let timer = 0;
+  chart.on("datazoom", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const [{ startValue, endValue }] = /** @type {{ startValue: number, endValue: number }[]} */ (
+        chart.getOption().dataZoom
+      );
+      settings.set(id, { xrange: `${Math.floor(startValue / 1000)}..${Math.ceil(endValue / 1000)}` });
+    }, REST);
+  });
+}
 
 /**
  * @param {CustomSeriesRenderItemAPI} api

@@ -1,0 +1,150 @@
+"""Determines which rows are hidden, restored and purged together with a deleted row."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from django.db.models import Model, Q, QuerySet
+
+from jobs.models import (
+    Artifact,
+    Checkpoint,
+    Dataset,
+    DatasetVersion,
+    Deletion,
+    Experiment,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    Trial,
+)
+from jobs.models.job import JobQuerySet
+
+Kind = Deletion.Kind
+Deletable = Project | Dataset | Experiment | Job | ModelVersion
+
+KINDS: dict[type[Model], Deletion.Kind] = {
+    Project: Kind.PROJECT,
+    Dataset: Kind.DATASET,
+    Experiment: Kind.EXPERIMENT,
+    Job: Kind.JOB,
+    ModelVersion: Kind.VERSION,
+}
+"""The kind of deletion of each model whose rows users can delete."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The rows that are deleted together. What depends on them, such as trials, is reached through them."""
+
+    projects: QuerySet[Project]
+    experiments: QuerySet[Experiment]
+    datasets: QuerySet[Dataset]
+    models: QuerySet[RegisteredModel]
+    versions: QuerySet[ModelVersion]
+    jobs: JobQuerySet
+
+    @classmethod
+    def of(cls, row: Deletable) -> Self:
+        """Return the visible rows that would be deleted with `row`."""
+        empty = cls(
+            projects=Project.objects.none(),
+            experiments=Experiment.objects.none(),
+            datasets=Dataset.objects.none(),
+            models=RegisteredModel.objects.none(),
+            versions=ModelVersion.objects.none(),
+            jobs=Job.objects.filter(pk__in=()),
+        )
+        match row:
+            case Project():
+                return cls(
+                    projects=Project.objects.filter(pk=row.pk),
+                    experiments=Experiment.objects.filter(project=row),
+                    datasets=Dataset.objects.filter(project=row),
+                    models=RegisteredModel.objects.filter(project=row),
+                    versions=ModelVersion.objects.filter(model__project=row),
+                    jobs=Job.objects.filter(project=row),
+                )
+            case Experiment():
+                belongs = Q(experiment=row) | Q(root__experiment=row)
+                own = Experiment.objects.filter(pk=row.pk)
+                return empty.changed(experiments=own, jobs=Job.objects.filter(belongs))
+            case Job():
+                return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
+            case Dataset():
+                read = list(row.versions.values_list("pk", flat=True))
+                profiles = Job.objects.profiling_any(read)
+                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=profiles)
+            case ModelVersion():
+                own_versions = ModelVersion.objects.filter(pk=row.pk)
+                return empty.changed(versions=own_versions, jobs=_checks_of(row))
+
+    @classmethod
+    def of_deletion(cls, deletion: Deletion) -> Self:
+        """Return the rows that a deletion hides."""
+        return cls(
+            projects=Project.everything.filter(deletion=deletion),
+            experiments=Experiment.everything.filter(deletion=deletion),
+            datasets=Dataset.everything.filter(deletion=deletion),
+            models=RegisteredModel.everything.filter(deletion=deletion),
+            versions=ModelVersion.everything.filter(deletion=deletion),
+            jobs=Job.everything.filter(deletion=deletion),
+        )
+
+    def changed(self, **rows: QuerySet[Model]) -> Self:
+        """Return a copy with other rows."""
+        return type(self)(**{**vars(self), **rows})
+
+    def querysets(self) -> tuple[QuerySet[Model], ...]:
+        """Return the rows by model, in the order in which they can be deleted."""
+        return (self.jobs, self.versions, self.models, self.experiments, self.datasets, self.projects)
+
+    @property
+    def trials(self) -> QuerySet[Trial]:
+        """Return the trials of the jobs."""
+        return Trial.objects.filter(job__in=self.jobs.values("pk"))
+
+    @property
+    def dataset_versions(self) -> QuerySet[DatasetVersion]:
+        """Return the versions of the data sets."""
+        return DatasetVersion.objects.filter(dataset__in=self.datasets.values("pk"))
+
+    @property
+    def checkpoints(self) -> QuerySet[Checkpoint]:
+        """Return the checkpoints whose files exist."""
+        return Checkpoint.objects.kept().filter(job__in=self.jobs.values("pk"))
+
+    @property
+    def job_artifacts(self) -> QuerySet[JobArtifact]:
+        """Return the outputs of the jobs."""
+        return JobArtifact.objects.filter(job__in=self.jobs.values("pk"))
+
+    def artifacts(self) -> QuerySet[Artifact]:
+        """Return the artifacts that the rows refer to, each once."""
+        return Artifact.objects.filter(
+            Q(pk__in=self.job_artifacts.values("artifact"))
+            | artifacts_of(self.dataset_versions, self.versions)
+        )
+
+    def artifacts_only_here(self) -> QuerySet[Artifact]:
+        """Return the artifacts that no other row refers to: their files can be deleted later."""
+        others = JobArtifact.objects.exclude(job__in=self.jobs.values("pk")).values("artifact")
+        data = DatasetVersion.objects.exclude(dataset__in=self.datasets.values("pk"))
+        versions = ModelVersion.everything.exclude(pk__in=self.versions.values("pk"))
+        return self.artifacts().exclude(Q(pk__in=others) | artifacts_of(data, versions))
+
+
+def artifacts_of(data: QuerySet[DatasetVersion], versions: QuerySet[ModelVersion]) -> Q:
+    """Return a filter for the artifacts of dataset versions and model versions."""
+    # Without the conditions, one NULL would make every `NOT IN` unknown.
+    uploads = data.filter(upload__isnull=False).values("upload")
+    tables = data.filter(table__isnull=False).values("table")
+    return Q(pk__in=uploads) | Q(pk__in=tables) | Q(pk__in=versions.values("artifact"))
+
+
+def _checks_of(version: ModelVersion) -> JobQuerySet:
+    """Return the validations and gates of a version that are no steps of an experiment's job."""
+    requests = list(PromotionRequest.objects.filter(version=version).values_list("pk", flat=True))
+    return Job.objects.roots().checking(version.pk, requests)

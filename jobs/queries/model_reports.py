@@ -1,0 +1,115 @@
+"""Reads the reports about models that the engine wrote: evaluations, ensembles, quantizations, summaries."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from django.core.cache import cache
+from pydantic import ValidationError
+
+from jobs.contracts.answers.model_reports import ModelReportOut, ReportRole
+from jobs.contracts.model_reports.base import ModelReport
+from jobs.contracts.model_reports.evaluation import EVALUATION
+from jobs.contracts.model_reports.model_summary import ModelSummary
+from jobs.contracts.model_reports.verdicts import verdict
+from jobs.errors import NotFound
+from jobs.kinds import KINDS
+from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
+from jobs.models import Job, JobArtifact, ModelVersion
+from jobs.store import store
+
+ROLES: tuple[ReportRole, ...] = ("report", "evaluation", "summary")
+"""The roles of artifacts that are reports about a model."""
+
+CACHED_SECONDS = 3600
+
+
+class StoredReport(NamedTuple):
+    """A report of a job, which has not been read yet."""
+
+    job: Job
+    role: ReportRole
+    digest: str
+
+    @property
+    def label(self) -> str:
+        """Return the name of the job that made it."""
+        return self.job.label
+
+
+def of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
+    """List the newest report of each role of a job and of each child, in the order of the steps."""
+    family = {member.pk: member for member in (job, *job.children.all())}
+    return _newest(JobArtifact.objects.filter(job__in=family, role__in=roles), family)
+
+
+def of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
+    """List the newest report of each role: of the job that made a version, or else of its validation."""
+    validations = list(Job.objects.validating(version.pk))
+    family = {job.pk: job for job in (*validations, version.source_job) if job is not None}
+    found = _newest(JobArtifact.objects.filter(job__in=family, role__in=roles), family)
+    made = {each.role: each for each in found if each.job.pk == version.source_job_id}
+    return list(({each.role: each for each in found} | made).values())
+
+
+def _newest(rows: Iterable[JobArtifact], family: dict[int, Job]) -> list[StoredReport]:
+    found: dict[tuple[int, int], StoredReport] = {}
+    # In ascending order, so that a later attempt's report replaces an earlier one's.
+    for row in sorted(rows, key=lambda row: (row.attempt, row.pk)):
+        if row.name.endswith(".json"):
+            role = next(role for role in ROLES if role == row.role)
+            found[row.job_id, ROLES.index(role)] = StoredReport(family[row.job_id], role, row.artifact_id)
+    # Jobs are created in the order of their steps, so the order of ids is that of the steps.
+    return [found[key] for key in sorted(found)]
+
+
+def read(stored: StoredReport) -> ModelReport | None:
+    """Return a report; None if its file is missing or is no such report.
+
+    The file was written by a runner, which may have run a user's code.
+    """
+    try:
+        content = _content(stored.digest)
+        if stored.role == "evaluation":
+            return EVALUATION.validate_json(content)
+        model = ModelSummary if stored.role == "summary" else KINDS[stored.job.kind].report
+        return model.model_validate_json(content) if model is not None else None
+    except (NotFound, OSError, ValidationError):
+        return None
+
+
+def members(stored: StoredReport) -> dict[str, Job]:
+    """Return the jobs that trained the members of an ensemble, by their names in its report."""
+    payload = stored.job.payload
+    pks = payload.members if isinstance(payload, EnsemblePayload) else ()
+    return {member_name(job.pk): job for job in Job.objects.filter(pk__in=pks)}
+
+
+def findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, str]]:
+    """Return what each report found, as one sentence; reports that cannot be read are left out."""
+    return [(each, verdict(report)) for each in stored if (report := read(each)) is not None]
+
+
+def _content(digest: str) -> bytes:
+    """Return the content of a stored file. It is immutable, so it is cached."""
+    key = f"report:{digest}"
+    cached: bytes | None = cache.get(key)
+    if cached is None:
+        cached = store().path(digest).read_bytes()
+        cache.set(key, cached, timeout=CACHED_SECONDS)
+    return cached
+
+
+def shown(stored: Iterable[StoredReport]) -> list[ModelReportOut]:
+    """Return the API representation of the reports that can be read."""
+    return [
+        ModelReportOut(
+            job=each.job.pk,
+            label=each.label,
+            role=each.role,
+            digest=each.digest,
+            verdict=verdict(report),
+            report=report,
+        )
+        for each in stored
+        if (report := read(each)) is not None
+    ]

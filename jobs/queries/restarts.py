@@ -1,0 +1,74 @@
+"""Describes why attempts of a job were ended, and from where their work was restarted."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobs.models import Attempt, Checkpoint, Job, Trial
+from jobs.states import FINAL, Outcome
+
+SHOWN = 3
+"""The newest losses are shown; all are among the attempts."""
+NEVER_RAN = ("unclaimed",)
+"""Error codes of attempts that ended before they began."""
+
+
+class Restart(NamedTuple):
+    """An attempt that was ended by something else than its task, a person or its result.
+
+    Attributes:
+        attempt: its number.
+        trials: numbers of the trials that it held; empty for other jobs.
+        cause: a sentence.
+        restarted: a sentence about the attempt that continues the work; empty if none does.
+        ended: when the attempt ended.
+    """
+
+    attempt: int
+    trials: tuple[int, ...]
+    cause: str
+    restarted: str
+    ended: dt.datetime | None
+
+
+def of_job(job: Job) -> list[Restart]:
+    """Return the newest lost attempts of a job, newest first."""
+    lost = job.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN).order_by("-number")
+    rows = lost.prefetch_related("trials")[:SHOWN]
+    return [_restart(row, job, sorted(row.trials.all(), key=lambda trial: trial.number)) for row in rows]
+
+
+def of_trial(trial: Trial) -> list[Restart]:
+    """Return the newest lost attempts of a trial, newest first."""
+    lost = trial.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN)
+    return [_restart(row, trial.job, [trial]) for row in lost.order_by("-number")[:SHOWN]]
+
+
+def _restart(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart:
+    message = str((attempt.error or {}).get("message") or "its worker was lost").strip()
+    cause = message[:1].upper() + message[1:] + ("" if message.endswith((".", "!", "?")) else ".")
+    numbers = tuple(trial.number for trial in trials)
+    return Restart(attempt.number, numbers, cause, _restarted(attempt, job, trials), attempt.ended)
+
+
+def _restarted(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> str:
+    later = job.attempts.filter(number__gt=attempt.number)
+    if trials:
+        later = later.filter(trials__in=trials)
+    following = later.order_by("number").first()
+    # The record is written when its runner has begun.
+    if following is not None and following.record:
+        if (step := following.resumed_from) is None:
+            return f"Attempt {following.number} began from the start."
+        return f"Attempt {following.number} resumed {_position(step, following, job, trials)}."
+    over = trials[0].state in FINAL if len(trials) == 1 else job.state in FINAL
+    return "" if over else "It will be restarted from its newest checkpoint."
+
+
+def _position(step: int, following: Attempt, job: Job, trials: Sequence[Trial]) -> str:
+    """Return the position of the checkpoint at `step` that the attempt `following` resumed from, in words."""
+    rows = Checkpoint.objects.filter(job=job, step=step, attempt__lt=following.number)
+    if trials:
+        rows = rows.filter(trial__in=trials)
+    epoch = rows.order_by("-pk").values_list("epoch", flat=True).first()
+    return f"from step {step}" if epoch is None else f"from epoch {epoch}"

@@ -1,0 +1,70 @@
+"""Reads the models that the steps after a search made of its trials."""
+
+from typing import NamedTuple
+
+from jobs.models import Job
+from jobs.queries import outcomes
+from jobs.states import JobState
+
+
+class Choice(NamedTuple):
+    """The retrained model that a root job uses and registers as its best single one.
+
+    Attributes:
+        job: the training.
+        trial: the trial whose values it has; None without a search.
+        metric: the metric that chose it among the retrained models.
+        score: its value on validation rows, before it was retrained with them; None if unknown.
+        of: how many retrained models there were to choose from.
+        differs: whether another trial is the best of the search.
+    """
+
+    job: Job
+    trial: int | None
+    metric: str
+    score: float | None
+    of: int
+    differs: bool
+
+
+def choice(root: Job) -> Choice | None:
+    """Return the best single model of a root with retrained trials; None before there is one."""
+    if root.facts.trains:
+        return None
+    trained = [child for child in root.children.all() if child.facts.trains]
+    done = [child for child in trained if child.state == JobState.COMPLETED]
+    if not done:
+        return None
+    objective = outcomes.objective_of(root)
+    job = outcomes.best_single(root)
+    best = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
+    trial = trial_of(job)
+    return Choice(
+        job=job,
+        trial=trial,
+        metric=objective.metric,
+        score=outcomes.validation_score(job, objective),
+        of=len(done),
+        differs=best is not None and trial is not None and best.number != trial,
+    )
+
+
+def trial_of(training: Job) -> int | None:
+    """Return the number of the trial whose values a training has."""
+    number = training.payload.lineage().get("trial")
+    return number if isinstance(number, int) else None
+
+
+def of_trial(search: Job, number: int) -> Job | None:
+    """Return the step of a search that retrains a trial; None if there is none or it did not complete."""
+    ended_badly = (JobState.FAILED, JobState.STOPPED)
+    for child in search.children.trainings().order_by("pk"):
+        if trial_of(child) == number and child.state not in ended_badly:
+            return child
+    return None
+
+
+def model_digest(training: Job) -> str:
+    """Return the digest of the model that a training made; empty before it has one."""
+    models = training.artifacts.filter(role="model").order_by("-attempt", "-pk")
+    return models.values_list("artifact_id", flat=True).first() or ""

@@ -1,0 +1,129 @@
+"""Reads how many bytes projects use, by kind of file, and how many a collection would free."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db.models import Count, F, Max, QuerySet, Sum
+
+from jobs import access
+from jobs.contracts.answers.storage import FilesOut, ProjectStorageOut, StorageOut
+from jobs.models import (
+    Artifact,
+    AuditEvent,
+    Checkpoint,
+    DatasetVersion,
+    JobArtifact,
+    ModelVersion,
+    Project,
+    User,
+)
+from jobs.queries import references
+
+BUNDLED = "Bundled data"
+
+
+class _Use(NamedTuple):
+    """A reference of a project to a file."""
+
+    project: int | None
+    digest: str
+    bytes: int
+    deletion: int | None
+
+
+@dataclass
+class _Sizes:
+    """The files of one project by kind. A file counts for the first kind that refers to it."""
+
+    kinds: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
+    seen: set[str] = field(default_factory=set)
+
+    def count(self, kind: str, use: _Use) -> None:
+        if use.digest not in self.seen:
+            self.seen.add(use.digest)
+            self.add(kind, 1, use.bytes)
+
+    def add(self, kind: str, files: int, size: int) -> None:
+        before = self.kinds[kind]
+        self.kinds[kind] = (before[0] + files, before[1] + size)
+
+    def of(self, kind: str) -> FilesOut:
+        files, size = self.kinds[kind]
+        return FilesOut(files=files, bytes=size)
+
+
+def storage(user: User) -> StorageOut:
+    """Return the storage of the projects that `user` may see; for administrators also the totals."""
+    visible = {project.pk: project for project in access.projects_of(user)}
+    sizes = _sizes(list(visible))
+    rows = [_row(visible[key], sizes[key]) for key in visible]
+    if not user.is_superuser:
+        return StorageOut(projects=_largest_first(rows), stored=None, unreferenced=None, collected=None)
+    rows.append(_row(None, sizes[None]))
+    return StorageOut(
+        projects=_largest_first(rows),
+        stored=_total(Artifact.objects.all()),
+        unreferenced=_total(references.unreferenced()),
+        collected=AuditEvent.objects.filter(action="storage.collect").aggregate(last=Max("time"))["last"],
+    )
+
+
+def _sizes(projects: list[int]) -> dict[int | None, _Sizes]:
+    sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
+    wanted = {None, *projects}
+    uses = [(kind, use) for kind, use in _uses() if use.project in wanted]
+    for kind, use in uses:
+        if use.deletion is None:
+            sizes[use.project].count(kind, use)
+    for _, use in uses:
+        if use.deletion is not None:
+            sizes[use.project].count("deleted", use)
+    kept = Checkpoint.objects.kept().order_by().values_list("job__project", "job__deletion")
+    for project, deletion, files, size in kept.annotate(Count("pk"), Sum("bytes")):
+        sizes[project].add("checkpoints" if deletion is None else "deleted", files, size)
+    return sizes
+
+
+def _uses() -> Iterator[tuple[str, _Use]]:
+    data = DatasetVersion.objects
+    for column in ("upload", "table"):
+        rows = data.filter(**{f"{column}__isnull": False})
+        yield from _read("datasets", rows, "dataset__project", column, "dataset__deletion")
+    yield from _read("versions", ModelVersion.everything.all(), "model__project", "artifact", "deletion")
+    yield from _read("outputs", JobArtifact.objects.all(), "job__project", "artifact", "job__deletion")
+
+
+def _read(
+    kind: str,
+    rows: QuerySet[DatasetVersion] | QuerySet[ModelVersion] | QuerySet[JobArtifact],
+    project: str,
+    artifact: str,
+    deletion: str,
+) -> Iterator[tuple[str, _Use]]:
+    columns = (F(project), F(artifact), F(f"{artifact}__bytes"), F(deletion))
+    for values in rows.order_by().values_list(*columns).distinct().iterator(chunk_size=2000):
+        yield kind, _Use(*values)
+
+
+def _row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
+    return ProjectStorageOut(
+        project=project.slug if project else None,
+        name=project.name if project else BUNDLED,
+        datasets=sizes.of("datasets"),
+        versions=sizes.of("versions"),
+        outputs=sizes.of("outputs"),
+        checkpoints=sizes.of("checkpoints"),
+        deleted=sizes.of("deleted"),
+        bytes=sum(size for _, size in sizes.kinds.values()),
+    )
+
+
+def _largest_first(rows: list[ProjectStorageOut]) -> list[ProjectStorageOut]:
+    return sorted(rows, key=lambda row: (-row.bytes, row.name))
+
+
+def _total(rows: QuerySet[Artifact]) -> FilesOut:
+    found = rows.aggregate(files=Count("pk"), bytes=Sum("bytes"))
+    return FilesOut(files=found["files"], bytes=found["bytes"] or 0)

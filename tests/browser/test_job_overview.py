@@ -1,0 +1,94 @@
+"""The overview of a search: one header line, the answer, and a table with the best trial first."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from jobs.contracts.analysis import Importance, ImportanceAnswer
+from jobs.models import Analysis, Execution, Job, Trial
+from tests.browser.looking import Look
+from tests.people import People
+from tests.seeded import seed_search
+
+Open = Callable[..., Page]
+LINE = 64
+"""The most pixels of the header line on a wide screen; with the counts it was 300."""
+
+
+def analysed(people: People, **fields: str) -> Job:
+    """Return a search whose importance is known."""
+    search = seed_search(people.project, by=people.owner, trials=40, **fields)
+    shares = {"learning_rate": 0.61, "units": 0.2, "optimizer": 0.05}
+    found = ImportanceAnswer(
+        used=38,
+        trees=64,
+        explained=0.8,
+        importances=tuple(
+            Importance(name=name, alone=share, spread=0.01, impurity=share) for name, share in shares.items()
+        ),
+    )
+    trials = search.trials.scored().count()
+    kind = Analysis.Kind.IMPORTANCE
+    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found.model_dump(mode="json"))
+    return search
+
+
+def test_the_overview_of_an_ended_search_answers_it(people: People, open_as: Open, look: Look) -> None:
+    search = analysed(people)
+    best = Trial.objects.scored().order_by("-score").first()
+    assert best is not None
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text(f"trial {best.number}")
+    expect(answer).to_contain_text(
+        re.compile("highest val_accuracy on .* validation rows; mean over 2 trainings")
+    )
+    expect(answer).to_contain_text(re.compile("95 % interval of the difference|not known yet"))
+    expect(answer.get_by_role("listitem").filter(has_text="learning_rate").first).to_contain_text("61 %")
+    for name in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
+        expect(answer.get_by_role("button", name=name, exact=True)).to_be_visible()
+    rows = page.locator("ty-trials tbody tr")
+    expect(rows.first.locator("a")).to_have_text(str(best.number))
+    assert page.locator("ty-trials thead th").count() <= 9, "at most eight columns and the boxes"
+    assert page.locator("ty-trials thead").get_by_role("button", name="lr", exact=True).count() == 0
+    look(page, "job-overview-answer")
+
+
+def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    box = page.locator("#job-head").bounding_box()
+    assert box is not None and box["height"] <= LINE, box
+    expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
+
+
+def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: Open) -> None:
+    search = analysed(people)
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&sort=number&cols=score,m.val_loss")
+    rows = page.locator("ty-trials tbody tr")
+    expect(rows.first.locator("a")).to_have_text("1")
+    page.locator("ty-trials thead").get_by_role("button", name=re.compile("^val_accuracy")).click()
+    best = Trial.objects.scored().order_by("-score").first()
+    assert best is not None
+    expect(rows.first.locator("a")).to_have_text(str(best.number))
+    assert "sort=-score" in page.url
+    page.locator("ty-trials thead").get_by_role("button", name=re.compile("^val_accuracy")).click()
+    assert "sort=score" in page.url
+
+
+def test_a_running_search_shows_its_best_so_far_and_updates_it_live(
+    people: People, open_as: Open, look: Look
+) -> None:
+    from jobs.actions.transition import move
+    from jobs.states import JobState
+
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    best = page.get_by_role("region", name="Best so far")
+    expect(best.get_by_role("button", name="Retrain", exact=True)).to_be_visible()
+    look(page, "job-overview-running")
+    Execution.objects.filter(trial__job=search, trial__number=5).update(score=0.9999)
+    Trial.objects.filter(job=search, number=5).update(score=0.9999, state="completed")
+    move(search, JobState.COMPLETED)
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("trial 5")

@@ -1,0 +1,134 @@
+"""The answer of a search, and the searches that follow from it."""
+
+from typing import Any
+
+import pytest
+
+from jobs.actions import follow_up, pipeline, schedule
+from jobs.errors import BadInput, Conflict, StaleState
+from jobs.models import AuditEvent, Job
+from jobs.queries import answer, progress, retrained_models, scoring
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn, until_final
+
+FLOAT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4}
+
+
+def scored(yard: Yard, worker: PretendWorker, scores: dict[int, list[float]], **search: Any) -> Job:
+    """Return an ended search whose trials have these scores, by number."""
+    job = until_final(worker, yard.submit(search=SEARCH | search))
+    for trial in job.trials.all():
+        values = scores.get(trial.number, [0.1, 0.2])
+        for execution, score in zip(trial.executions.order_by("number"), values, strict=False):
+            trial.executions.filter(pk=execution.pk).update(score=score)
+        job.trials.filter(pk=trial.pk).update(score=sum(values) / len(values))
+    return job
+
+
+def test_the_best_two_are_compared_with_an_interval(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {3: [0.90, 0.91], 2: [0.70, 0.71]})
+    found = answer.of_search(job)
+    assert found.over and found.best and found.next and found.lead
+    assert (found.best.number, found.next.number, found.lead.verdict) == (3, 2, "clear")
+    assert found.scoring.text.startswith("highest val_accuracy on ")
+    assert found.scoring.text.endswith("validation rows; mean over 2 trainings")
+
+
+def test_one_training_of_each_tells_nothing(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {3: [0.9]}, executions_per_trial=1)
+    found = answer.of_search(job)
+    assert found.lead is not None
+    assert (found.lead.verdict, found.lead.trainings, found.repeats) == ("unknown", [1, 1], 5)
+
+
+def test_trainings_of_the_same_values_by_hand_count_too(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {3: [0.9, 0.92]})
+    same = job.trials.get(number=3)
+    twin = job.trials.get(number=4)
+    job.trials.filter(pk=twin.pk).update(values=same.values, values_digest=same.values_digest)
+    found = answer.of_search(job)
+    assert found.lead is not None and found.lead.trainings == [4, 2]
+
+
+def test_folds_are_compared_in_pairs(yard: Yard, worker: PretendWorker) -> None:
+    evaluation = {"kind": "k_fold", "folds": 3}
+    job = scored(
+        yard,
+        worker,
+        {1: [0.9, 0.8, 0.7], 2: [0.88, 0.77, 0.69]},
+        executions_per_trial=1,
+        evaluation=evaluation,
+    )
+    found = answer.of_search(job)
+    assert found.lead is not None
+    assert (found.lead.method, found.lead.trainings) == ("paired_folds", [3, 3])
+    assert "held-out folds" in scoring.of_search(job).text
+
+
+def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job = scored(yard, worker, {3: [0.9, 0.92], 1: [0.8, 0.9]})
+    again = follow_up.repeat_best(job, by=yard.owner, executions=3)
+    pipeline.advance_all()
+    assert [t.values for t in again.trials.order_by("number")] == [
+        job.trials.get(number=n).values for n in (3, 1)
+    ]
+    assert progress.of_job(again).total == 6
+    until_final(worker, again)
+    assert (again.state, again.trials.count(), again.children.count()) == ("completed", 2, 0)
+    seeds = {e.seed for t in job.trials.all() for e in t.executions.all()}
+    assert not seeds & {e.seed for t in again.trials.all() for e in t.executions.all()}
+    lead = answer.of_search(again).lead
+    assert lead is not None and lead.trainings == [3, 3]
+    assert AuditEvent.objects.filter(action="job.repeat", target=f"job:{again.pk}").exists()
+
+
+@pytest.mark.parametrize("executions", [0, 1, 101])
+def test_a_number_of_executions_out_of_range_is_refused(
+    yard: Yard, worker: PretendWorker, executions: int
+) -> None:
+    job = scored(yard, worker, {})
+    with pytest.raises(BadInput, match=f"{executions} came in"):
+        follow_up.repeat_best(job, by=yard.owner, executions=executions)
+
+
+def test_a_smaller_range_is_searched_from_the_trials_of_the_first(yard: Yard, worker: PretendWorker) -> None:
+    units = {**SEARCH["space"][0], "max": 512}
+    job = scored(yard, worker, {}, algorithm="random", space=[units])
+    job.trials.filter(number=1).update(score=0.99)
+    assert answer.of_search(job).smaller_range == ["units 16 to 256, instead of 16 to 512"]
+    made = follow_up.narrow(job, by=yard.owner)
+    assert made.revision is not None and made.revision.spec.search is not None
+    (narrower,) = made.revision.spec.search.space
+    assert (narrower.min, narrower.max) == (16, 256)  # type: ignore[union-attr]
+    assert made.experiment_id != job.experiment_id
+
+
+def test_a_grid_has_no_smaller_range(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {})
+    assert answer.of_search(job).smaller_range == []
+    with pytest.raises(Conflict, match="already tried"):
+        follow_up.narrow(job, by=yard.owner)
+
+
+def test_a_search_with_one_configuration_has_no_lead(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {}, max_trials=1)
+    found = answer.of_search(job)
+    assert (found.next, found.lead, found.repeats) == (None, None, None)
+    with pytest.raises(StaleState, match="fewer than two"):
+        follow_up.repeat_best(job, by=yard.owner)
+
+
+def test_the_model_called_best_names_its_trial_and_measure(yard: Yard, worker: PretendWorker) -> None:
+    job = yard.submit(search=SEARCH, after={"retrain": {"top": 2}})
+    while job.children.count() < 2:
+        turn(worker, job)
+    schedule.place()
+    first, second = worker.claim_all()
+    worker.run(first, score=0.5)
+    worker.run(second, score=0.9)
+    until_final(worker, job)
+    chosen = retrained_models.choice(job)
+    assert chosen is not None
+    assert (chosen.job, chosen.of, chosen.score, chosen.differs) == (second.job, 2, 0.9, True)
+    assert chosen.trial != answer.of_search(job).best.number  # type: ignore[union-attr]

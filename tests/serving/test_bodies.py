@@ -1,0 +1,165 @@
+"""Large bodies are parsed and encoded in worker processes, with the same results as small ones."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import numpy as np
+import psutil
+import pytest
+
+from jobs.contracts.signature import Signature, TensorSpec
+from workers.serving.app import ServingApp
+from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.errors import BadRequest, DeadlineExceeded, Saturated
+from workers.serving.metrics import Metrics
+from workers.serving.protocols import oip, tfs_predict
+from workers.serving.protocols.target import Target
+from workers.serving.releases.catalog import Catalog
+from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.settings import Limits
+from workers.serving.versions.version import LoadedVersion
+
+ONE = Signature(
+    inputs=(TensorSpec(name="x", dtype="float32", shape=(4,)),),
+    outputs=(TensorSpec(name="y", dtype="float32", shape=(4,)),),
+)
+VALUES = np.random.default_rng(0).random((20_000, 4), np.float32)
+ROWS = json.dumps({"instances": VALUES.tolist()}).encode()
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[BodyWorkers]:
+    pool = BodyWorkers(1)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+def codec(workers: BodyWorkers) -> BodyCodec:
+    return BodyCodec(workers)
+
+
+def processes() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if "workers.serving.bodies" in child.cmdline()]
+
+
+class _Version:
+    def __init__(self, signature: Signature) -> None:
+        self._signature = signature
+
+    def signature_now(self) -> Signature:
+        return self._signature
+
+
+class _SwappingCatalog:
+    """A catalog in which another version serves at each pick."""
+
+    def __init__(self, *signatures: Signature) -> None:
+        self._coming = iter(signatures)
+
+    def pick(self, target: Target) -> Any:
+        return PickedVersion(cast(LoadedVersion, _Version(next(self._coming))), str(target.model))
+
+
+async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: BodyCodec) -> None:
+    other = ONE.model_copy(update={"outputs": (TensorSpec(name="z", dtype="float32", shape=()),)})
+    catalog = cast(Catalog, _SwappingCatalog(ONE, other, other))
+    app = ServingApp(catalog, Metrics(), Limits(), None, codec)
+    parsed: list[Signature] = []
+
+    async def parse(signature: Signature) -> int:
+        parsed.append(signature)
+        return len(parsed)
+
+    _, signature, call = await app._parsed(Target("m"), parse)
+    assert (parsed, signature, call) == ([ONE, other], other, 2)
+
+
+def soon(seconds: float = 60.0) -> float:
+    return time.monotonic() + seconds
+
+
+async def test_a_small_body_needs_no_worker(codec: BodyCodec) -> None:
+    call = await codec.parse_predict(b'{"instances": [[1, 2, 3, 4]]}', ONE, soon())
+    assert call.arrays[0].tolist() == [[1, 2, 3, 4]]
+    assert processes() == []
+
+
+async def test_a_large_body_is_parsed_by_a_worker(codec: BodyCodec) -> None:
+    call = await codec.parse_predict(bytearray(ROWS), ONE, soon())
+    np.testing.assert_array_equal(call.arrays[0], VALUES)
+    assert call.rows
+    assert len(processes()) == 1
+
+
+async def test_an_error_of_a_large_body_is_the_same_as_of_a_small_one(codec: BodyCodec) -> None:
+    with pytest.raises(BadRequest, match="JSON Value: true Type: Boolean is not of expected type: float"):
+        await codec.parse_predict(ROWS[:-2] + b", [true, 1, 1, 1]]}", ONE, soon())
+
+
+async def test_a_long_string_among_numbers_is_refused_before_numpy_copies_it(codec: BodyCodec) -> None:
+    text = b'"' + b"a" * 1_000_000 + b'"'
+    body = b'{"instances": [[' + text + b"," + b",".join([b"1"] * 100_000) + b"]]}"
+    with pytest.raises(BadRequest, match="is not of expected type: float"):
+        await codec.parse_predict(body, ONE, soon())
+
+
+async def test_large_answers_are_encoded_by_a_worker(codec: BodyCodec) -> None:
+    encoded = await codec.encode_predict([VALUES], ONE, rows=True, deadline=soon())
+    assert bytes(encoded) == tfs_predict.encode_predict([VALUES], ONE, rows=True)
+    call = oip.InferCall([], [oip.RequestedOutput(0, False)], "an id")
+    answer = await codec.encode_infer(call, [VALUES], "m", 3, ONE, soon())
+    assert bytes(answer.body) == oip.encode_infer(call, [VALUES], "m", 3, ONE).body
+    assert len(processes()) == 1
+
+
+async def test_the_open_inference_protocol_is_parsed_by_a_worker(codec: BodyCodec) -> None:
+    tensor = {"name": "x", "datatype": "FP32", "shape": VALUES.shape, "data": VALUES.tolist()}
+    asked = [{"name": "y", "parameters": {"binary_data": True}}]
+    body = json.dumps({"id": "an id", "inputs": [tensor], "outputs": asked}).encode()
+    call = await codec.parse_infer(body, None, ONE, soon())
+    np.testing.assert_array_equal(call.arrays[0], VALUES)
+    assert (call.outputs, call.id) == ([oip.RequestedOutput(0, True)], "an id")
+
+
+async def test_raw_tensors_need_no_worker(codec: BodyCodec) -> None:
+    tensor = {"name": "x", "datatype": "FP32", "shape": VALUES.shape}
+    head = json.dumps({"inputs": [{**tensor, "parameters": {"binary_data_size": VALUES.nbytes}}]}).encode()
+    call = await codec.parse_infer(head + VALUES.tobytes(), str(len(head)), ONE, soon())
+    np.testing.assert_array_equal(call.arrays[0], VALUES)
+    assert processes() == []
+
+
+async def test_a_worker_that_was_killed_is_replaced(codec: BodyCodec) -> None:
+    await codec.parse_predict(ROWS, ONE, soon())
+    (worker,) = processes()
+    worker.suspend()
+    parsing = asyncio.create_task(codec.parse_predict(ROWS, ONE, soon()))
+    await asyncio.sleep(0.05)
+    worker.kill()
+    np.testing.assert_array_equal((await parsing).arrays[0], VALUES)
+    (successor,) = processes()
+    assert successor.pid != worker.pid
+
+
+async def test_a_worker_that_was_stopped_costs_one_request_and_is_replaced(codec: BodyCodec) -> None:
+    await codec.parse_predict(ROWS, ONE, soon())
+    (worker,) = processes()
+    worker.suspend()
+    with pytest.raises(DeadlineExceeded):
+        await codec.parse_predict(ROWS, ONE, soon(0.2))
+    assert not worker.is_running()
+    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+
+
+async def test_bodies_that_wait_are_bounded(codec: BodyCodec) -> None:
+    waiting = [asyncio.create_task(codec.parse_predict(ROWS, ONE, soon())) for _ in range(40)]
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, Exception)]
+    assert len(refused) == 8
+    assert all(isinstance(error, Saturated) and error.retry_after for error in refused)

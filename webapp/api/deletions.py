@@ -1,0 +1,115 @@
+"""Previews deletions, and restores deleted objects.
+
+The resources' own modules delete: one module has all methods of a path.
+"""
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from jobs import access
+from jobs.actions import deletions as actions
+from jobs.contracts.answers.datasets import DatasetOut
+from jobs.contracts.answers.deletions import DeletionOut, DeletionPreviewOut
+from jobs.contracts.answers.experiments import ExperimentOut
+from jobs.contracts.answers.jobs import JobOut
+from jobs.contracts.answers.projects import ProjectOut
+from jobs.contracts.answers.registry import VersionOut
+from jobs.models import Dataset, Deletion
+from jobs.queries import datasets, experiments, jobs, projects, registry
+from jobs.queries import deletions as queries
+from jobs.queries.deletion_scope import Deletable
+from webapp.api.auth import actor
+from webapp.api.paging import Page, Paging, paginate
+from webapp.api.shapes import Id, Number
+
+router = Router()
+Kind = Deletion.Kind
+
+
+def _preview(request: HttpRequest, row: Deletable) -> DeletionPreviewOut:
+    actions.require(row, by=actor(request))
+    return queries.preview(row)
+
+
+def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None) -> None:
+    deletion = access.get_deletion(actor(request), kind, queries.find(kind, **path))
+    actions.restore(deletion, by=actor(request))
+
+
+@router.get("/deletions", response=Page[DeletionOut])
+def list_deletions(request: HttpRequest, paging: Query[Paging]) -> Page[DeletionOut]:
+    """List the deletions that the caller may undo, newest first."""
+    return paginate(Page[DeletionOut], queries.restorable(actor(request)), paging, queries.shown_deletion)
+
+
+@router.get("/projects/{slug}/deletion", response=DeletionPreviewOut)
+def preview_project_deletion(request: HttpRequest, slug: str) -> DeletionPreviewOut:
+    """Return what deleting a project would take away."""
+    return _preview(request, access.get_project(actor(request), slug))
+
+
+@router.post("/projects/{slug}/restore", response=ProjectOut)
+def restore_project(request: HttpRequest, slug: str) -> ProjectOut:
+    """Restore a project that was deleted in the last 7 days."""
+    _restore(request, Kind.PROJECT, slug=slug)
+    return projects.shown_project(access.get_project(actor(request), slug), actor(request))
+
+
+@router.get("/datasets/{slug}/deletion", response=DeletionPreviewOut)
+def preview_dataset_deletion(
+    request: HttpRequest, slug: str, project: str | None = None
+) -> DeletionPreviewOut:
+    """Return what deleting a data set would take away."""
+    return _preview(request, _dataset(request, slug, project))
+
+
+@router.post("/datasets/{slug}/restore", response=DatasetOut)
+def restore_dataset(request: HttpRequest, slug: str, project: str | None = None) -> DatasetOut:
+    """Restore a data set that was deleted in the last 7 days."""
+    home = access.get_project(actor(request), project) if project else None
+    _restore(request, Kind.DATASET, slug=slug, **({"project": home.pk} if home else {}))
+    return datasets.shown_dataset(access.get_dataset(actor(request), slug, home))
+
+
+def _dataset(request: HttpRequest, slug: str, project: str | None) -> Dataset:
+    home = access.get_project(actor(request), project) if project else None
+    return access.get_dataset(actor(request), slug, home)
+
+
+@router.get("/experiments/{id}/deletion", response=DeletionPreviewOut)
+def preview_experiment_deletion(request: HttpRequest, id: Id) -> DeletionPreviewOut:  # noqa: A002
+    """Return what deleting an experiment would take away."""
+    return _preview(request, access.get_experiment(actor(request), id))
+
+
+@router.post("/experiments/{id}/restore", response=ExperimentOut)
+def restore_experiment(request: HttpRequest, id: Id) -> ExperimentOut:  # noqa: A002
+    """Restore an experiment that was deleted in the last 7 days, with its jobs."""
+    _restore(request, Kind.EXPERIMENT, pk=id)
+    return experiments.shown_experiment(access.get_experiment(actor(request), id))
+
+
+@router.get("/jobs/{int:job_id}/deletion", response=DeletionPreviewOut)
+def preview_job_deletion(request: HttpRequest, job_id: Id) -> DeletionPreviewOut:
+    """Return what deleting a job would take away."""
+    return _preview(request, access.get_job(actor(request), job_id))
+
+
+@router.post("/jobs/{int:job_id}/restore", response=JobOut)
+def restore_job(request: HttpRequest, job_id: Id) -> JobOut:
+    """Restore a job that was deleted in the last 7 days."""
+    _restore(request, Kind.JOB, pk=job_id)
+    return jobs.detail(access.get_job(actor(request), job_id))
+
+
+@router.get("/models/{name}/versions/{number}/deletion", response=DeletionPreviewOut)
+def preview_version_deletion(request: HttpRequest, name: str, number: Number) -> DeletionPreviewOut:
+    """Return what deleting a model version would take away."""
+    return _preview(request, access.get_version(actor(request), name, number))
+
+
+@router.post("/models/{name}/versions/{number}/restore", response=VersionOut)
+def restore_model_version(request: HttpRequest, name: str, number: Number) -> VersionOut:
+    """Restore a version that was deleted in the last 7 days."""
+    _restore(request, Kind.VERSION, model__name=name, number=number)
+    return registry.shown_version(access.get_version(actor(request), name, number))

@@ -1,0 +1,16 @@
+"""The storage that projects use."""
+
+from django.http import HttpRequest
+from ninja import Router
+
+from jobs.contracts.answers.storage import StorageOut
+from jobs.queries import storage as queries
+from webapp.api.auth import actor
+
+router = Router()
+
+
+@router.get("/storage", response=StorageOut)
+def get_storage(request: HttpRequest) -> StorageOut:
+    """Return the bytes of the caller's projects by kind of file."""
+    return queries.storage(actor(request))

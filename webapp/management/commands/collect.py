@@ -1,0 +1,38 @@
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import filesizeformat
+
+from jobs.actions.collection import collect
+
+
+class Command(BaseCommand):
+    help = (
+        "Deletes files that nothing refers to, and objects that were deleted more than seven days ago. "
+        "Trainyard may be running; its scheduler does the same every hour."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only report the files")
+
+    def handle(self, *, dry_run: bool, **_: object) -> None:
+        found = collect(dry_run=dry_run)
+        if found is None:
+            raise CommandError("Another process is collecting. Try again when it has ended.")
+        lines = (
+            ("deletions whose seven days are over", found.deletions, None),
+            ("files without a reference", found.files, found.bytes),
+            ("checkpoint folders of jobs that no longer exist", found.checkpoints, found.checkpoint_bytes),
+            ("files in the trash for more than a day", found.erased, found.erased_bytes),
+        )
+        self.stdout.write("Would be deleted:" if dry_run else "Deleted:")
+        for name, count, size in lines:
+            shown = "" if size is None else f" ({_size(size)})"
+            self.stdout.write(f"  {count} {name}{shown}")
+        if found.waiting:
+            waiting = f"{found.waiting} files without a reference ({_size(found.waiting_bytes)})"
+            self.stdout.write(f"Kept: {waiting}, stored in the last day.")
+
+
+def _size(size: int) -> str:
+    return filesizeformat(size).replace("\xa0", " ")

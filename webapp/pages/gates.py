@@ -1,0 +1,78 @@
+"""Shows the rules of a model's gates with their history, and lets approvers change them."""
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import gate_rules
+from jobs.contracts import measures
+from jobs.contracts.gates import GateRules
+from jobs.errors import BadInput, StaleState
+from jobs.models import RegisteredModel
+from jobs.queries import gate_rules as queries
+from jobs.queries import versions
+from webapp.forms.gates import GatesForm, row_count
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
+
+
+@form_page
+def gates(request: Request, name: str) -> HttpResponse:
+    """Show the rules; save them as a new revision, or add a row to the form (`more=floors`)."""
+    is_post = request.method == "POST"
+    model = access.get_model(request.user, name, Action.APPROVE if is_post else Action.VIEW)
+    current = queries.shown(model)
+    task = versions.task(model)
+    metrics = measures.gate_metrics_for(task) if task is not None else list(measures.TEST_METRICS)
+    more = request.POST.get("more", "")
+    data = request.POST.copy() if is_post else None
+    if data is not None and more in ("floors", "slices"):
+        data[f"{more}-rows"] = str(row_count(data, more) + 1)
+    form = GatesForm(rules=current.rules, revision=current.revision, metrics=metrics, data=data)
+    stale = False
+    if is_post and not more and form.is_valid() and form.rules is not None:
+        try:
+            _save(request, model, form, form.rules)
+        except BadInput as error:
+            for problem in error.problems:
+                form.add(problem)
+        except StaleState:
+            stale = True
+        else:
+            return redirect("model_gates", name)
+    status = HTTPStatus.CONFLICT if stale else HTTPStatus.OK
+    if is_post and not more and not stale:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return render(request, "registry/gates.html", _context(request, model, form, stale=stale), status=status)
+
+
+def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: GateRules) -> None:
+    given = form.main.cleaned_data
+    before = queries.number_of(queries.current(model))
+    saved = gate_rules.change(model, rules, comment=given["comment"], seen=given["revision"], by=request.user)
+    number = queries.number_of(saved)
+    if number == before:
+        notify(request, "The gates are as they were; nothing was saved.", level="info")
+    else:
+        notify(request, f"Saved as revision {number}. Requests made from now on are judged by it.")
+
+
+def _context(request: Request, model: RegisteredModel, form: GatesForm, *, stale: bool) -> dict[str, Any]:
+    current = queries.shown(model)
+    name = model.name
+    return {
+        "model": model,
+        "current": current,
+        "rules": current.rules,
+        "form": form,
+        "stale": stale,
+        "may_edit": access.can(request.user, model.project, Action.APPROVE),
+        "history": queries.history(model),
+        "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), "Gates"),
+    }
+
+
+urls = [path("models/<slug:name>/gates", gates, name="model_gates")]

@@ -1,0 +1,168 @@
+"""Builds the overview tab of a job's page: candidates, the best trial, and the answer of a search."""
+
+from typing import Any, NamedTuple
+
+from jobs import access
+from jobs.access import Action
+from jobs.contracts.analysis import ImportanceAnswer
+from jobs.contracts.answers.search_results import AnswerOut, LeadOut, RankedTrialOut
+from jobs.kinds.train.payload import TrainResult
+from jobs.models import Job, ModelVersion
+from jobs.queries import (
+    answer,
+    evaluations,
+    external_search,
+    model_reports,
+    outcomes,
+    registry,
+    retrained,
+    retrained_models,
+    versions,
+)
+from webapp import analysis
+from webapp.pages.shortcuts import Request
+from webapp.templatetags import words
+
+MOST_BARS = 5
+"""The number of hyperparameters that the answer lists by importance; the chart shows all."""
+RELIABLE = 0.3
+"""Below this share of explained variance, the importances are too uncertain to rely on."""
+METHODS = {
+    "welch": "Welch's t-interval of independent trainings. It covers the seeds; another choice of "
+    "validation rows would add to it.",
+    "paired_folds": "t-interval of the differences on the same folds, corrected for their common training "
+    "rows (Nadeau and Bengio 2003).",
+}
+
+
+class Verdict(NamedTuple):
+    """Whether the lead of the best trial is more than luck: icon, tone, sentence, numbers and method."""
+
+    icon: str
+    tone: str
+    sentence: str
+    detail: str = ""
+    method: str = ""
+
+
+class BestModel(NamedTuple):
+    """The model that a step made of the best trial: the job, its state, its artifact and its versions."""
+
+    job: Job
+    digest: str
+    versions: list[ModelVersion]
+
+
+def context(request: Request, row: Job) -> dict[str, Any]:
+    """Return the additional context of the overview of a job."""
+    # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
+    own = [row] if row.facts.evaluates else []
+    members = [*own, *row.children.evaluating()]
+    candidates = [entry for member in members if (entry := evaluations.summary(member))]
+    return {
+        "candidates": candidates,
+        "best_single": retrained_models.choice(row),
+        "environment_lines": external_search.environment_of(row),
+        "chosen": row.payload.chosen_trials(),
+        "hyperparameters": row.payload.hyperparameters(),
+        "training": row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None,
+        "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
+        "chosen_epoch": retrained.chosen_epoch(row),
+        **(_search_context(request, row) if row.facts.has_trials else {}),
+    }
+
+
+def _search_context(request: Request, row: Job) -> dict[str, Any]:
+    found = answer.of_search(row) if answer.is_over(row) else None
+    may_write = access.can(request.user, row.project, Action.WRITE)
+    if found is None or found.best is None:
+        best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
+        ranked = answer.ranked_trial(best) if best is not None else None
+        return {"answer": None, "ranked": ranked, **_next_steps(request, row, ranked, may_write=may_write)}
+    importance = analysis.importance_of(row)
+    # Stored as JSON, and not read into its class by the query.
+    result = importance.result and ImportanceAnswer.model_validate(importance.result)
+    return {
+        "answer": found,
+        "ranked": found.best,
+        "verdict": verdict(found),
+        "importance": importance,
+        "bars": _bars(result) if result else [],
+        "explained": result.explained if result else None,
+        "is_reliable": result is None or result.explained >= RELIABLE,
+        **_next_steps(request, row, found.best, may_write=may_write),
+    }
+
+
+def _next_steps(
+    request: Request, row: Job, best: RankedTrialOut | None, *, may_write: bool
+) -> dict[str, Any]:
+    """Return the model that was made of the best trial, and whether it can be made now."""
+    if best is None:
+        return {}
+    training = retrained_models.of_trial(row, best.number)
+    made = None
+    if training is not None:
+        digest = retrained_models.model_digest(training)
+        registered = versions.by_artifact(request.user, [digest]).get(digest, []) if digest else []
+        made = BestModel(training, digest, registered)
+    may_train = may_write and row.experiment_id is not None
+    return {
+        "best_model": made,
+        "may_train": may_train,
+        "register_as": registry.model_name_for(row) if may_train and made is None else "",
+    }
+
+
+def _bars(result: ImportanceAnswer) -> list[tuple[str, float]]:
+    """Return the hyperparameters that matter most, with their share of the variance."""
+    entries = sorted(result.importances, key=lambda entry: -entry.alone)
+    return [(entry.name, entry.alone) for entry in entries[:MOST_BARS]]
+
+
+def verdict(found: AnswerOut) -> Verdict | None:
+    """Return whether the lead of the best trial is more than luck, in words; None with several objectives."""
+    if found.next is None:
+        return Verdict("info-circle", "", "Only one configuration has a score, so there is no lead to judge.")
+    if found.lead is None:
+        return None
+    other, lead = f"trial {found.next.number}", found.lead
+    if lead.verdict == "clear":
+        sentence = f"Yes. Its lead over {other} is more than luck."
+        return Verdict("check", "completed", sentence, _numbers(found, lead), METHODS[lead.method])
+    if lead.verdict == "unclear":
+        sentence = f"No. It cannot be distinguished from {other}, the next one."
+        detail = f"{_numbers(found, lead)} {_how_to_tell(lead)}"
+        return Verdict("scale", "retrying", sentence, detail, METHODS[lead.method])
+    if min(lead.trainings) < 2:
+        reason = (
+            "Each of the two was trained once" if max(lead.trainings) < 2 else f"{other} was trained once"
+        )
+        sentence = f"That is not known yet. {reason[0].upper()}{reason[1:]}."
+    else:
+        sentence = "That is not known yet. Their repeated trainings have exactly the same scores."
+    detail = (
+        f"{_difference(found, lead)} Trainings with other seeds differ by an amount that is not known yet."
+    )
+    return Verdict("help", "retrying", sentence, f"{detail} To find out, train both again with new seeds.")
+
+
+def _difference(found: AnswerOut, lead: LeadOut) -> str:
+    if lead.value == 0:
+        return f"Both have the same {found.scoring.metric}."
+    better = "better" if lead.value > 0 else "worse over all trainings with its values"
+    return f"Its {found.scoring.metric} is {words.number(abs(lead.value), 3)} {better}."
+
+
+def _numbers(found: AnswerOut, lead: LeadOut) -> str:
+    first, second = lead.trainings
+    return (
+        f"{_difference(found, lead)} {100 * lead.confidence:.0f} % interval of the difference: "
+        f"{words.number(lead.low, 3)} to {words.number(lead.high, 3)}, from {first} and {second} trainings."
+    )
+
+
+def _how_to_tell(lead: LeadOut) -> str:
+    if lead.needed is None:
+        return "More than 100 trainings of each could not settle so small a difference: use either."
+    return f"About {lead.needed} trainings of each would settle a lead of this size."

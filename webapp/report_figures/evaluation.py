@@ -1,0 +1,142 @@
+"""Prepares the report of an evaluation: confusion, calibration, ROC curve and residuals."""
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from jobs.contracts.model_reports.evaluation import (
+    Calibration,
+    ClassEvaluation,
+    Histogram,
+    LabelEvaluation,
+    OutputReport,
+    RegressionEvaluation,
+)
+from webapp.report_figures import geometry
+from webapp.report_figures.geometry import SHADES
+
+WIDTH, HEIGHT = 480, 160
+ROC_ROWS = 12
+"""The table of a ROC curve has about this many of its points."""
+
+
+def classes(report: ClassEvaluation) -> dict[str, Any]:
+    """Return the context of `components/evaluation.html`."""
+    return {
+        "matrix": _confusion_matrix(report),
+        "per_class": [(scores, None) for scores in report.per_class],
+        "calibration": _calibration_figure(report.calibration),
+        "roc": _roc_figure(report),
+    }
+
+
+def labels(report: LabelEvaluation) -> dict[str, Any]:
+    """Return the context of `components/evaluation.html`."""
+    return {
+        "calibration": _calibration_figure(report.calibration),
+        "is_multilabel": True,
+        "per_class": list(zip(report.per_class, report.confusion_per_label, strict=True)),
+    }
+
+
+def regression(report: RegressionEvaluation) -> dict[str, Any]:
+    """Return the context of `components/evaluation.html`."""
+    return {
+        "outputs": [_output_figure(output) for output in report.outputs],
+    }
+
+
+def _confusion_matrix(report: ClassEvaluation) -> dict[str, Any]:
+    rows = []
+    for true, (label, counts) in enumerate(zip(report.class_labels, report.confusion, strict=True)):
+        total = sum(counts) or 1
+        cells = [
+            {"count": count, "shade": round(SHADES * count / total), "right": predicted == true}
+            for predicted, count in enumerate(counts)
+        ]
+        rows.append({"label": label, "cells": cells, "total": sum(counts)})
+    return {"labels": report.class_labels, "rows": rows}
+
+
+def _calibration_figure(found: Calibration) -> dict[str, Any] | None:
+    if not found.bins:
+        return None
+    frame, total = geometry.unit_frame(), sum(b.rows for b in found.bins)
+    return {
+        "frame": frame,
+        "found": found,
+        "side": "" if found.bias is None else "high" if found.bias > 0 else "low",
+        "diagonal": geometry.polyline(frame, [(0, 0), (1, 1)]),
+        "bars": [
+            geometry.Bar(
+                frame.x(b.low) + 1,
+                frame.y(b.accuracy),
+                round(frame.x(b.high) - frame.x(b.low) - 2, 1),
+                round(frame.bottom - frame.y(b.accuracy), 1),
+                f"confidence {b.low:g} to {b.high:g}: {b.accuracy:.3f} of {b.rows} predictions are right, "
+                f"confidence {b.confidence:.3f}",
+            )
+            for b in found.bins
+        ],
+        "points": [
+            (frame.x(b.confidence), frame.y(b.accuracy), round(2 + 4 * math.sqrt(b.rows / total), 1))
+            for b in found.bins
+        ],
+    }
+
+
+def _roc_figure(report: ClassEvaluation) -> dict[str, Any] | None:
+    if not report.roc_curve:
+        return None
+    frame = geometry.unit_frame()
+    step = max(len(report.roc_curve) // ROC_ROWS, 1)
+    # Reports of earlier releases have no thresholds. The first point has none.
+    thresholds = (None, *report.roc_thresholds) if report.roc_thresholds else (None,) * len(report.roc_curve)
+    points = list(zip(thresholds, report.roc_curve, strict=True))
+    rows = [*points[:-1:step], points[-1]]
+    return {
+        "frame": frame,
+        "curve": geometry.polyline(frame, report.roc_curve),
+        "diagonal": geometry.polyline(frame, [(0, 0), (1, 1)]),
+        "auc": report.metrics["roc_auc"].value,
+        "positive": report.class_labels[1],
+        "rows": [(threshold, false, true) for threshold, (false, true) in rows],
+    }
+
+
+def _output_figure(output: OutputReport) -> dict[str, Any]:
+    return {
+        "report": output,
+        "bars": _histogram_bars(output.histogram),
+        "dots": _dots(output.pairs),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "counts": list(zip(pairwise(output.histogram.edges), output.histogram.counts, strict=False)),
+    }
+
+
+def _histogram_bars(histogram: Histogram) -> list[geometry.Bar]:
+    if not histogram.counts:
+        return []
+    top, width = max(histogram.counts) or 1, WIDTH / len(histogram.counts)
+    return [
+        geometry.Bar(
+            round(i * width + 1, 1),
+            round(HEIGHT * (1 - count / top), 1),
+            round(width - 2, 1),
+            round(HEIGHT * count / top, 1),
+            f"{low:.3g} to {high:.3g}: {count}",
+        )
+        for i, (count, (low, high)) in enumerate(
+            zip(histogram.counts, pairwise(histogram.edges), strict=True)
+        )
+    ]
+
+
+def _dots(pairs: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
+    values = [value for pair in pairs for value in pair]
+    low = min(values, default=0.0)
+    span = (max(values, default=0.0) - low) or 1.0
+    return [
+        (round(HEIGHT * (y - low) / span, 1), round(HEIGHT * (1 - (p - low) / span), 1)) for y, p in pairs
+    ]

@@ -1,0 +1,79 @@
+"""Prepares the report of a quantization: sizes, metrics, latency and the error of each layer."""
+
+from typing import Any, NamedTuple
+
+from jobs.contracts.measures import EVALUATION_METRICS
+from jobs.contracts.model_reports.base import MetricValue
+from jobs.contracts.model_reports.quantization import CallTime, QuantizationReport
+from webapp.report_figures import geometry
+
+
+class Comparison(NamedTuple):
+    """A value before and after a change."""
+
+    name: str
+    before: MetricValue
+    after: MetricValue
+    change: float | None
+    is_worse: bool
+
+
+def context(report: QuantizationReport) -> dict[str, Any]:
+    """Return the context of `components/quantization_report.html`."""
+    before, after = (report.metrics.get(which, {}) for which in ("original", "quantized"))
+    latency = {which: report.latency.get(which, {}) for which in ("original", "quantized")}
+    largest = max((time.p95_ms for times in latency.values() for time in times.values()), default=1.0)
+    return {
+        "sizes": [
+            _size("File", report.bytes.file.before, report.bytes.file.after),
+            _size("Weights in memory", report.bytes.weights.before, report.bytes.weights.after),
+        ],
+        "compared": [_compared(name, before[name], after[name]) for name in before if name in after],
+        "latency": [
+            {
+                "size": size,
+                "times": [
+                    {
+                        "which": which,
+                        "time": times[size],
+                        "p50": round(100 * times[size].p50_ms / (largest or 1.0), 1),
+                        "p95": round(100 * times[size].p95_ms / (largest or 1.0), 1),
+                    }
+                    for which, times in latency.items()
+                    if size in times
+                ],
+                "speed": _speed(latency, size),
+            }
+            for size in sorted({*latency["original"], *latency["quantized"]}, key=int)
+        ],
+        "layers": list(
+            zip(report.layers, geometry.shares(report.layers, lambda each: each.relative_error), strict=True)
+        ),
+    }
+
+
+def _size(name: str, before: int, after: int) -> dict[str, Any]:
+    top = max(before, after, 1)
+    return {
+        "name": name,
+        "before": before,
+        "after": after,
+        "bars": (round(100 * before / top, 1), round(100 * after / top, 1)),
+        "ratio": before / after if after else None,
+    }
+
+
+def _compared(name: str, before: MetricValue, after: MetricValue) -> Comparison:
+    change = None if before.value is None or after.value is None else after.value - before.value
+    smaller = EVALUATION_METRICS.get(name) == "min"
+    is_worse = change is not None and change != 0 and (change > 0) == smaller
+    return Comparison(name, before, after, change, is_worse and not before.holds(after.value or 0.0))
+
+
+def _speed(latency: dict[str, dict[str, CallTime]], size: str) -> tuple[float, str] | None:
+    """Return the quantized model's factor of speed, at least 1, and whether it is faster or slower."""
+    before, after = latency["original"].get(size), latency["quantized"].get(size)
+    if before is None or after is None or not before.p50_ms or not after.p50_ms:
+        return None
+    ratio = before.p50_ms / after.p50_ms
+    return (ratio, "faster") if ratio >= 1 else (1 / ratio, "slower")

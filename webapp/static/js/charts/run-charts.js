@@ -1,0 +1,56 @@
+// <ty-run-charts job [trial] names="loss,val_loss;lr">: the curves of one training as a grid, one chart for each metric
+// with its validation metric. Each chart follows the job by itself.
+
+/** @import { Content } from "./tile.js" */
+/** @import { Curves } from "../jobs/curves.js" */
+import { el } from "../trials/dom.js";
+import { CURVE_OFFER, curveTable } from "./curve-chart.js";
+import { Grid } from "./grid.js";
+import { Tile } from "./tile.js";
+import "../jobs/curves.js";
+
+const FEW = 4; // charts are found without a list of links
+
+class RunTile extends Tile {
+  /**
+   * @param {string} names separated by commas
+   * @param {{ job: string | null, trial: string | null }} run
+   */
+  constructor(names, run) {
+    const [name] = names.split(",");
+    super({ id: name, title: name });
+    this.curves = /** @type {Curves} */ (el("ty-curves", { ...run, names, key: name }));
+  }
+
+  /**
+   * @override
+   * @returns {Content}
+   */
+  content() {
+    const { curves } = this;
+    return { drawing: { element: curves, table: () => curveTable(curves) }, selects: [], offer: CURVE_OFFER };
+  }
+}
+
+class RunCharts extends HTMLElement {
+  /** @type {Grid | null} */
+  grid = null;
+
+  connectedCallback() {
+    if (this.grid) return; // only moved
+    const run = { job: this.getAttribute("job"), trial: this.getAttribute("trial") };
+    const pairs = (this.getAttribute("names") ?? "").split(";");
+    this.grid = new Grid(pairs.map((names) => new RunTile(names, run)));
+    if (pairs.length > FEW) this.append(this.grid.nav);
+    this.append(this.grid.element);
+    this.grid.invalidate();
+  }
+
+  disconnectedCallback() {
+    queueMicrotask(() => {
+      if (!this.isConnected) this.grid?.end(); // an element that was only moved is connected again by now
+    });
+  }
+}
+
+customElements.define("ty-run-charts", RunCharts);

@@ -1,0 +1,78 @@
+"""Template tags that show the reports about models: sentence, tables and charts."""
+
+from collections.abc import Mapping
+from functools import singledispatch
+from typing import Any
+
+from django import template
+
+from jobs.contracts.model_reports.base import ModelReport
+from jobs.contracts.model_reports.ensemble import EnsembleReport
+from jobs.contracts.model_reports.evaluation import ClassEvaluation, LabelEvaluation, RegressionEvaluation
+from jobs.contracts.model_reports.quantization import QuantizationReport
+from jobs.contracts.model_reports.verdicts import percent, verdict
+from jobs.models import Job
+from webapp.report_figures import ensemble, evaluation, quantization
+
+register = template.Library()
+
+METRIC_NAMES = {
+    "accuracy": "Accuracy",
+    "exact_match": "All labels right",
+    "log_loss": "Log loss",
+    "f1_macro": "F1, mean over classes",
+    "ece": "Calibration error (ECE)",
+    "roc_auc": "Area under the ROC curve",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R²",
+}
+"""Names of metrics for people."""
+
+
+@register.filter
+def metric_name(name: str) -> str:
+    """Return the name of a metric for people."""
+    return METRIC_NAMES.get(name, name)
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """Show a share between 0 and 1 as a percentage with one decimal."""
+    return "–" if value is None else percent(value)
+
+
+@register.inclusion_tag("components/model_report.html")
+def model_report(report: ModelReport, members: Mapping[str, Job] | None = None) -> dict[str, Any]:
+    """Show a report. `members` are the jobs that trained the members of an ensemble, by their names."""
+    return {"verdict": verdict(report), "report": report, "members": members or {}, **_context(report)}
+
+
+@singledispatch
+def _context(report: ModelReport) -> dict[str, Any]:
+    raise TypeError(f"no page shows a {type(report).__name__}")
+
+
+@_context.register
+def _of_ensemble(report: EnsembleReport) -> dict[str, Any]:
+    return {"template": "components/ensemble_report.html", **ensemble.context(report)}
+
+
+@_context.register
+def _of_quantization(report: QuantizationReport) -> dict[str, Any]:
+    return {"template": "components/quantization_report.html", **quantization.context(report)}
+
+
+@_context.register
+def _of_classes(report: ClassEvaluation) -> dict[str, Any]:
+    return {"template": "components/evaluation.html", **evaluation.classes(report)}
+
+
+@_context.register
+def _of_labels(report: LabelEvaluation) -> dict[str, Any]:
+    return {"template": "components/evaluation.html", **evaluation.labels(report)}
+
+
+@_context.register
+def _of_regression(report: RegressionEvaluation) -> dict[str, Any]:
+    return {"template": "components/evaluation.html", **evaluation.regression(report)}

@@ -1,0 +1,29 @@
+"""Announces phases of a training without steps, such as compiling, to a listener."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from jobs.contracts.events import PhaseName
+
+Listener = Callable[[PhaseName], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
+
+
+@contextmanager
+def announced_to(listener: Listener) -> Iterator[None]:
+    """Return a context in which `listener` is called when a phase begins.
+
+    Programs are shared by trainings with different reports, so the report is not part of a program.
+    """
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def announce(phase: PhaseName) -> None:
+    """Inform the listener, if any, that a phase begins. It lasts until the next progress or phase."""
+    if (listener := _LISTENER.get()) is not None:
+        listener(phase)

@@ -1,0 +1,94 @@
+"""Records how long a program trains. The number of steps per call and the limit for timing depend on it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+TIMING_SHARE = 0.05
+"""Compiling and timing another way to train take at most this share of the time already trained."""
+SHARE_AT_THE_END = 0.5
+"""Where the training ends sooner than a measurement, only later trainings can profit from its result. It is
+done if timing takes at most this part of `TIMING_SHARE`."""
+MIN_COMPILE_SECONDS = 1.0
+"""Lower bound for compiling another way: the measured first call may have come out of the cache."""
+TARGET_CALL_SECONDS = 0.25
+"""Target duration of a call: requests are served and progress is reported between calls."""
+
+
+class CallLength:
+    """Number of steps in one call of a program, found by doubling and shared by all users of the program.
+
+    Attributes:
+        steps: number of steps of the next call.
+        settled: whether a call has reached half of the target duration.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 1
+        self.settled = False
+
+    def record(self, steps: int, seconds: float) -> None:
+        """Adjust the number of steps after a call of `steps` steps that took `seconds`."""
+        if seconds < TARGET_CALL_SECONDS / 2:
+            # `steps` may be fewer than allowed, at the end of an epoch: then nothing is learned about more.
+            self.steps = max(self.steps, 2 * steps)
+            return
+        self.settled = True
+        if seconds > 2 * TARGET_CALL_SECONDS and self.steps > 1:
+            self.steps //= 2
+
+
+class TrainingTime:
+    """Time that all trainings of a program have taken so far, and how much of it timing may cost.
+
+    Attributes:
+        seconds: without the first call, which includes compilation.
+        steps: steps done in that time.
+        timing_seconds: spent on compiling and timing other ways to train.
+        fastest_step: shortest mean duration of the steps of a call, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.steps = 0
+        self.timing_seconds = 0.0
+        self.fastest_step = float("inf")
+        self._first_call_seconds: float | None = None
+
+    def record(self, steps: int, seconds: float) -> None:
+        """Add a call of `steps` steps that took `seconds`."""
+        if self._first_call_seconds is None:
+            self._first_call_seconds = seconds
+            return
+        self.seconds += seconds
+        self.steps += steps
+        self.fastest_step = min(self.fastest_step, seconds / steps)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean duration of a step. `steps` must not be 0."""
+        return self.seconds / self.steps
+
+    @property
+    def compile_seconds(self) -> float:
+        """Estimated duration of compiling another way to train the same model: that of the first call."""
+        return max(self._first_call_seconds or 0.0, MIN_COMPILE_SECONDS)
+
+    def timing_pays(self, cost: float, rest: float) -> bool:
+        """Return whether another `cost` seconds may be spent on timing now.
+
+        Args:
+            cost: estimated duration of the next measurement, with compilation if it is needed.
+            rest: estimated seconds until the current training ends.
+        """
+        total, limit = self.timing_seconds + cost, TIMING_SHARE * self.seconds
+        return total <= limit and (rest > cost or total <= SHARE_AT_THE_END * limit)
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Return a context whose duration counts as spent on timing."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timing_seconds += time.perf_counter() - began

@@ -1,0 +1,38 @@
+"""Measures the objective of a retrained model with its interval, to compare the model with its trial."""
+
+import numpy as np
+
+from jobs.kinds.train.payload import Measured
+from workers.engine.data.table import Array
+from workers.engine.evaluation.intervals import bootstrap
+from workers.engine.models.losses import measure
+from workers.engine.report import finite_or_none
+from workers.engine.training.plan import EvaluationSet
+
+DRAWS = 2_000_000
+"""Rows drawn for an interval, so that it takes a second."""
+
+
+def measured(metric: str, like: EvaluationSet, y: Array, p: Array, seed: int) -> Measured:
+    """Return an objective with its 95 % interval.
+
+    Args:
+        metric: of the objective, with the prefix `val_`.
+        like: rows that are evaluated with the same loss and scale.
+        y: targets, (rows,) or (rows, outputs).
+        p: predictions, (rows, outputs).
+        seed: of the bootstrap.
+    """
+    name = metric.removeprefix("val_")
+
+    def score(drawn: Array) -> float:
+        return measure(name, like.loss, y[drawn], p[drawn], like.scale)
+
+    low, high = bootstrap(score, len(y), seed, draws=DRAWS)
+    return Measured(
+        metric=metric,
+        value=finite_or_none(score(np.arange(len(y)))),
+        low=finite_or_none(low),
+        high=finite_or_none(high),
+        rows=len(y),
+    )

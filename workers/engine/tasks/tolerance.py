@@ -1,0 +1,19 @@
+"""Computes how far two predictions of one model may differ by rounding alone."""
+
+from typing import Any
+
+import numpy as np
+
+from workers.engine.data.table import Array
+
+TOLERANCE = 1e-5
+"""Tolerated difference relative to the largest prediction, in float32."""
+TOLERANCE_HALF = 1e-2
+"""For models that compute in 16 bits, whose rounding depends on how operations are fused."""
+
+
+def rounding_limit(model: Any, predictions: Array) -> float:
+    """Return the largest difference from `predictions` of `model` that rounding explains."""
+    # Nested models are included: an ensemble of 16-bit members has only float32 layers of its own.
+    half = any("16" in str(layer.compute_dtype) for layer in model._flatten_layers())
+    return (TOLERANCE_HALF if half else TOLERANCE) * max(1.0, float(np.abs(predictions).max()))

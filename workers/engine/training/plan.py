@@ -1,0 +1,111 @@
+"""Defines a training before it runs, and its result: `Training` runs a `TrainingPlan`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.contracts.pruning import Verdict
+from workers.engine.data.batches import Batches
+from workers.engine.data.table import Array
+from workers.engine.models.width_padding import Widths
+from workers.engine.report import Report
+from workers.engine.training.checkpointing import Checkpointer
+from workers.engine.training.early_stopping import BestTracker
+from workers.engine.training.hooks import EpochHook
+from workers.engine.training.loops import Loop
+
+PruningCheck = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
+"""Takes the epochs completed and the best values so far, (epoch, value); returns a verdict to prune."""
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Rows on which loss and metrics are computed exactly after each epoch.
+
+    Attributes:
+        x: features, (rows, …).
+        y: targets, (rows,) or (rows, outputs).
+        loss: name of the loss.
+        metrics: names of the metrics.
+        scale: standard deviation of the target, (outputs,), for regression; else None.
+        batch_size: rows in a batch of predictions.
+    """
+
+    x: Array
+    y: Array
+    loss: str
+    metrics: tuple[str, ...]
+    scale: Array | None
+    batch_size: int
+
+
+@dataclass
+class TrainingPlan:
+    """Defines one training: its model and data, when it ends, and what observes or changes it.
+
+    Attributes:
+        model: a compiled model.
+        batches: the training data.
+        validation: None if all rows are used for training.
+        epochs: maximum number of epochs.
+        best: chooses the best epoch, whose weights the model gets in the end; None keeps the last weights.
+        stop: stops the training early; None runs all epochs.
+        checkpointer: writes the checkpoints.
+        report: receives metrics and returns requests.
+        on_progress: called with the epochs completed, a fraction within an epoch.
+        execution: number of the execution; None outside a search.
+        first_step: number of steps before this training, added to the steps of its checkpoints.
+        label: prefix of metric names, so that two phases of one job draw two curves.
+        pruning_check: called after each epoch but the last; a verdict ends the training.
+        loop: runs the epochs; None uses Keras' `fit`.
+        widths: the intended shape of each variable, if the model was built wider (see `width_padding`).
+        hook: acts between epochs.
+        extra: JSON state of the caller, stored in each checkpoint.
+        extra_arrays: arrays of the caller, stored in each checkpoint.
+    """
+
+    model: Any
+    batches: Batches
+    validation: EvaluationSet | None
+    epochs: int
+    best: BestTracker | None
+    stop: BestTracker | None
+    checkpointer: Checkpointer
+    report: Report
+    on_progress: Callable[[float], None]
+    execution: int | None = None
+    first_step: int = 0
+    label: str = ""
+    pruning_check: PruningCheck | None = None
+    loop: Loop | None = None
+    widths: Widths = field(default_factory=Widths)
+    hook: EpochHook = field(default_factory=EpochHook)
+    extra: dict[str, Any] = field(default_factory=dict)
+    extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """Result of a training that has ended.
+
+    Attributes:
+        epochs: number of epochs trained.
+        best_epoch: counted from 1.
+        steps: number of training steps.
+        metrics: metrics of the best epoch by name.
+        history: metrics of every epoch.
+        seconds: duration, including earlier runs that it resumed from.
+        is_exhausted: it stopped early, so more epochs would not be used.
+        best: (epoch, value) of each epoch that improved the tracked metric.
+        verdict: why it was pruned; None if it was not.
+    """
+
+    epochs: int
+    best_epoch: int
+    steps: int
+    metrics: dict[str, float]
+    history: list[dict[str, float]]
+    seconds: float
+    is_exhausted: bool = False
+    best: tuple[tuple[int, float], ...] = ()
+    verdict: Verdict | None = None

@@ -1,0 +1,32 @@
+"""Command line of a body worker: `python -m workers.serving.bodies`."""
+
+import argparse
+import logging
+import signal
+import socket
+import sys
+
+from workers.runner.parent_death import die_with_parent, set_process_name
+from workers.serving.bodies.worker import serve
+from workers.serving.frames import InvalidFrame
+
+
+def main() -> int:
+    """Answer frames of the inherited socket until it is closed; return the exit status."""
+    parser = argparse.ArgumentParser("python -m workers.serving.bodies")
+    parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
+    parser.add_argument("--parent", type=int, required=True, help="process id of the router")
+    given = parser.parse_args()
+    die_with_parent(given.parent)
+    set_process_name("ty-bodies")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    try:
+        serve(socket.socket(fileno=given.socket))
+    except (ConnectionError, InvalidFrame):
+        logging.getLogger("trainyard.serving").info("the connection to the router ended")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Runs in a body worker: parses requests to arrays and encodes arrays to responses."""
+
+import logging
+import resource
+import socket
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.contracts.signature import Signature
+from workers.serving.errors import ServingError, plain_text
+from workers.serving.frames import Frame, read_frame, write_frame
+from workers.serving.protocols import oip, tfs_predict
+
+logger = logging.getLogger("trainyard.serving")
+
+Array = npt.NDArray[Any]
+# Parsed JSON needs many times its size, and Python does not return all of it. A worker that has grown beyond
+# this ends, and the next body starts another.
+_MAX_RESIDENT_BYTES = 2**30
+
+
+class Answer(NamedTuple):
+    """The fields and tensors of an answer."""
+
+    fields: dict[str, Any]
+    tensors: Sequence[Array]
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer frames until the router closes the connection, or this process has grown too large.
+
+    Raises:
+        ConnectionError: the router closed the connection inside a frame.
+        InvalidFrame: the stream contains invalid data.
+    """
+    while (frame := read_frame(connection)) is not None:
+        try:
+            answer = _answer(frame)
+        except ServingError as error:
+            # A message may quote the body.
+            text = plain_text(str(error), limit=2000)
+            write_frame(connection, {"op": "error", "kind": str(error.status), "error": text})
+        except MemoryError:
+            write_frame(connection, {"op": "error", "kind": "413", "error": "The body needs too much memory"})
+        # The router answers 500.
+        except Exception:
+            logger.exception("%s failed", frame.header["op"])
+            write_frame(connection, {"op": "error", "kind": "500", "error": "Internal error"})
+        else:
+            write_frame(connection, {"op": "outputs", **answer.fields}, answer.tensors)
+            del answer
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _MAX_RESIDENT_BYTES:
+            return
+
+
+def _answer(frame: Frame) -> Answer:
+    header, tensors = frame
+    signature = Signature.model_validate(header["signature"])
+    match header["op"]:
+        case "parse_predict":
+            predict = tfs_predict.parse_predict(bytes(tensors[0].data), signature)
+            return Answer({"rows": predict.rows}, predict.arrays)
+        case "parse_infer":
+            infer = oip.parse_infer(bytes(tensors[0].data), header["header_length"], signature)
+            return Answer({"outputs": [list(each) for each in infer.outputs], "call": infer.id}, infer.arrays)
+        case "encode_predict":
+            body = tfs_predict.encode_predict(tensors, signature, rows=header["rows"])
+            return Answer({}, [np.frombuffer(body, np.uint8)])
+        case _:
+            call = oip.InferCall(
+                [], [oip.RequestedOutput(*each) for each in header["outputs"]], header["call"]
+            )
+            encoded = oip.encode_infer(call, tensors, header["model"], header["version"], signature)
+            return Answer({"header_length": encoded.header_length}, [np.frombuffer(encoded.body, np.uint8)])

@@ -1,0 +1,37 @@
+"""The ways in which a batch can fail. None of them ends the child."""
+
+import jax
+
+
+class BatchFailed(Exception):
+    """A batch that has no outputs. `kind` decides the HTTP status; the message is shown to the caller."""
+
+    kind = "internal"
+
+
+class ShapesRefused(BatchFailed):
+    """The model cannot compute inputs of these shapes."""
+
+    kind = "input"
+
+
+class OutOfMemory(BatchFailed):
+    """The batch needs more memory than is free; a smaller one, or a later one, may fit."""
+
+    kind = "memory"
+
+
+def failure_of(error: Exception) -> BatchFailed:
+    """Return the failure to report for an exception of a batch, without the text of other libraries."""
+    if isinstance(error, BatchFailed):
+        return error
+    if is_out_of_memory(error):
+        return OutOfMemory("The model's process has too little free memory for this request")
+    return BatchFailed("The model failed on this request; the log of the prediction server has the cause")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory of the host or of the device could not be allocated."""
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        return "RESOURCE_EXHAUSTED" in str(error)
+    return isinstance(error, MemoryError)

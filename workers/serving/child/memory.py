@@ -1,0 +1,30 @@
+"""Reads how much memory this process may still use (Linux; elsewhere unknown)."""
+
+from pathlib import Path
+
+_MEMINFO = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def free_bytes() -> int | None:
+    """Return the bytes that can be allocated before the kernel ends a process; None if unknown."""
+    free = [value for value in (_machine_free(), _group_free()) if value is not None]
+    return min(free, default=None)
+
+
+def _machine_free() -> int | None:
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
+    return int(kilobytes) * 1024 if kilobytes is not None else None
+
+
+def _group_free() -> int | None:
+    """Return the bytes below the limit of the container (cgroup v2)."""
+    try:
+        limit = (_GROUP / "memory.max").read_text().strip()
+        return None if limit == "max" else int(limit) - int((_GROUP / "memory.current").read_text())
+    except (OSError, ValueError):
+        return None

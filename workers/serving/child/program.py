@@ -1,0 +1,78 @@
+"""Compiles a model for inputs of fixed shapes, and checks that a program fits into memory."""
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from workers.serving.child.failures import OutOfMemory, ShapesRefused, is_out_of_memory
+from workers.serving.child.memory import free_bytes
+from workers.serving.child.model import PureModel
+from workers.serving.errors import plain_text
+from workers.serving.frames import MAX_BODY
+
+logger = logging.getLogger("trainyard.serving.child")
+
+# Programs that need less are run without a look at the free memory, which takes about 30 µs.
+_SMALL_BYTES = 64 * 2**20
+
+
+class Program(NamedTuple):
+    """A compiled model, the bytes it needs beside its inputs, and the bytes of its outputs."""
+
+    run: Any
+    needed_bytes: int
+    output_bytes: int
+
+
+def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, ...]]) -> Program:
+    """Compile the model for inputs of these shapes, batch dimension first.
+
+    Args:
+        model: names and types of the inputs, and the weights.
+        jitted: `model.apply` under `jax.jit`.
+        shapes: in the signature's order.
+
+    Raises:
+        ShapesRefused: the model cannot compute inputs of these shapes.
+    """
+    specs = model.signature.inputs
+    arguments = [jax.ShapeDtypeStruct(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+    try:
+        lowered = jitted.lower(model.weights, arguments)
+    # The layers run as Python code here, and any of them may raise anything for a shape that it refuses.
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        logger.warning("inputs of %s were refused: %s", shapes, plain_text(str(error), limit=300))
+        named = zip(specs, shapes, strict=True)
+        shown = ", ".join(f"{spec.name!r} of {list(shape[1:])}" for spec, shape in named)
+        raise ShapesRefused(f"The model cannot compute rows with {shown}") from error
+    output_bytes = sum(math.prod(out.shape) * out.dtype.itemsize for out in lowered.out_info)
+    compiled = lowered.compile()
+    analysis = compiled.memory_analysis()
+    temporary = 0 if analysis is None else analysis.temp_size_in_bytes
+    return Program(compiled, temporary + output_bytes, output_bytes)
+
+
+def check_memory(program: Program) -> None:
+    """Refuse a batch for which the kernel would end this process.
+
+    Raises:
+        OutOfMemory: it needs more than is free, or its outputs are larger than a frame.
+    """
+    if program.output_bytes > MAX_BODY:
+        raise OutOfMemory(
+            f"The outputs of one batch would have {program.output_bytes:,} bytes; the limit is {MAX_BODY:,}"
+        )
+    # A GPU refuses by itself what does not fit.
+    if program.needed_bytes < _SMALL_BYTES or jax.default_backend() != "cpu":
+        return
+    free = free_bytes()
+    if free is not None and program.needed_bytes > 0.9 * free:
+        raise OutOfMemory(
+            f"The batch needs {program.needed_bytes / 2**30:.1f} GiB of memory, "
+            f"and {free / 2**30:.1f} GiB are free"
+        )
