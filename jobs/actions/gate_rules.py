@@ -35,13 +35,7 @@ def change(
         StaleState: another revision was saved since `seen`. Nothing was changed.
         BadInput: a metric is not measured for the task of the model's versions.
     """
-    access.require(by, model.project, Action.APPROVE)
-    if by.is_service:
-        raise Forbidden("A service account cannot change gates.")
-    if len(comment) > COMMENT_LIMIT:
-        message = f"A comment may have at most {COMMENT_LIMIT:,} characters."
-        raise BadInput(message, [Problem("/comment", message)])
-    _check_metrics(model, rules)
+    _require_valid(model, rules, comment, by)
     with transaction.atomic():
         # The row of the model orders concurrent changes.
         RegisteredModel.objects.select_for_update(of=("self",)).get(pk=model.pk)
@@ -71,6 +65,17 @@ def change(
             comment=revision.comment,
         )
     return revision
+
+
+def _require_valid(model: RegisteredModel, rules: GateRules, comment: str, by: User) -> None:
+    """Refuse a change by somebody who may not approve, a long comment, and unknown metrics."""
+    access.require(by, model.project, Action.APPROVE)
+    if by.is_service:
+        raise Forbidden("A service account cannot change gates.")
+    if len(comment) > COMMENT_LIMIT:
+        message = f"A comment may have at most {COMMENT_LIMIT:,} characters."
+        raise BadInput(message, [Problem("/comment", message)])
+    _check_metrics(model, rules)
 
 
 def _check_metrics(model: RegisteredModel, rules: GateRules) -> None:

@@ -1,21 +1,24 @@
-"""Takes four screenshots of a page (light, dark, wide, narrow) and checks it with axe in both themes.
+"""Checks a page with axe in both themes, and that it fits a wide and a narrow screen.
 
-All checks are done together, because each change of theme or width restyles the page. The viewport is as
-tall as the page, because a screenshot beyond the viewport computes the layout twice.
+`TRAINYARD_SCREENSHOTS=1` also takes four screenshots (light, dark, wide, narrow) into `test-results/screens`,
+which doubles the time. All is done together, because each change of theme or width restyles the page. The
+viewport is as tall as the page, because a screenshot beyond the viewport computes the layout twice.
 """
 
 import base64
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import CDPSession, Page, ViewportSize
+from playwright.sync_api import Page, ViewportSize
 
 SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 390, "height": 844}
+SCREENSHOTS = os.environ.get("TRAINYARD_SCREENSHOTS") == "1"
 Look = Callable[[Page, str], None]
-"""Takes screenshots of a page under a name, and checks it."""
+"""Checks a page, and takes screenshots of it under a name if they are asked for."""
 
 SHOW = """async theme => {
     document.documentElement.dataset.bsTheme = theme;
@@ -44,26 +47,24 @@ COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 
 
 def look_at(page: Page, name: str) -> None:
-    """Take screenshots of a page in both themes and widths, and check it with axe in both themes.
+    """Check a page with axe in both themes, and its width on a wide and a narrow screen.
 
     Raises:
         AssertionError: it is wider than the screen, or axe has a serious finding.
     """
-    SCREENS.mkdir(parents=True, exist_ok=True)
     page.wait_for_load_state()
-    camera = page.context.new_cdp_session(page)
     grow(page, WIDE)
-    take_screenshot(page, camera, f"{name}-wide", "light")
+    show(page, name, WIDE, "light")
     check_accessibility(page, "light", None)
-    take_screenshot(page, camera, f"{name}-wide", "dark")
+    show(page, name, WIDE, "dark")
     check_accessibility(page, "dark", COLOUR_RULES)
     assert_fits(page, name)
     page.set_viewport_size(NARROW)
-    grow(page, NARROW)
-    take_screenshot(page, camera, f"{name}-narrow", "dark")
-    take_screenshot(page, camera, f"{name}-narrow", "light")
+    if SCREENSHOTS:
+        grow(page, NARROW)
+        show(page, name, NARROW, "dark")
+    show(page, name, NARROW, "light")
     assert_fits(page, name)
-    camera.detach()
     page.set_viewport_size(WIDE)
 
 
@@ -80,12 +81,20 @@ def page_height(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollHeight"))
 
 
-def take_screenshot(page: Page, camera: CDPSession, name: str, theme: str) -> None:
+def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
+    """Switch to a theme, and take a screenshot if they are asked for."""
+    clip = page.evaluate(SHOW, theme)
+    if not SCREENSHOTS:
+        return
     options: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
-    if clip := page.evaluate(SHOW, theme):
+    if clip:
         options |= {"captureBeyondViewport": True, "clip": clip}
+    camera = page.context.new_cdp_session(page)
     taken = camera.send("Page.captureScreenshot", options)
-    (SCREENS / f"{name}-{theme}.png").write_bytes(base64.b64decode(taken["data"]))
+    camera.detach()
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    kind = "wide" if size == WIDE else "narrow"
+    (SCREENS / f"{name}-{kind}-{theme}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
 def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None:

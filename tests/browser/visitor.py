@@ -57,7 +57,7 @@ class Visitor:
         return self.page.get_by_role("region", name=name, exact=True)
 
     def see(self, name: str) -> None:
-        """Take screenshots of this page and check it, once its charts and log are loaded."""
+        """Check this page in both themes and widths, once its charts and log are loaded."""
         expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
         self.look(self.page, f"flow-{name}")
 

@@ -102,35 +102,19 @@ def compare_members(
     terms = loss_terms(members.task, members.y_true, members.predictions)
     plain = equal_weights(members.task, terms)
     fit = plain if method == "mean" else fit_weights(members.task, terms)
-    one_hot = np.eye(len(members.names))
-    compared: list[tuple[str, Literal["member", "mean", "ensemble"], Floats]] = [
-        *((name, "member", one_hot[k]) for k, name in enumerate(members.names)),
-        ("mean", "mean", plain.weights),
-        ("ensemble", "ensemble", fit.weights),
-    ]
-    candidates = [
-        Candidate(
-            name=name,
-            kind=kind,
-            loss=pooled_loss(members.task, terms, weights),
-            metrics=evaluate(
-                members.task, members.y_true, weighted_mean(members.predictions, weights), (), seed
-            ).metrics,
-        )
-        for name, kind, weights in compared
-    ]
+    candidates = _candidates(members, terms, plain.weights, fit.weights, seed)
     best = best_single(candidates, members.task)
     held_out = (
         pooled_losses(members.task, terms, plain.weights)
         if method == "mean"
         else held_out_losses(members.task, terms, seed)
     )
-    alone = pooled_losses(members.task, terms, one_hot[members.names.index(best.name)])
+    alone = pooled_losses(members.task, terms, np.eye(len(members.names))[members.names.index(best.name)])
     return EnsembleReport(
         task=members.task,
         method=method,
         validation_rows=len(members.rows),
-        candidates=tuple(candidates),
+        candidates=candidates,
         best_single=best.name,
         weights=tuple(
             MemberWeight(member=name, weight=float(w))
@@ -155,6 +139,28 @@ def compare_members(
             MemberTitle(name=name, title=title)
             for name, title in zip(members.names, members.titles, strict=True)
         ),
+    )
+
+
+def _candidates(
+    members: MemberPredictions, terms: Floats, plain: Floats, fitted: Floats, seed: int
+) -> tuple[Candidate, ...]:
+    """Return each member alone, the plain mean and the fitted ensemble with their validation figures."""
+    compared: list[tuple[str, Literal["member", "mean", "ensemble"], Floats]] = [
+        *((name, "member", row) for name, row in zip(members.names, np.eye(len(members.names)), strict=True)),
+        ("mean", "mean", plain),
+        ("ensemble", "ensemble", fitted),
+    ]
+    return tuple(
+        Candidate(
+            name=name,
+            kind=kind,
+            loss=pooled_loss(members.task, terms, weights),
+            metrics=evaluate(
+                members.task, members.y_true, weighted_mean(members.predictions, weights), (), seed
+            ).metrics,
+        )
+        for name, kind, weights in compared
     )
 
 
