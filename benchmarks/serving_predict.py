@@ -1,8 +1,14 @@
-"""Compares our prediction server with a plain ASGI server that runs the same compiled function unbatched.
+"""Compares our prediction server with others that run the same compiled function unbatched.
 
-Run `python -m benchmarks.serving_predict [--rounds 3] [--seconds 3]`. Rounds alternate between the two, so
-that load on the machine affects both; medians and their ratio are printed. The peer is a minimal server:
-uvicorn, orjson, `jax.jit` of the model, one call per request. The model is a 784×64 MLP.
+Run `python -m benchmarks.serving_predict [--peers bare litserve mlflow] [--python PYTHON] [--rounds 3]
+[--seconds 3]`. Rounds alternate between the servers, so that load on the machine affects all; medians and
+their ratios are printed. `bare` is a minimal server: uvicorn, orjson, `jax.jit` of the model, one call per
+request. The model is a 784×64 MLP.
+
+LitServe and MLflow run by `--python`, an environment of their own, because they need other versions of
+packages:
+
+    python -m venv FOLDER && FOLDER/bin/pip install litserve mlflow keras jax orjson uvloop httptools
 """
 
 import argparse
@@ -31,6 +37,7 @@ from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
 from workers.serving.releases.state import EndpointState, State
 
 FEATURES = 784
+PREDICT_PATH = "/v1/models/m:predict"
 
 
 class Case(NamedTuple):
@@ -49,18 +56,17 @@ class Rate(NamedTuple):
 class Server(NamedTuple):
     url: str
     pid: int
+    path: str = PREDICT_PATH
 
     def cpu_seconds(self) -> float:
         process = psutil.Process(self.pid)
-        times = [one.cpu_times() for one in (process, *process.children())]
+        times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
         return float(sum(one.user + one.system for one in times))
 
 
+PEERS = ("bare", "litserve", "mlflow")
 CASES = (
-    Case(1, 1),
-    Case(1, 16),
-    Case(32, 1),
-    Case(32, 16),
+    *(Case(rows, clients) for rows in (1, 32) for clients in (1, 16, 64)),
     Case(32, 1, binary=True),
     Case(32, 16, binary=True),
 )
@@ -110,16 +116,24 @@ def ours(folder: Path, model: Path, names: Sequence[str] = ("m",)) -> Iterator[S
         *("--home", str(home), "--artifacts", str(folder / "store"), "--address-file", str(address)),
     ]
     with _process(command, folder / "ours.log") as pid:
-        yield Server(_url(address), pid)
+        yield Server(_address(address)["url"], pid)
 
 
 @contextlib.contextmanager
-def peer(folder: Path, model: Path) -> Iterator[Server]:
-    """Start the plain server."""
-    address = folder / "peer.json"
-    command = [sys.executable, "-m", "benchmarks.serving_peer", str(model), str(address)]
-    with _process(command, folder / "peer.log") as pid:
-        yield Server(_url(address), pid)
+def peer(folder: Path, model: Path, name: str, python: str) -> Iterator[Server]:
+    """Start another server of the same model.
+
+    Args:
+        folder: of its files and its log.
+        model: the model's file.
+        name: of `PEERS`.
+        python: the interpreter that has its packages.
+    """
+    address = folder / f"{name}.json"
+    command = [python, "-m", f"benchmarks.peers.serving_{name}", str(model), str(address)]
+    with _process(command, folder / f"{name}.log") as pid:
+        content = _address(address)
+        yield Server(content["url"], pid, content.get("path", PREDICT_PATH))
 
 
 @contextlib.contextmanager
@@ -133,9 +147,9 @@ def _process(command: list[str], log: Path) -> Iterator[int]:
             process.wait(30)
 
 
-def _url(address: Path) -> str:
-    content = _eventually(lambda: address.read_text() if address.exists() else "")
-    return str(json.loads(content)["url"])
+def _address(file: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads(_eventually(lambda: file.read_text() if file.exists() else ""))
+    return found
 
 
 def _eventually[T](seen: Callable[[], T], seconds: float = 90) -> T:
@@ -147,15 +161,14 @@ def _eventually[T](seen: Callable[[], T], seconds: float = 90) -> T:
     return value
 
 
-def request(case: Case) -> bytes:
-    """Return the request as bytes. It is the same for both servers, but only ours accepts binary tensors."""
+def request(case: Case, path: str = PREDICT_PATH) -> bytes:
+    """Return the request as bytes. It is the same for all servers, but only ours accepts binary tensors."""
     x = np.random.default_rng(0).random((case.rows, FEATURES), np.float32)
     if not case.binary:
         body = json.dumps({"instances": [[float(f"{value:.4f}") for value in row] for row in x]}).encode()
-        return b"POST /v1/models/m:predict HTTP/1.1\r\nHost: b\r\nContent-Length: %d\r\n\r\n%b" % (
-            len(body),
-            body,
-        )
+        return (
+            b"POST %b HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        ) % (path.encode(), len(body), body)
     tensor = {"name": "x", "shape": x.shape, "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     return (
@@ -197,7 +210,7 @@ async def measure(server: Server, case: Case, seconds: float) -> Rate:
     """Send requests as fast as `case.clients` connections can."""
     host, port = server.url.removeprefix("http://").split(":")
     taken: list[float] = []
-    content = request(case)
+    content = request(case, server.path)
     loop = asyncio.get_running_loop()
     transports = [
         (await loop.create_connection(lambda: Client(content, taken), host, int(port)))[0]
@@ -218,37 +231,51 @@ def median(rates: list[Rate]) -> Rate:
     return Rate(*(statistics.median(column) for column in zip(*rates, strict=True)))
 
 
-def report(case: Case, mine: Rate, theirs: Rate) -> None:
-    label = f"{case.rows:3d} rows, {case.clients:2d} clients{', binary (peer: JSON)' if case.binary else ''}"
-    shown = " | ".join(
-        f"{rate.per_second:6.0f}/s p50 {rate.p50_ms:6.2f} p99 {rate.p99_ms:7.2f} cpu {rate.cpu_ms:5.2f} ms"
-        for rate in (mine, theirs)
-    )
-    ratios = f"rate x{mine.per_second / theirs.per_second:.2f}, cpu x{mine.cpu_ms / theirs.cpu_ms:.2f}"
-    print(f"{label:41s} {shown} | {ratios}", flush=True)
+def report(case: Case, rates: dict[str, Rate]) -> None:
+    """Print a line for each server; `rates` begins with ours."""
+    print(f"{case.rows} rows, {case.clients} clients{', binary (others: JSON)' if case.binary else ''}")
+    mine = next(iter(rates.values()))
+    for name, rate in rates.items():
+        ratios = f"ours x{mine.per_second / rate.per_second:.2f}, cpu x{mine.cpu_ms / rate.cpu_ms:.2f}"
+        figures = [f"{rate.per_second:7.0f}/s", f"p50 {rate.p50_ms:6.2f} p99 {rate.p99_ms:7.2f} ms"]
+        figures += [f"cpu {rate.cpu_ms:5.2f} ms", *([] if rate is mine else [ratios])]
+        print(f"  {name:10s} {' | '.join(figures)}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=["bare"])
+    parser.add_argument("--python", default=sys.executable, help="the interpreter of LitServe and MLflow")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        build_model(folder / "model.keras")
-        with ours(folder, folder / "model.keras") as mine, peer(folder, folder / "model.keras") as theirs:
-            uvloop.run(until_warm(mine))
-            for case in CASES:
-                same = (mine, case), (theirs, case._replace(binary=False))
-                rounds = [
-                    [uvloop.run(measure(*one, given.seconds)) for one in same] for _ in range(given.rounds)
-                ]
-                report(case, *(median(list(column)) for column in zip(*rounds, strict=True)))
+        model = folder / "model.keras"
+        build_model(model)
+        servers = {"trainyard": stack.enter_context(ours(folder, model))}
+        for one in given.peers:
+            python = sys.executable if one == "bare" else given.python
+            servers[one] = stack.enter_context(peer(folder, model, one, python))
+        for server in servers.values():
+            uvloop.run(until_warm(server))
+        for case in CASES:
+            report(case, compared(servers, case, given.rounds, given.seconds))
+
+
+def compared(servers: dict[str, Server], case: Case, rounds: int, seconds: float) -> dict[str, Rate]:
+    """Return each server's median rate; the rounds alternate between the servers."""
+    found: dict[str, list[Rate]] = {name: [] for name in servers}
+    for _ in range(rounds):
+        for number, (name, server) in enumerate(servers.items()):
+            sent = case if number == 0 else case._replace(binary=False)
+            found[name].append(uvloop.run(measure(server, sent, seconds)))
+    return {name: median(rates) for name, rates in found.items()}
 
 
 async def until_warm(server: Server) -> None:
     for _ in range(300):
-        with contextlib.suppress(RuntimeError, IndexError):
+        with contextlib.suppress(RuntimeError, IndexError, OSError):
             if (await measure(server, Case(1, 1), 0.1)).per_second > 0:
                 return
         await asyncio.sleep(0.2)

@@ -1,30 +1,20 @@
 """Serves a model with a minimal ASGI server without batching, for comparison in `serving_predict`."""
 
 import json
-import os
 import socket
 import sys
 from pathlib import Path
 from typing import Any
 
-os.environ["KERAS_BACKEND"] = "jax"
-
-import jax
-import keras
 import numpy as np
 import orjson
 import uvicorn
 import uvloop
 
-
-def compiled(path: str) -> Any:
-    model = keras.saving.load_model(path, compile=False)
-    weights = ([v.value for v in model.trainable_variables], [v.value for v in model.non_trainable_variables])
-    function = jax.jit(lambda weights, x: model.stateless_call(*weights, x, training=False)[0])
-    return lambda x: np.asarray(function(weights, x))
+from benchmarks.peers.serving_model import Predict, compiled
 
 
-def application(predict: Any) -> Any:
+def application(predict: Predict) -> Any:
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True
         while more:
@@ -41,8 +31,6 @@ def application(predict: Any) -> Any:
 
 def main(model: str, address: Path) -> None:
     predict = compiled(model)
-    for rows in (1, 32):
-        predict(np.zeros((rows, 784), np.float32))
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(application(predict), lifespan="off", http="httptools", access_log=False)
     address.write_text(json.dumps({"url": f"http://127.0.0.1:{listening.getsockname()[1]}"}))
