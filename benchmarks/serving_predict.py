@@ -274,11 +274,17 @@ def compared(servers: dict[str, Server], case: Case, rounds: int, seconds: float
 
 
 async def until_warm(server: Server) -> None:
-    for _ in range(300):
+    """Wait until a server answers.
+
+    Raises:
+        TimeoutError: it did not within two minutes.
+    """
+    for _ in range(400):
         with contextlib.suppress(RuntimeError, IndexError, OSError):
             if (await measure(server, Case(1, 1), 0.1)).per_second > 0:
                 return
         await asyncio.sleep(0.2)
+    raise TimeoutError(f"no answer from {server.url}{server.path}")
 
 
 if __name__ == "__main__":

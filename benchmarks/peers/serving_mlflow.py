@@ -34,8 +34,10 @@ def main(model: str, address: Path) -> None:
         ),
     )
     address.write_text(json.dumps({"url": f"http://127.0.0.1:{port}", "path": "/invocations"}))
+    # It starts `uvicorn` by its name, in an interpreter that must find this package.
+    here = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
     served = ["models", "serve", "-m", packaged, "--env-manager", "local", "-h", "127.0.0.1", "-p", str(port)]
-    os.execv(sys.executable, [sys.executable, "-m", "mlflow", *served, "--workers", "1"])
+    os.execve(sys.executable, [sys.executable, "-m", "mlflow", *served, "--workers", "1"], os.environ | here)
 
 
 if __name__ == "__main__":
