@@ -157,9 +157,20 @@ async def test_a_worker_that_was_stopped_costs_one_request_and_is_replaced(codec
     assert (await codec.parse_predict(ROWS, ONE, soon())).rows
 
 
-async def test_bodies_that_wait_are_bounded(codec: BodyCodec) -> None:
-    waiting = [asyncio.create_task(codec.parse_predict(ROWS, ONE, soon())) for _ in range(40)]
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
+async def test_many_clients_may_wait_together(codec: BodyCodec) -> None:
+    body = json.dumps({"instances": VALUES[:2000].tolist()}).encode()
+    codec.open_requests = 64
+    answers = await asyncio.gather(*[codec.parse_predict(body, ONE, soon()) for _ in range(64)])
+    assert [len(answer.arrays[0]) for answer in answers] == 64 * [2000]
+
+
+async def test_the_bytes_that_wait_are_bounded() -> None:
+    workers = BodyWorkers(1, waiting_bytes=3 * len(ROWS))
+    codec = BodyCodec(workers)
+    answers = await asyncio.gather(
+        *[codec.parse_predict(ROWS, ONE, soon()) for _ in range(5)], return_exceptions=True
+    )
+    await workers.close()
     refused = [answer for answer in answers if isinstance(answer, Exception)]
-    assert len(refused) == 8
+    assert len(refused) == 2
     assert all(isinstance(error, Saturated) and error.retry_after for error in refused)

@@ -19,8 +19,8 @@ logger = logging.getLogger("trainyard.serving")
 Array = npt.NDArray[Any]
 # A request whose worker dies is tried once more, with another worker.
 _MAX_TRIES = 2
-# Each holds its body in memory.
-_MAX_WAITING = 32
+# The bytes of all requests that wait or are worked on. Many clients with bodies of 200 kB may wait together.
+WAITING_BYTES = 256 * 2**20
 
 
 class BodyWorkerCommand:
@@ -35,11 +35,12 @@ class BodyWorkerCommand:
 class BodyWorkers:
     """At most `count` worker processes, each with one request at a time."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, waiting_bytes: int = WAITING_BYTES) -> None:
+        self._limit = waiting_bytes
         self._slots = asyncio.Semaphore(count)
         self._idle: list[ChildProcess] = []
         self._all: set[ChildProcess] = set()
-        self._waiting = 0
+        self._waiting_bytes = 0
 
     async def run(self, header: dict[str, Any], tensors: Sequence[Array], deadline: float) -> Frame:
         """Have a worker answer one request.
@@ -55,9 +56,11 @@ class BodyWorkers:
             DeadlineExceeded: the deadline has passed.
             Unavailable: two workers ended.
         """
-        if self._waiting >= _MAX_WAITING:
+        size = sum(tensor.nbytes for tensor in tensors)
+        # A single body has its own limit.
+        if self._waiting_bytes and self._waiting_bytes + size > self._limit:
             raise Saturated("Too many large bodies wait to be parsed", retry_after=1)
-        self._waiting += 1
+        self._waiting_bytes += size
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())), self._slots:
                 for _ in range(_MAX_TRIES):
@@ -68,7 +71,7 @@ class BodyWorkers:
         except TimeoutError:
             raise DeadlineExceeded("Deadline exceeded") from None
         finally:
-            self._waiting -= 1
+            self._waiting_bytes -= size
         raise Unavailable("The process that reads large bodies ended", retry_after=1)
 
     async def _try(self, header: dict[str, Any], tensors: Sequence[Array]) -> Frame:
