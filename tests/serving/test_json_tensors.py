@@ -105,3 +105,14 @@ def test_non_finite_values_are_written_as_names() -> None:
 def test_rows_of_rank_one_outputs_are_written_too() -> None:
     array = np.float32([0.1, np.nan])
     assert dump([{"p": value} for value in array], (array,)) == b'[{"p":0.1},{"p":NaN}]'
+
+
+@pytest.mark.parametrize("innermost", ["[]", "[1]", "[[], []]"])
+def test_more_levels_than_an_array_can_have_are_refused(innermost: str) -> None:
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        read("[" * 80 + innermost + "]" * 80)
+
+
+def test_an_empty_list_among_others_is_named() -> None:
+    with pytest.raises(BadRequest, match="unexpected size: 0 at level: 1 expected size: 1"):
+        read("[[[]], []]")

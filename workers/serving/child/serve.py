@@ -41,6 +41,9 @@ def load_and_serve(
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
+    # heartbeat goes on, because JAX releases Python's lock meanwhile.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     connection.start_heartbeat()
     seen: list[Sizes] = []
     if model is None:

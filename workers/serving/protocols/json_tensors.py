@@ -107,7 +107,8 @@ def _as_found(value: object, spec: TensorSpec) -> Array:
         return np.asarray(value)
     except ValueError:
         _explain_ragged(value)
-        raise BadRequest(f"Input {spec.name!r} is ragged") from None
+        # Then NumPy has refused the number of levels.
+        raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
 
 
 def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
@@ -168,9 +169,11 @@ def _type_name(value: object) -> str:
 def _explain_ragged(value: object) -> None:
     level: list[object] = [value]
     depth = 0
-    while all(isinstance(item, list) for item in level):
+    # Empty lists have no next level.
+    while level and all(isinstance(item, list) for item in level):
         sizes = [len(item) for item in level if isinstance(item, list)]
-        if odd := next((size for size in sizes if size != sizes[0]), None):
+        odd = next((size for size in sizes if size != sizes[0]), None)
+        if odd is not None:
             raise BadRequest(
                 f"Encountered list at unexpected size: {odd} at level: {depth} expected size: {sizes[0]}"
             )
