@@ -10,7 +10,6 @@ INTERFACES = ("webapp/api", "webapp/pages", "webapp/forms")
 
 EXCEPTIONS = {
     "webapp/api/auth": "authentication of all requests",
-    "webapp/api/downloads": "sends files of every subject",
     "webapp/api/etags": "HTTP headers",
     "webapp/api/media": "HTTP media types",
     "webapp/api/openapi": "completes the OpenAPI document",

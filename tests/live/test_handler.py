@@ -14,11 +14,13 @@ from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
+from pytest_django import Settings
 
 from jobs.actions import events, tokens
 from jobs.models import ReleaseRecord
 from jobs.queries import releases
 from tests.jobs.yard import Yard
+from tests.people import browser_of
 from webapp.asgi import application
 from webapp.live import hub
 
@@ -112,6 +114,20 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
     await all_ended()
     assert poll.output_queue.empty()
     assert not caplog.records
+
+
+async def test_downloads_are_streamed_without_a_warning(
+    yard: Yard, settings: Settings, recwarn: pytest.WarningsRecorder
+) -> None:
+    job = await database_sync_to_async(yard.submit)()
+    browser = await database_sync_to_async(browser_of)(yard.owner)
+    name = settings.SESSION_COOKIE_NAME
+    for address in ("/audit/export.csv", f"/api/v1/jobs/{job.pk}/metrics.csv"):
+        download = Visit(address, cookie=f"{name}={browser.cookies[name].value}")
+        await download.begin()
+        assert b"," in await download.body()
+        await download.end()
+    assert not [warning for warning in recwarn if "iterator" in str(warning.message)]
 
 
 async def test_an_event_stream_ends_when_its_reader_disconnects(

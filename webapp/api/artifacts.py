@@ -9,7 +9,7 @@ from jobs import access
 from jobs.queries import artifacts as queries
 from jobs.store import store
 from webapp.api.auth import actor, needs
-from webapp.api.downloads import attachment, described
+from webapp.downloads import attachment, described
 
 router = Router()
 OCTETS = described("application/octet-stream")

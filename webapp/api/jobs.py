@@ -24,12 +24,12 @@ from jobs.queries import metrics as metric_log
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller
-from webapp.api.downloads import described
 from webapp.api.idempotency import idempotent
 from webapp.api.media import fast_json
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import Id, In, Number, OneOf
 from webapp.api.trials import Numbers, numbers_of
+from webapp.downloads import described
 from webapp.live import sse
 
 router = Router()

@@ -21,12 +21,12 @@ from jobs.queries import trials as queries
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
-from webapp.api.downloads import described, streamed
 from webapp.api.etags import is_not_modified, set_etag
 from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In, Number, Slug
+from webapp.downloads import described, streamed
 
 router = Router()
 CSV = described("text/csv")
