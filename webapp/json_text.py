@@ -1,8 +1,13 @@
-"""Parses JSON text from requests, strictly."""
+"""Parses JSON text from requests, strictly, and finds NUL characters in requests."""
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from django.http import QueryDict
+
+from jobs.contracts.problems import Problem, escaped
+from jobs.errors import BadInput
 from webapp.http_errors import Malformed
 
 
@@ -10,7 +15,8 @@ def read_json(raw: bytes) -> Any:
     """Parse JSON text.
 
     Raises:
-        Malformed: it is not JSON, or holds NaN, infinity, a NUL or half a surrogate pair.
+        Malformed: it is not JSON, or holds NaN, infinity or half a surrogate pair.
+        BadInput: a text in it has a NUL character.
     """
     try:
         value = json.loads(raw, parse_constant=_refuse_constant)
@@ -18,10 +24,41 @@ def read_json(raw: bytes) -> Any:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Malformed(f"The body is not JSON: {error}") from error
-    # PostgreSQL stores no NUL in text or JSON.
-    if b"\\u0000" in raw:
-        raise Malformed("The body holds a NUL character.")
+    # PostgreSQL stores no NUL in text or JSON. Most bodies have none, and are not searched.
+    if b"\\u0000" in raw and (pointers := list(_with_nul(value))):
+        raise nul_refused(pointers)
     return value
+
+
+def nul_refused(pointers: Sequence[str]) -> BadInput:
+    """Return the error for texts that have a NUL character.
+
+    Args:
+        pointers: JSON pointers to the texts; empty for the whole body.
+    """
+    named = pointers[0].removeprefix("/")
+    message = f"The field {named!r} has a NUL character: remove it." if named else "Remove the NUL character."
+    return BadInput(message, [Problem(pointer, "has a NUL character") for pointer in pointers])
+
+
+def names_with_nul(given: QueryDict) -> list[str]:
+    """Return the names of the fields of a form, or of an address, that have a NUL character."""
+    return [name for name, texts in given.lists() if "\0" in name or any("\0" in text for text in texts)]
+
+
+def _with_nul(value: Any) -> Iterator[str]:
+    """Yield a JSON pointer to each text of a value that has a NUL character, in any order."""
+    # A stack instead of recursion: the parser accepts deeper values than Python's calls.
+    remaining = [("", value)]
+    while remaining:
+        pointer, each = remaining.pop()
+        if isinstance(each, str) and "\0" in each:
+            yield pointer
+        elif isinstance(each, list):
+            remaining += [(f"{pointer}/{index}", item) for index, item in enumerate(each)]
+        elif isinstance(each, dict):
+            remaining += [(f"{pointer}/{escaped(name)}", item) for name, item in each.items()]
+            yield from (f"{pointer}/{escaped(name)}" for name in each if "\0" in name)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

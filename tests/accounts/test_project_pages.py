@@ -49,3 +49,12 @@ def test_a_member_is_added_and_removed(people: People) -> None:
     assert people.project.memberships.get(user=people.stranger).role == "viewer"
     browser.post(f"{MEMBERS}/stranger/remove")
     assert not people.project.memberships.filter(user=people.stranger).exists()
+
+
+def test_a_nul_is_refused_with_its_field_on_every_page(people: People) -> None:
+    status, page = post(people, MEMBERS, user="a\0b", role="viewer")
+    assert status == 422
+    assert "The field &#x27;user&#x27; has a NUL character" in page
+    browser = browser_of(people.owner)
+    assert browser.get("/audit", {"actor": "a\0b"}).status_code == 422
+    assert browser.get("/p/a%00b/members").status_code == 404

@@ -1,6 +1,7 @@
 """Authentication, errors, pagination, idempotency and rate limits of the REST API."""
 
 import io
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_an_unsupported_method_is_405_with_the_allowed_methods(client: Client) -
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"", b"nonsense", b'{"name": NaN}', b'{"a": "\\ud800"}', b'"\\u0000"', b"[" * 5000, b"\xff"],
+    [b"{", b"", b"nonsense", b'{"name": NaN}', b'{"a": "\\ud800"}', b"[" * 5000, b"\xff"],
 )
 def test_invalid_json_is_400(people: People, call: Any, content: bytes) -> None:
     answer = call(people.member).raw("POST", "/models", content, "application/json")
@@ -229,10 +230,34 @@ def test_too_many_requests_are_429_with_retry_after(people: People, call: Any, s
     assert 1 <= int(answers[-1]["Retry-After"]) <= 10
 
 
-def test_a_nul_in_the_address_is_400(people: People, call: Any) -> None:
+def test_a_nul_in_the_address_is_400_and_names_its_parameter(people: People, call: Any) -> None:
     caller = call(people.member)
     assert caller.get("/models/a%00b").status_code == 400
-    assert caller.get("/models", project="a\0b").status_code == 400
+    answer = caller.get("/models", project="a\0b", limit="5")
+    assert answer.status_code == 400
+    assert "'project'" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"name": "a\0b", "project": "yard"}, "/name"),
+        ({"name": "m", "labels": [{"x": 1}, {"y": "\0"}]}, "/labels/1/y"),
+        ({"name": "m", "a\0": 1}, "/a\0"),
+        ("\0", ""),
+    ],
+)
+def test_a_nul_in_a_text_is_refused_with_its_field(
+    people: People, call: Any, body: Any, pointer: str
+) -> None:
+    answer = call(people.member).raw("POST", "/models", json.dumps(body).encode(), "application/json")
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"pointer": pointer, "message": "has a NUL character"}]
+
+
+def test_an_escape_that_only_looks_like_a_nul_is_accepted(people: People, call: Any) -> None:
+    body = {"name": "m", "project": "yard", "description": "write \\u0000 in JSON"}
+    assert call(people.member).post("/models", body).status_code == 201
 
 
 def test_authentication_takes_two_queries(

@@ -13,7 +13,7 @@ from ninja.types import DictStrAny
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from webapp.http_errors import UnsupportedMediaType
-from webapp.json_text import read_json
+from webapp.json_text import nul_refused, read_json
 
 JSON = "application/json; charset=utf-8"
 MULTIPART = "multipart/form-data"
@@ -56,9 +56,7 @@ def form_text(request: HttpRequest, name: str, default: str | None = None) -> st
         raise BadInput(f"The form lacks {name!r}.", [Problem(f"/{name}", "Field required")])
     # PostgreSQL's columns accept no NUL.
     if "\0" in value:
-        raise BadInput(
-            f"The field {name!r} has a NUL character.", [Problem(f"/{name}", "has a NUL character")]
-        )
+        raise nul_refused([f"/{name}"])
     return value
 
 

@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, InUse, TrainyardError
 from webapp.http_errors import Throttled
+from webapp.json_text import names_with_nul
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "/api/v1/"
@@ -98,8 +99,11 @@ class ProblemMiddleware:
         if not request.path.startswith(PREFIX):
             return self.get_response(request)
         # PostgreSQL's columns accept no NUL.
-        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return problem(400, "The address contains a NUL byte.")
+        if "\0" in request.path:
+            return problem(400, "The path of the address has a NUL character: remove %00.")
+        if named := names_with_nul(request.GET):
+            parameters = ", ".join(repr(name) for name in named)
+            return problem(400, f"The parameter {parameters} of the address has a NUL character: remove %00.")
         response = self.get_response(request)
         if response.status_code < 400 or response.get("Content-Type", "").startswith(MEDIA_TYPE):
             return response

@@ -72,6 +72,9 @@ def _parse_spec(text: str) -> Any:
         return read_json(text.encode())
     except Malformed as error:
         raise BadInput(error.message, [Problem("/spec", error.message)]) from error
+    except BadInput as error:
+        problems = [Problem(f"/spec{each.pointer}", each.message) for each in error.problems]
+        raise BadInput(error.message, problems) from error
 
 
 def _metadata(given: Json) -> Json:

@@ -26,6 +26,7 @@ from jobs import access
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Project, User
+from webapp.json_text import names_with_nul, nul_refused
 
 
 class Request(HttpRequest):
@@ -64,6 +65,7 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
         try:
+            _refuse_nul(request)
             return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
         except TrainyardError as error:
             return error_response(request, error)
@@ -71,6 +73,14 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
             return error_response(request, NotFound("This was deleted meanwhile."))
 
     return respond
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    # PostgreSQL's columns accept no NUL. No browser sends one unless an address or a script contains it.
+    if "\0" in request.path:
+        raise NotFound("There is no such page.")
+    if named := [*names_with_nul(request.GET), *names_with_nul(request.POST)]:
+        raise nul_refused([f"/{name}" for name in named])
 
 
 def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
