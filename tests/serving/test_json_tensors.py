@@ -1,7 +1,5 @@
 """TensorFlow Serving's number rules."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -92,19 +90,17 @@ def test_invalid_json_is_a_bad_request(body: bytes) -> None:
 
 def test_floats_are_written_in_their_shortest_form_and_whole_ones_keep_their_point() -> None:
     array = np.float32([[0.1, 1435774336, 3e-5]])
-    assert dump({"p": array}, (array,)) == b'{"p":[[0.1,1435774300.0,0.00003]]}'
+    assert dump({"p": array}) == b'{"p":[[0.1,1435774300.0,0.00003]]}'
 
 
-def test_non_finite_values_are_written_as_names() -> None:
+def test_non_finite_values_are_null() -> None:
     array = np.float32([[0.1, np.nan, np.inf, -np.inf]])
-    text = dump({"p": array}, (array,))
-    assert text == b'{"p":[[0.1,NaN,Infinity,-Infinity]]}'
-    assert json.loads(text)["p"][0][2] == np.inf
+    assert dump({"p": array}) == b'{"p":[[0.1,null,null,null]]}'
 
 
 def test_rows_of_rank_one_outputs_are_written_too() -> None:
     array = np.float32([0.1, np.nan])
-    assert dump([{"p": value} for value in array], (array,)) == b'[{"p":0.1},{"p":NaN}]'
+    assert dump([{"p": value} for value in array]) == b'[{"p":0.1},{"p":null}]'
 
 
 @pytest.mark.parametrize("innermost", ["[]", "[1]", "[[], []]"])

@@ -73,6 +73,19 @@ def test_outputs_may_be_chosen_and_json_ones_stand_beside_raw_ones() -> None:
     assert body[length:] == OUTPUTS[1].tobytes()
 
 
+def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -> None:
+    outputs = [np.float32([[1, np.nan]]), np.float32([np.inf])]
+    call = parse_infer(
+        infer(outputs=[{"name": "p"}, {"name": "q", "parameters": {"binary_data": True}}]), None, SIGNATURE
+    )
+    body, length = encode_infer(call, outputs, "m", 4, SIGNATURE)
+    answer = json.loads(body[:length], parse_constant=pytest.fail)
+    assert answer["outputs"][0]["data"] == [1.0, None]
+    assert answer["outputs"][0]["parameters"] == {"nonfinite": True}
+    assert answer["outputs"][1]["parameters"] == {"binary_data_size": 4}
+    assert np.frombuffer(body[length:], np.float32) == np.inf
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

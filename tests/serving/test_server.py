@@ -74,9 +74,9 @@ def test_any_number_of_rows_comes_back_in_order(client: httpx.Client, rows: int)
     assert [first for first, _ in answer.json()["predictions"]] == [2.0 * row for row in range(rows)]
 
 
-def test_nan_is_accepted_and_returned(client: httpx.Client) -> None:
+def test_nan_is_accepted_and_answered_in_strict_json(client: httpx.Client) -> None:
     answer = client.post(PREDICT, content=b'{"instances": [[NaN, 0, 0, 0]]}')
-    assert answer.text == '{"predictions":[[NaN,NaN]]}'
+    assert answer.text == '{"predictions":[[null,null]],"nonfinite":true}'
 
 
 def test_status_of_all_of_one_and_of_a_label(client: httpx.Client) -> None:

@@ -133,6 +133,8 @@ def _result(output: Any, version: ModelVersion) -> dict[str, Any]:
     if len(labels) == 2 and len(numbers) == 1 and isinstance(numbers[0], int | float):
         numbers = [1 - numbers[0], numbers[0]]
     if len(labels) != len(numbers) or not all(isinstance(n, int | float) for n in numbers):
-        return {"output": json.dumps(output)}
+        text = json.dumps(output)
+        # The server sends null for NaN and infinities; no other output is null.
+        return {"output": f"{text} (null: NaN or infinite)" if "null" in text else text}
     ranked = sorted(zip(labels, numbers, strict=True), key=lambda pair: -pair[1])
     return {"classes": [(label, p, round(100 * p, 1)) for label, p in ranked[:SHOWN_CLASSES]]}

@@ -1,9 +1,9 @@
 """Converts JSON values to arrays and back, by TensorFlow Serving's number rules.
 
 Floats accept any JSON number (values beyond float32 become infinite), integers only integer literals in
-range, booleans only true and false. NaN, Infinity and -Infinity are read and written although strict JSON
-lacks them. Unlike in TensorFlow Serving, the last of duplicate keys wins, and bytes after the first value are
-an error.
+range, booleans only true and false. NaN, Infinity and -Infinity are read although JSON lacks them. Unlike in
+TensorFlow Serving, they are written as null, the last of duplicate keys wins, and bytes after the first value
+are an error.
 """
 
 import json
@@ -183,20 +183,15 @@ def _explain_ragged(value: object) -> None:
         raise BadRequest(f"JSON Value: lists and single values are mixed at level: {depth}")
 
 
-def dump(value: object, arrays: tuple[Array, ...]) -> bytes:
-    """Return `value`, whose leaves may be `arrays` or their rows, as JSON.
+def is_finite(array: Array) -> bool:
+    """Return whether an array has neither NaN nor infinities, which JSON lacks."""
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
-    Floats are written in the shortest form that reads back as the same float32; whole ones keep `.0`.
+
+def dump(value: object) -> bytes:
+    """Return `value`, whose leaves may be arrays or their rows, as JSON.
+
+    Floats are written in the shortest form that reads back as the same float32; whole ones keep `.0`. NaN and
+    infinities are null.
     """
-    # orjson is faster, but writes NaN and infinities as null.
-    if all(array.dtype.kind != "f" or np.isfinite(array).all() for array in arrays):
-        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    return json.dumps(value, default=_plain, separators=(",", ":")).encode()
-
-
-def _plain(array: object) -> object:
-    if not isinstance(array, np.ndarray):
-        assert isinstance(array, np.generic)  # noqa: S101  a row of a rank-1 output
-        # The shortest form at this precision, not that of float64
-        return float(str(array)) if array.dtype.kind == "f" else array.item()
-    return [_plain(row) for row in array]
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -18,7 +18,15 @@ import orjson
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES
-from workers.serving.protocols.json_tensors import Body, check_shape, dump, needs_check, parse, to_array
+from workers.serving.protocols.json_tensors import (
+    Body,
+    check_shape,
+    dump,
+    is_finite,
+    needs_check,
+    parse,
+    to_array,
+)
 from workers.serving.protocols.target import Target
 
 Array = npt.NDArray[Any]
@@ -200,9 +208,11 @@ class Encoded(NamedTuple):
 def encode_infer(
     call: InferCall, outputs: Sequence[Array], model: str, version: int, signature: Signature
 ) -> Encoded:
-    """Return the response: the requested outputs, each as flat JSON or as raw bytes."""
+    """Return the response: the requested outputs, each as flat JSON or as raw bytes.
+
+    In JSON, NaN and infinities are null; the output then has the parameter `"nonfinite": true`.
+    """
     tensors: list[dict[str, object]] = []
-    plain: list[Array] = []
     raw: list[bytes] = []
     for position, binary in call.outputs:
         spec, array = signature.outputs[position], outputs[position]
@@ -216,13 +226,14 @@ def encode_infer(
             tensor["parameters"] = {"binary_data_size": len(raw[-1])}
         else:
             # orjson reads only contiguous arrays.
-            plain.append(np.ascontiguousarray(array).reshape(-1))
-            tensor["data"] = plain[-1]
+            tensor["data"] = np.ascontiguousarray(array).reshape(-1)
+            if not is_finite(array):
+                tensor["parameters"] = {"nonfinite": True}
         tensors.append(tensor)
     answer: dict[str, object] = {"model_name": model, "model_version": str(version), "outputs": tensors}
     if call.id is not None:
         answer["id"] = call.id
-    head = dump(answer, tuple(plain))
+    head = dump(answer)
     return Encoded(head + b"".join(raw), len(head) if raw else None)
 
 

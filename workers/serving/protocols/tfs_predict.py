@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.json_tensors import Body, dump, needs_check, parse, to_array
+from workers.serving.protocols.json_tensors import Body, dump, is_finite, needs_check, parse, to_array
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -99,6 +99,8 @@ def _names(inputs: tuple[TensorSpec, ...]) -> str:
 def encode_predict(outputs: Sequence[Array], signature: Signature, *, rows: bool) -> bytes:
     """Return the response body: `predictions` for rows, `outputs` for columns.
 
+    NaN and infinities are null; the body then has `"nonfinite": true`.
+
     Args:
         outputs: arrays in the signature's order, batch dimension first.
         signature: names the outputs if there are several.
@@ -112,4 +114,7 @@ def encode_predict(outputs: Sequence[Array], signature: Signature, *, rows: bool
         answer = [dict(zip(names, row, strict=True)) for row in zip(*outputs, strict=True)]
     else:
         answer = {spec.name: array for spec, array in zip(signature.outputs, outputs, strict=True)}
-    return dump({"predictions" if rows else "outputs": answer}, tuple(outputs))
+    body: dict[str, object] = {"predictions" if rows else "outputs": answer}
+    if not all(map(is_finite, outputs)):
+        body["nonfinite"] = True
+    return dump(body)
