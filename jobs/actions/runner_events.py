@@ -24,12 +24,14 @@ RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: Files) -> list[Event]:
     """Write a batch of events of an attempt's runner, inside the caller's transaction.
 
-    An event of a trial that the attempt does not hold is replaced by a warning in the log.
+    An event of a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
+    warnings are also accepted of trials that the attempt held before: they arrive after the trial's end.
 
     Returns:
         The events for readers, in order, which the caller appends to the log.
     """
-    recorder = _Recorder(attempt, _held_trials(attempt, batch), stored, clock.now())
+    held, released = _trials_named_in(attempt, batch)
+    recorder = _Recorder(attempt, held, released, stored, clock.now())
     accepted = [event if recorder.accepts(event) else _refused(event) for event in batch]
     points = [event for event in accepted if isinstance(event, contract.Metric | contract.Points)]
     # All points of a batch are written together, so that the statements do not grow with its events.
@@ -53,17 +55,21 @@ def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: File
     return [body for body in bodies if body is not None]
 
 
-def _held_trials(attempt: Attempt, batch: Sequence[contract.RunnerEvent]) -> dict[int, Trial]:
-    """Return the trials that the batch names and the attempt still holds, by number."""
+def _trials_named_in(
+    attempt: Attempt, batch: Sequence[contract.RunnerEvent]
+) -> tuple[dict[int, Trial], frozenset[int]]:
+    """Return the trials that the batch names: those the attempt holds, and the numbers of those it held."""
     named = {event.trial for event in batch if event.trial is not None}
     if not named or not attempt.job.facts.has_trials:
-        return {}
+        return {}, frozenset()
+    held = {trial.number: trial for trial in attempt.trials.filter(number__in=named)}
     # A trial that was promoted, retried or queued again since then no longer belongs to this attempt.
-    own = attempt.trials.filter(attempt=attempt.number)
-    held = {trial.number: trial for trial in own.filter(number__in=named)}
+    released = frozenset(number for number, trial in held.items() if trial.attempt != attempt.number)
+    for number in released:
+        del held[number]
     for trial in held.values():
         trial.job = attempt.job
-    return held
+    return held, released
 
 
 def _refused(event: contract.RunnerEvent) -> contract.Log:
@@ -78,11 +84,14 @@ class _Recorder:
 
     attempt: Attempt
     trials: Mapping[int, Trial]
+    released: frozenset[int]
     stored: Files
     now: dt.datetime
 
     def accepts(self, event: contract.RunnerEvent) -> bool:
-        return event.trial is None or event.trial in self.trials
+        if event.trial is None or event.trial in self.trials:
+            return True
+        return isinstance(event, contract.Log | contract.Warned) and event.trial in self.released
 
     def record(self, event: contract.RunnerEvent) -> Event | None:
         """Write one event; return the event for readers."""

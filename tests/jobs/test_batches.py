@@ -198,6 +198,18 @@ def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
     ]
 
 
+def test_a_line_that_arrives_after_its_trial_was_queued_again_keeps_its_text_and_trial(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    at = attempt.trials.order_by("number")[0]
+    solo.report(attempt, begun(at), ended(at))
+    Trial.objects.filter(pk=at.pk).update(state="queued", attempt=0)
+    solo.report(attempt, contract.Log(time=time.time(), trial=at.number, line="the last words"))
+    last = event_log.read(attempt.job_id, after=0, limit=10_000).items[-1]
+    assert (last["line"], last["trial"]) == ("the last words", at.number)
+
+
 def test_a_failed_task_fails_its_running_trial(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
     solo.report(attempt, begun(attempt.trials.order_by("number")[0]))

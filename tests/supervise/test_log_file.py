@@ -1,10 +1,13 @@
 """Log lines: bounded, readable, without secrets."""
 
 import os
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from workers.runner.event_reporter import EventReporter
 from workers.supervise import log_file
 from workers.supervise.log_file import LogFile, level_of
 from workers.supervise.secret_masking import SecretMasker
@@ -24,6 +27,28 @@ def test_only_whole_lines_are_returned_until_the_end(file: LogFile) -> None:
     assert new_lines(file, b"one\ntw") == ["one"]
     assert new_lines(file, b"o\nrest") == ["two"]
     assert new_lines(file, b"", last=True) == ["rest"]
+
+
+def test_lines_belong_to_the_trial_that_printed_them_although_they_are_read_later(
+    file: LogFile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    events = Mock()
+    sys.stdout.write("loading\n")
+    for number in (1, 2):
+        EventReporter(events, Mock(), "", number).trial_started()
+        sys.stdout.write(f"first of {number}\nlast of {number}")
+    sys.stdout.flush()
+    os.write(file.descriptor, capfd.readouterr().out.encode())
+    assert [(event.trial, event.line) for event in file.new_lines(last=True)] == [
+        (None, "loading"),
+        (1, "first of 1"),
+        (1, "last of 1"),
+        (2, "first of 2"),
+        (2, "last of 2"),
+    ]
+    file.start_attempt()
+    os.write(file.descriptor, b"another attempt\n")
+    assert [event.trial for event in file.new_lines()] == [None]
 
 
 def test_a_progress_bar_yields_its_last_state_without_colours(file: LogFile) -> None:

@@ -1,5 +1,8 @@
 """Implements the engine's `Report`: turns its calls into events on the event pipe."""
 
+import contextlib
+import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +26,7 @@ from jobs.contracts.events import (
     Warned,
 )
 from jobs.contracts.pruning import Curve, Verdict
+from jobs.contracts.trial_marker import marker_of
 from workers.engine.report import Request, finite_or_none
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter
@@ -31,6 +35,15 @@ from workers.runner.metric_batching import MetricCall, SeriesKey
 
 # Short epochs would send more progress than a page can show.
 MIN_PROGRESS_INTERVAL = 0.2
+
+
+def _mark_output(trial: int) -> None:
+    """Mark the lines printed from now on as those of a trial."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        # A full disk, or output that a program has closed, must not end the training.
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            os.write(descriptor, marker_of(trial))
 
 
 class EventReporter:
@@ -54,6 +67,8 @@ class EventReporter:
         return EventReporter(self._writer, self._control, self.folder, number)
 
     def trial_started(self) -> None:
+        if self._trial is not None:
+            _mark_output(self._trial)
         self._writer.send(TrialBegun(time=time.time(), trial=self._trial))
 
     def trial_finished(

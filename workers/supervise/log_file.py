@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobs.contracts.events import Level, Log
+from jobs.contracts.trial_marker import trial_of
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.secret_masking import SecretMasker
 
@@ -33,6 +34,7 @@ class LogFile:
         # A character has at most four bytes in UTF-8. Lines are cut to characters after secrets are masked.
         self._splitter = LineSplitter(4 * MAX_LINE_CHARACTERS)
         self._lines_emitted = 0
+        self._trial: int | None = None
 
     def start_attempt(self) -> None:
         """Discard lines printed since the previous attempt, and reset the line limit."""
@@ -40,6 +42,7 @@ class LogFile:
         for _ in self.new_lines(last=True):
             pass
         self._lines_emitted = 0
+        self._trial = None
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:
         """Yield the lines written since the last call; `last` also yields an unfinished line."""
@@ -58,15 +61,21 @@ class LogFile:
 
     def _events(self, lines: list[bytes]) -> Iterator[Log]:
         for raw in lines:
+            if (trial := trial_of(raw)) is not None:
+                self._trial = trial
+                continue
             line = self._readable(raw)
             if not line:
                 continue
             self._lines_emitted += 1
             if self._lines_emitted <= MAX_LINES_PER_ATTEMPT:
-                yield Log(time=time.time(), level=level_of(line), source=self.source, line=line)
+                yield self._log(level_of(line), self.source, line)
             elif self._lines_emitted == MAX_LINES_PER_ATTEMPT + 1:
                 text = f"{self.source}: more than {MAX_LINES_PER_ATTEMPT} lines; further lines are dropped"
-                yield Log(time=time.time(), level="warning", source="worker", line=text)
+                yield self._log("warning", "worker", text)
+
+    def _log(self, level: Level, source: str, line: str) -> Log:
+        return Log(time=time.time(), trial=self._trial, level=level, source=source, line=line)
 
     def _readable(self, raw: bytes) -> str:
         text = _TERMINAL.sub("", raw.decode("utf-8", "replace")).rstrip()

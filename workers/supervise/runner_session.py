@@ -175,7 +175,7 @@ class RunnerSession:
     def _read_logs(self, *, last: bool = False) -> None:
         for file in self._runner.logs:
             for event in file.new_lines(last=last):
-                self._recorder.add(event.model_copy(update={"trial": self._trial}))
+                self._recorder.add(event)
 
     # Limits
 
