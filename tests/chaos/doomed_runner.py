@@ -17,6 +17,7 @@ DOOM = "doom"
 POINTS = (
     "checkpoint.begun",
     "checkpoint.arrays",
+    "checkpoint.history",
     "checkpoint.state",
     "checkpoint.manifest",
     "checkpoint.renamed",

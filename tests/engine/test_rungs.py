@@ -48,11 +48,11 @@ def test_promoted_trials_resume_from_their_checkpoints_as_if_they_had_not_stoppe
 
     unbroken = whole(worker, resumed[0], tmp_path / "whole")
     resumed_state = read(store().checkpoint_root / steps[9].folder)
-    assert resumed_state.state["history"] == unbroken.state["history"]
+    assert resumed_state.history == unbroken.history
     for group in ("model", "optimizer", "best"):
         for a, b in zip(resumed_state.arrays[group], unbroken.arrays[group], strict=True):
             np.testing.assert_array_equal(a, b)
-    best = min(metrics_["val_loss"] for metrics_ in unbroken.state["history"])
+    best = min(metrics_["val_loss"] for metrics_ in unbroken.history)
     assert winner.score == pytest.approx(best)
     assert winner.rungs == sorted(winner.rungs, reverse=True), "the best value never gets worse"
 

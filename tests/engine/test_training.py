@@ -91,6 +91,7 @@ def assert_same(first, second):
             assert one.tobytes() == other.tobytes(), group
     strip = lambda state: {k: v for k, v in state.items() if k != "seconds"}  # noqa: E731
     assert strip(first.state) == strip(second.state)
+    assert first.history == second.history
 
 
 @pytest.mark.parametrize("after", [1, 5])

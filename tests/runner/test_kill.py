@@ -24,6 +24,7 @@ ALWAYS = (
     "batch:14",
     "epoch:9",  # in the second phase
     "checkpoint.arrays:7",  # between the files of the second one
+    "checkpoint.history:3",  # appended to the file of the checkpoints before
     "checkpoint.renamed:4",  # complete, but not reported
 )
 UNDER_CHAOS = (

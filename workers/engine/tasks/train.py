@@ -7,9 +7,11 @@ metrics are those of the first training, as the second has been trained on these
 for the final evaluation.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jobs.contracts import monitors
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
@@ -37,6 +39,8 @@ from workers.engine.training.training import Training
 
 FIND_PHASE, RETRAIN_PHASE = "find", "again"
 """The phases: find the best epoch; retrain on training and validation data. Part of the checkpoint format."""
+RATES = "rates"
+"""Name of the group of arrays with the first phase's learning rates. Part of the checkpoint format."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,14 @@ class FirstPhase:
     figures: dict[str, float]
     rates: tuple[float, ...] = ()
     stopped_by: str = ""
+
+
+def _first_phase_of(snapshot: Snapshot) -> FirstPhase:
+    """Return the result of the first phase from a checkpoint of the second."""
+    found = FirstPhase(**snapshot.state["extra"]["found"])
+    # Checkpoints of older releases have the rates in `found`.
+    rates = snapshot.arrays.get(RATES)
+    return found if rates is None else replace(found, rates=tuple(rates[0].tolist()))
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
@@ -93,7 +105,7 @@ class _TrainRun:
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
         if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
-            first = FirstPhase(**snapshot.state["extra"]["found"])
+            first = _first_phase_of(snapshot)
             validation = snapshot.arrays["validation"]
             prepared, epochs = self._retrain(first, validation, snapshot)
         else:
@@ -247,8 +259,9 @@ class _TrainRun:
             label="retrain_",
             # Without validation rows a plateau cannot be detected: the first phase's learning rates are used.
             hook=prepared.hook(first.rates),
-            extra={"phase": RETRAIN_PHASE, "found": asdict(first)},
-            extra_arrays={"validation": validation},
+            extra={"phase": RETRAIN_PHASE, "found": asdict(replace(first, rates=()))},
+            # As arrays, which are written once: every checkpoint writes the JSON values again.
+            extra_arrays={"validation": validation, RATES: [np.array(first.rates, np.float64)]},
         )
         Training(plan).run(snapshot)
         return prepared, epochs

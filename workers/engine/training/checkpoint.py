@@ -6,8 +6,10 @@
 2. write manifest.json with the size and SHA-256 of each file, and sync it,
 3. sync the folder, rename it to `<step>-<fence>`, and sync its parent.
 
-A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and Orbax are not
-used: they lose the state of seed generators, or leave incomplete files when the process is killed.
+Files that the checkpoint before has already are linked, and the history of epochs is only appended to: see
+`shared_files`. A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and
+Orbax are not used: they lose the state of seed generators, or leave incomplete files when the process is
+killed.
 """
 
 import errno
@@ -29,6 +31,7 @@ from workers.engine.data.store import file_digest, write_npz
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.killpoint import kill_point
+from workers.engine.training.shared_files import HISTORY, FilePart, SharedFiles, part_digest, read_history
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
@@ -49,10 +52,15 @@ class Snapshot:
     Attributes:
         arrays: groups of arrays by name (`model`, `optimizer`, `best`, …).
         state: JSON values.
+        history: metrics of each epoch.
+        lasting: names of groups whose list is replaced whenever its contents change. Such a group is written
+            once, and linked by the next checkpoints until it is replaced.
     """
 
     arrays: dict[str, list[Array]]
     state: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    lasting: frozenset[str] = frozenset()
 
 
 class CommittedCheckpoint(NamedTuple):
@@ -69,7 +77,9 @@ class CommittedCheckpoint(NamedTuple):
     bytes: int
 
 
-def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> CommittedCheckpoint:
+def write(
+    parent: Path, snapshot: Snapshot, *, fence: int, step: int, shared: SharedFiles | None = None
+) -> CommittedCheckpoint:
     """Write `snapshot` to a new folder in `parent` and commit it.
 
     Args:
@@ -77,6 +87,7 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
         snapshot: the contents.
         fence: fencing token of the attempt.
         step: training steps completed.
+        shared: the files that it can take over from earlier checkpoints; None writes all files.
 
     Raises:
         DiskFull: nothing was committed; earlier checkpoints are unchanged.
@@ -87,12 +98,13 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
     if final.exists():
         return _committed(final)
     temporary = parent / f".tmp-{fence}-{step}"
+    shared = shared or SharedFiles()
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         kill_point("checkpoint.begun")
-        _write_files(temporary, snapshot)
-        _write_manifest(temporary, step=step, fence=fence)
+        history = _write_files(temporary, snapshot, shared)
+        _write_manifest(temporary, history, step=step, fence=fence)
         # The files must be on disk before the name that makes them valid.
         _sync(temporary)
         kill_point("checkpoint.manifest")
@@ -106,6 +118,7 @@ def write(parent: Path, snapshot: Snapshot, *, fence: int, step: int) -> Committ
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left for a checkpoint in {parent}; earlier ones are kept") from error
         raise
+    shared.commit(final, {name: snapshot.arrays[name] for name in snapshot.lasting})
     return _committed(final)
 
 
@@ -114,30 +127,41 @@ def _committed(folder: Path) -> CommittedCheckpoint:
     return CommittedCheckpoint(folder, file_digest(folder / MANIFEST), size)
 
 
-def _write_files(folder: Path, snapshot: Snapshot) -> None:
+def _write_files(folder: Path, snapshot: Snapshot, shared: SharedFiles) -> FilePart:
+    """Write all files but the manifest; return the checkpoint's part of the history file."""
     dtypes: dict[str, list[str]] = {}
     for group, arrays in snapshot.arrays.items():
         dtypes[group] = [str(array.dtype) for array in arrays]
-        # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
-        # stored as integers of the same width.
-        named = {
-            f"{i:05d}": array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array
-            for i, array in enumerate(arrays)
-        }
-        write_npz(folder / f"{group}.npz", named)
-        _sync(folder / f"{group}.npz")
+        if not shared.link_group(folder, group, arrays):
+            _write_group(folder / f"{group}.npz", arrays)
         kill_point("checkpoint.arrays")
+    history = shared.write_history(folder, snapshot.history)
+    kill_point("checkpoint.history")
     (folder / STATE).write_text(json.dumps({"dtypes": dtypes, "state": snapshot.state}))
     _sync(folder / STATE)
     kill_point("checkpoint.state")
+    return history
 
 
-def _write_manifest(folder: Path, *, step: int, fence: int) -> None:
+def _write_group(path: Path, arrays: list[Array]) -> None:
+    # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
+    # stored as integers of the same width.
+    named = {
+        f"{i:05d}": array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array
+        for i, array in enumerate(arrays)
+    }
+    write_npz(path, named)
+    _sync(path)
+
+
+def _write_manifest(folder: Path, history: FilePart, *, step: int, fence: int) -> None:
     files = {
         file.name: {"bytes": file.stat().st_size, "sha256": file_digest(file)}
         for file in sorted(folder.iterdir())
+        if file.name != HISTORY
     }
-    body = {"version": 1, "step": step, "fence": fence, "files": files}
+    # Version 1 has the history in its state.
+    body = {"version": 2, "step": step, "fence": fence, "files": files, "history": history._asdict()}
     (folder / MANIFEST).write_text(json.dumps(body, sort_keys=True))
     _sync(folder / MANIFEST)
 
@@ -161,7 +185,10 @@ def is_intact(folder: Path, manifest: str | None = None) -> bool:
         body = (folder / MANIFEST).read_bytes()
         if manifest is not None and hashlib.sha256(body).hexdigest() != manifest:
             return False
-        files = json.loads(body)["files"]
+        manifest_body = json.loads(body)
+        files, history = manifest_body["files"], manifest_body.get("history")
+        if history is not None and part_digest(folder / HISTORY, history["bytes"]) != history["sha256"]:
+            return False
         return STATE in files and all(
             file_digest(folder / name) == expected["sha256"] for name, expected in files.items()
         )
@@ -196,7 +223,10 @@ def read(folder: Path) -> Snapshot:
     for group, dtypes in body["dtypes"].items():
         with np.load(folder / f"{group}.npz", allow_pickle=False) as stored:
             arrays[group] = [stored[f"{i:05d}"].view(np.dtype(dtype)) for i, dtype in enumerate(dtypes)]
-    return Snapshot(arrays, body["state"])
+    part = json.loads((folder / MANIFEST).read_text()).get("history")
+    state = body["state"]
+    history = state.pop("history", []) if part is None else read_history(folder, part["bytes"])
+    return Snapshot(arrays, state, history)
 
 
 def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:

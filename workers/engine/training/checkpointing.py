@@ -7,6 +7,7 @@ from pathlib import Path
 from workers.engine.report import Report
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.shared_files import SharedFiles
 
 INTERVAL_VARIABLE = "TRAINYARD_CHECKPOINT_SECONDS"
 """Environment variable with the minimum number of seconds between checkpoints at epoch ends."""
@@ -51,6 +52,7 @@ class Checkpointer:
         self._last = time.monotonic()
         self._recorded: str | None = None
         self._unrecorded: list[str] = []
+        self._shared = SharedFiles()
 
     def multiply_interval(self, factor: int) -> None:
         """Multiply the interval between checkpoints by `factor`."""
@@ -75,7 +77,7 @@ class Checkpointer:
         Raises:
             DiskFull: see `checkpoint.write`.
         """
-        written = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step)
+        written = checkpoint.write(self._parent, snapshot, fence=self._fence, step=step, shared=self._shared)
         self._unrecorded.append(written.folder.name)
         self._report.checkpoint(
             str(written.folder),

@@ -237,7 +237,6 @@ class Training:
             state={
                 "epoch": self._epoch,
                 "batch": self._batch,
-                "history": self._history,
                 "best": None if plan.best is None else plan.best.state(),
                 "stop": None if plan.stop is None else plan.stop.state(),
                 "hook": plan.hook.state(),
@@ -247,6 +246,8 @@ class Training:
                 "verdict": None if self._verdict is None else self._verdict.model_dump(),
                 "extra": plan.extra,
             },
+            history=self._history,
+            lasting=frozenset({"best", *plan.extra_arrays}),
         )
 
     def _restore(self, snapshot: Snapshot) -> None:
@@ -259,7 +260,7 @@ class Training:
         self._epoch_metrics = snapshot.arrays["metrics"]
         self._best_weights = snapshot.arrays["best"]
         self._epoch, self._batch = state["epoch"], state["batch"]
-        self._history = state["history"]
+        self._history = snapshot.history
         # Checkpoints hold only the history.
         self._improvements = self._recompute_improvements()
         self._seconds_before = state["seconds"]
