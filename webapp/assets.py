@@ -1,5 +1,10 @@
-"""The storage of static files in production."""
+"""Static files: their storage in production, and the middleware that sends them."""
 
+from contextlib import closing
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
@@ -7,3 +12,25 @@ class ModuleManifestStorage(CompressedManifestStaticFilesStorage):  # type: igno
     """Hashes and compresses static files, and rewrites the import paths of ES modules."""
 
     support_js_module_import_aggregation = True
+
+
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise is untyped
+    """Sends static files as whole responses.
+
+    WhiteNoise streams them with synchronous iterators. Under ASGI, Django reads such a stream to its end
+    before it sends the first byte, and warns about every file.
+    """
+
+    @staticmethod
+    def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
+        """Return the response for a file, which may be a part of it, or empty if it did not change."""
+        found = static_file.get_response(request.method, request.META)
+        content = b""
+        if found.file is not None:
+            with closing(found.file) as file:
+                content = file.read()
+        response = HttpResponse(content, status=int(found.status))
+        del response["Content-Type"]
+        for name, value in found.headers:
+            response[name] = value
+        return response

@@ -116,13 +116,13 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
     assert not caplog.records
 
 
-async def test_downloads_are_streamed_without_a_warning(
+async def test_files_are_sent_without_a_warning(
     yard: Yard, settings: Settings, recwarn: pytest.WarningsRecorder
 ) -> None:
     job = await database_sync_to_async(yard.submit)()
     browser = await database_sync_to_async(browser_of)(yard.owner)
     name = settings.SESSION_COOKIE_NAME
-    for address in ("/audit/export.csv", f"/api/v1/jobs/{job.pk}/metrics.csv"):
+    for address in ("/audit/export.csv", f"/api/v1/jobs/{job.pk}/metrics.csv", "/static/css/app.css"):
         download = Visit(address, cookie=f"{name}={browser.cookies[name].value}")
         await download.begin()
         assert b"," in await download.body()

@@ -36,7 +36,7 @@ MIDDLEWARE = [
     # First, so that its time includes all others.
     "webapp.middleware.request_log",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "webapp.assets.StaticFiles",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "webapp.middleware.permissions_policy",
     # Above those that answer requests themselves, such as CSRF, so that their errors become problems too.
