@@ -16,7 +16,7 @@ from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
 from jobs.contracts.search import SearchSpec
-from jobs.contracts.searchable import is_known, known_names
+from jobs.contracts.searchable import is_known, unknown_name
 
 
 class ExperimentSpec(Frozen):
@@ -73,11 +73,7 @@ class ExperimentSpec(Frozen):
             return self
         for i, parameter in enumerate(self.search.space):
             if not is_known(parameter.name, self.model):
-                raise ValueError(
-                    f"search.space.{i}.name: {parameter.name!r} is neither an argument of "
-                    f"{self.model.template} nor a fit field; use one of "
-                    f"{', '.join(sorted(known_names(self.model)))}"
-                )
+                raise ValueError(f"search.space.{i}.name: {unknown_name(parameter.name, self.model)}")
         return self
 
     def to_json(self) -> dict[str, Any]:

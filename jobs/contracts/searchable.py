@@ -10,6 +10,7 @@ from jobs.contracts.augmentation import Augmentation
 from jobs.contracts.base import Frozen
 from jobs.contracts.fit import Ema, FitSpec
 from jobs.contracts.model import TemplateModel
+from jobs.contracts.near_names import near_names
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 
@@ -43,3 +44,13 @@ def known_names(model: TemplateModel) -> frozenset[str]:
 def is_known(name: str, model: TemplateModel) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
+
+
+def unknown_name(name: str, model: TemplateModel) -> str:
+    """Return why a hyperparameter cannot have this name, with similar names that it can have."""
+    found = near_names(name, known_names(model))
+    hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
+    return (
+        f"{name!r} is neither an argument of {model.template} nor a fit field; {hint} names are on the page "
+        "'The experiment spec' of Help, in the tables of templates and of hyperparameters"
+    )

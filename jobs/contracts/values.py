@@ -7,7 +7,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.search_space import Values
-from jobs.contracts.searchable import is_known
+from jobs.contracts.searchable import is_known, unknown_name
 
 
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
@@ -30,9 +30,7 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
         elif is_known(name, spec.model):
             _set_field(fit, name, value)
         else:
-            raise ValueError(
-                f"hyperparameter {name!r} is neither an argument of {spec.model.template} nor a fit field"
-            )
+            raise ValueError(f"hyperparameter {unknown_name(name, spec.model)}")
     if fit.get("schedule") and "kind" not in fit["schedule"]:
         names = ", ".join(name for name in values if name.startswith("schedule/"))
         raise ValueError(f"{names} needs a schedule: set fit.schedule.kind, or search schedule/kind")

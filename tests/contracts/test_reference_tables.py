@@ -1,4 +1,4 @@
-"""The tables of templates and algorithms in docs/experiment-spec.md match the registries."""
+"""The tables of templates, algorithms and hyperparameters in docs/experiment-spec.md match the registries."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import pytest
 
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.base import Frozen
+from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.contracts.templates import TEMPLATES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
@@ -35,7 +36,19 @@ def algorithms() -> Iterator[str]:
         yield f"| `{name}` | {info.help} | {' | '.join(traits)} | {fields_of(info.options)} |"
 
 
-ROWS: dict[str, Callable[[], Iterator[str]]] = {"template": templates, "algorithm": algorithms}
+def hyperparameters() -> Iterator[str]:
+    parts = [name.rpartition("/")[0] for name in SEARCHABLE_FIT_FIELDS]
+    for part in sorted(set(parts)):
+        names = sorted(name for name in SEARCHABLE_FIT_FIELDS if name.rpartition("/")[0] == part)
+        title = f"`{part}`" if part else "its own fields"
+        yield f"| {title} | {', '.join(f'`{name}`' for name in names)} |"
+
+
+ROWS: dict[str, Callable[[], Iterator[str]]] = {
+    "template": templates,
+    "algorithm": algorithms,
+    "part of fit": hyperparameters,
+}
 
 
 @pytest.mark.parametrize("column", ROWS)

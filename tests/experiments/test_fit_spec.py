@@ -67,6 +67,8 @@ UNITS = choice("units", 8, 16)
         (body({"ema": {"momentum": 1.0}}), "/fit/ema/momentum", "less than 1"),
         (body({"augmentation": {"rotation": 0.7}}), "/fit/augmentation/rotation", "0.5"),
         (body({}, choice("schedule/size", 1)), "/search/space/0/name", "neither an argument"),
+        (body({}, choice("optimizer/lr", 1)), "/search/space/0/name", "did you mean 'learning_rate'?"),
+        (body({}, choice("banana", 1)), "/search/space/0/name", "all names are on the page"),
         (
             body({}, UNITS, evaluation={"kind": "k_fold", "folds": 1}),
             "/search/evaluation/folds",
