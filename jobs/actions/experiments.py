@@ -219,11 +219,26 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
     return copy
 
 
-def archive(experiment: Experiment, *, by: User, archived: bool = True) -> Experiment:
+def change_all(
+    experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **given: Any
+) -> Experiment:
+    """Change an experiment, and archive or unarchive it, all or nothing; see `change` and `archive`."""
+    with transaction.atomic():
+        if any(value is not None for value in given.values()):
+            change(experiment, by=by, seen=seen, **given)
+            seen = None  # the change has another version
+        if archived is not None:
+            archive(experiment, by=by, seen=seen, archived=archived)
+    return experiment
+
+
+def archive(
+    experiment: Experiment, *, by: User, seen: int | None = None, archived: bool = True
+) -> Experiment:
     """Archive an experiment, which hides it from lists, or unarchive it."""
     access.require(by, experiment.project, WRITE)
     with transaction.atomic():
-        _update(experiment, seen=None, archived=archived)
+        _update(experiment, seen=seen, archived=archived)
         verb = "archive" if archived else "unarchive"
         audit.record(f"experiment.{verb}", experiment, by=by, project=experiment.project)
     return experiment

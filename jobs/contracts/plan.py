@@ -17,6 +17,7 @@ from jobs.contracts.probes import extremes
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import MedianPruner
+from jobs.contracts.resources import unserved
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.space_size import SpaceSize
@@ -301,10 +302,5 @@ def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> I
     if spec.search is not None and space is not None:
         yield from _of_search(spec.search, space)
         yield from _of_pruner(spec.search, spec.fit.epochs)
-    if now.total_slots == 0:
-        sentence = f"no worker is running in pool {spec.resources.pool!r}: the job will wait for one"
-        yield Problem("/resources/pool", sentence)
-    # A job runs on one worker, so the free slots of several do not add up.
-    elif spec.resources.slots > now.largest_worker:
-        sentence = f"the largest worker has {now.largest_worker} slots: the job would wait for a larger one"
-        yield Problem("/resources/slots", sentence)
+    if (found := unserved(spec.resources.pool, spec.resources.slots, now.largest_worker)) is not None:
+        yield Problem(f"/resources{found.pointer}", found.message)

@@ -3,14 +3,38 @@
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.problems import Problem
+
+POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+"""The names that a pool may have."""
 
 
 class Resources(Frozen):
     """Slots are per trial, or per training without a search. Higher priorities (0 to 100) run first."""
 
-    pool: str = Field(default="default", pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
+    pool: str = Field(default="default", pattern=POOL)
     slots: int = Field(default=1, ge=1, le=1024)
     hosts: int = Field(default=1, ge=1, le=1, description="only one host is supported yet")
     priority: int = Field(default=50, ge=0, le=100)
     max_restarts: int = Field(default=5, ge=0, le=1000)
     memory_gib: float | None = Field(default=None, gt=0, description="cap for the run's memory")
+
+
+def unserved(pool: str, slots: int, largest: int) -> Problem | None:
+    """Return why no running worker can take a job, at the field that decides it; None if one can.
+
+    Args:
+        pool: the job's pool.
+        slots: the slots that it needs. It runs on one worker, so the free slots of several do not add up.
+        largest: the slots of the largest worker that runs in the pool; 0 if none runs.
+    """
+    if largest == 0:
+        message = (
+            f"no worker is running in pool {pool!r}: the job will wait for one. Start one with: "
+            f"manage.py worker --pool {pool}"
+        )
+        return Problem("/pool", message)
+    if slots > largest:
+        message = f"the largest worker has {largest} slots: the job would wait for a larger one"
+        return Problem("/slots", message)
+    return None

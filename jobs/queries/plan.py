@@ -10,11 +10,13 @@ from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import Problem, problems
+from jobs.contracts.resources import unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
-from jobs.models import Attempt, DatasetVersion, Experiment, Project, Worker
+from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
 from jobs.queries import datasets, duration_history, warm_start
 from jobs.queries.outcomes import dataset_in
+from jobs.states import FINAL
 
 PREFIX = "/spec"
 
@@ -95,3 +97,12 @@ def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | N
     total = slots["total"] or 0
     history = duration_history.history(project, spec, experiment)
     return Situation(max(total - taken, 0), total, slots["largest"] or 0, history)
+
+
+def resource_warnings(job: Job) -> list[Problem]:
+    """Return why a job will wait although slots are free: no running worker of its pool can take it."""
+    if job.state in FINAL:
+        return []
+    largest = Worker.objects.live(job.pool).aggregate(largest=Max("slots"))["largest"]
+    found = unserved(job.pool, job.slots, largest or 0)
+    return [] if found is None else [found]

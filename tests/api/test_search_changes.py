@@ -7,8 +7,8 @@ import pytest
 
 from jobs.models import Job
 from tests.api.conftest import Caller
-from tests.factories import SEARCH, make_experiment, make_job, make_trials
-from tests.people import People
+from tests.factories import SEARCH, make_experiment, make_job, make_trials, make_worker
+from tests.people import People, browser_of
 
 
 @pytest.fixture
@@ -178,6 +178,23 @@ def test_the_detail_of_a_refusal_names_every_pointer(owner: Caller, search: Job)
     answer = owner.send("patch", f"/jobs/{search.pk}", {"priority": 500, "pool": "No Such"})
     assert (answer.status_code, pointers(answer)) == (422, ["/priority", "/pool"])
     assert "/priority: " in answer.json()["detail"] and "/pool: " in answer.json()["detail"]
+
+
+def test_a_change_to_a_pool_without_a_worker_is_made_with_a_warning(
+    people: People, owner: Caller, search: Job
+) -> None:
+    def warnings(**change: Any) -> list[str]:
+        answer = owner.send("patch", f"/jobs/{search.pk}", change)
+        assert answer.status_code == 200
+        return [warning["pointer"] for warning in answer.json()["warnings"]]
+
+    assert warnings(pool="gpu") == ["/pool"]
+    toast = browser_of(people.owner).post(f"/queue/{search.pk}/change", {"priority": 60}, follow=True)
+    assert "no worker is running in pool &#x27;gpu&#x27;" in toast.content.decode()
+    make_worker("box", pool="gpu", slots=2)
+    assert warnings(priority=70) == []
+    Job.objects.filter(pk=search.pk).update(slots=4)
+    assert warnings(priority=70) == ["/slots"]
 
 
 def test_a_search_is_finished_with_the_trials_it_has(

@@ -1,12 +1,15 @@
 """Experiments over REST."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from jobs.actions import experiments
+from jobs.errors import StaleState
 from jobs.models import Experiment, Job
 from tests.experiments.conftest import World
 from tests.experiments.test_plan import documented
@@ -106,6 +109,7 @@ def test_submitting_queues_a_root_job(api: Client, searching: dict[str, Any]) ->
     assert answer.status_code == 202
     job = Job.objects.get(pk=answer.json()["job"])
     assert (job.kind, job.state, job.parent) == ("search", "queued", None)
+    assert [each["pointer"] for each in answer.json()["warnings"]] == ["/pool"], "no worker runs"
 
 
 def test_submitting_twice_under_one_key_queues_once(api: Client, spec: dict[str, Any]) -> None:
@@ -144,6 +148,16 @@ def test_the_queries_of_the_list_do_not_depend_on_its_length(api: Client, spec: 
         counts.append(len(queries))
         assert (items[0]["revision"], items[0]["state"]) == (1, "queued")
     assert len(set(counts)) == 1
+
+
+def test_a_change_that_cannot_be_archived_is_not_made(
+    api: Client, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(api, spec)
+    monkeypatch.setattr(experiments, "archive", Mock(side_effect=StaleState("changed")))
+    answer = patch(api, f"/experiments/{made['id']}", {"name": "another", "archived": True})
+    assert answer.status_code == 409
+    assert Experiment.objects.get(pk=made["id"]).name == made["name"]
 
 
 def test_archived_experiments_are_listed_only_on_request(api: Client, spec: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from jobs.contracts.answers.jobs import SubmittedOut
 from jobs.contracts.problems import Problem
 from jobs.queries import experiments as queries
 from jobs.queries import plan
+from jobs.queries.plan import resource_warnings
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor
@@ -158,10 +159,7 @@ def change_experiment(
     seen = experiment.version if "If-Match" in request.headers else body.version
     specs = {"draft": body.spec} if body.draft else {"spec": body.spec}
     given: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
-    if any(value is not None for value in given.values()):
-        actions.change(experiment, by=actor(request), seen=seen, **given)
-    if body.archived is not None:
-        actions.archive(experiment, archived=body.archived, by=actor(request))
+    actions.change_all(experiment, by=actor(request), seen=seen, archived=body.archived, **given)
     etags.set_etag(response, experiment.version)
     return queries.shown_experiment(experiment)
 
@@ -195,7 +193,9 @@ def list_revisions(request: HttpRequest, id: Id, paging: Query[Paging]) -> Page[
 def submit_experiment(request: HttpRequest, id: Id) -> Status[SubmittedOut]:  # noqa: A002
     """Queue an experiment. The response names its root job."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
-    return Status(202, SubmittedOut(job=actions.submit(experiment, by=actor(request)).pk))
+    job = actions.submit(experiment, by=actor(request))
+    warnings = [problem._asdict() for problem in resource_warnings(job)]
+    return Status(202, SubmittedOut(job=job.pk, warnings=warnings))
 
 
 @router.post("/experiments/{id}/clone", response={201: ExperimentOut})

@@ -12,15 +12,17 @@ from jobs.actions import control, deletions, submit
 from jobs.actions.kind_submission import submit_kind
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.events import EventsOut, LogsOut
-from jobs.contracts.answers.jobs import AttemptOut, CheckpointOut, JobOut
+from jobs.contracts.answers.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut
 from jobs.contracts.answers.metrics import MetricsOut
 from jobs.contracts.answers.results import ArtifactOut
 from jobs.contracts.problems import Problem
+from jobs.contracts.resources import POOL
 from jobs.errors import BadInput
 from jobs.kinds import public_names
 from jobs.queries import events as event_log
 from jobs.queries import jobs as queries
 from jobs.queries import metrics as metric_log
+from jobs.queries.plan import resource_warnings
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller
@@ -79,7 +81,7 @@ class JobChange(In):
     """The fields of a job that can be changed until it has ended."""
 
     priority: int | None = Field(None, ge=0, le=100, description="Higher runs first.")
-    pool: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
+    pool: str | None = Field(None, pattern=POOL)
 
 
 class MetricsFilter(Schema):
@@ -149,12 +151,14 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
     return queries.detail(job)
 
 
-@router.patch("/jobs/{int:job_id}", response=JobOut)
-def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> JobOut:
-    """Change the priority or the pool of a job."""
+@router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
+def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobOut:
+    """Change the priority or the pool of a job. `warnings` names a pool without a worker."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    return queries.detail(control.change(job, priority=body.priority, pool=body.pool, by=who))
+    changed = control.change(job, priority=body.priority, pool=body.pool, by=who)
+    warnings = [problem._asdict() for problem in resource_warnings(changed)]
+    return ChangedJobOut(**dict(queries.detail(changed)), warnings=warnings)
 
 
 @router.delete("/jobs/{int:job_id}", response={204: None})

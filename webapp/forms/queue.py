@@ -2,6 +2,7 @@
 
 from django import forms
 
+from jobs.contracts.resources import POOL
 from webapp.forms.reading import ReadForm
 
 MAX_PRIORITY = 100
@@ -11,4 +12,4 @@ class ChangeForm(ReadForm):
     """An empty field keeps its value."""
 
     priority = forms.IntegerField(min_value=0, max_value=MAX_PRIORITY, required=False)
-    pool = forms.RegexField(r"^[\w.-]{1,63}$", required=False, empty_value=None)
+    pool = forms.RegexField(POOL, required=False, empty_value=None)

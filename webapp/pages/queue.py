@@ -7,6 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import control
 from jobs.queries import queue as query
+from jobs.queries.plan import resource_warnings
 from webapp.forms.queue import ChangeForm
 from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render
 
@@ -24,8 +25,10 @@ def change(request: Request, job_id: int) -> HttpResponse:
     job = access.get_job(request.user, job_id, Action.WRITE)
     wanted = ChangeForm.read(request.POST)
     before = job.priority
-    control.change(job, by=request.user, priority=wanted.priority, pool=wanted.pool)
+    changed = control.change(job, by=request.user, priority=wanted.priority, pool=wanted.pool)
     notify(request, f"Job {job.pk}: priority {before} → {job.priority}, pool {job.pool}.")
+    for problem in resource_warnings(changed):
+        notify(request, f"Job {job.pk}: {problem.message}.", level="warning")
     return redirect_back(request, "queue")
 
 

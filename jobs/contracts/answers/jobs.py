@@ -78,10 +78,24 @@ class JobOut(Answer):
     seconds: float | None = Field(description="How long it took; null while it has not ended.")
 
 
+class WaitsForWorkerOut(TypedDict):
+    """Why no running worker can take a job."""
+
+    pointer: str = Field(description="The field that decides it: /pool or /slots.")
+    message: str
+
+
+class ChangedJobOut(JobOut):
+    """A job after a change."""
+
+    warnings: list[WaitsForWorkerOut] = Field(description="Why it will wait although slots are free.")
+
+
 class SubmittedOut(Answer):
     """The root job of a submitted experiment."""
 
     job: int
+    warnings: list[WaitsForWorkerOut] = Field(description="Why it will wait although slots are free.")
 
 
 class DeviceRecordOut(TypedDict):
