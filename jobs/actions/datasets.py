@@ -88,6 +88,28 @@ class Upload:
     sha256: str | None = None
 
 
+@dataclass(frozen=True)
+class StoredUpload:
+    """An upload that is in the store: its artifact, its format and its file name."""
+
+    artifact: Artifact
+    source: str
+    name: str
+
+
+def store_upload(upload: Upload) -> StoredUpload:
+    """Check an upload and copy it to the store. This is slow, so it must not run in a transaction.
+
+    Raises:
+        BadInput: the file does not match its extension or the given digest.
+    """
+    source = sniff.source_of(upload.path, upload.name)
+    if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
+        message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
+        raise BadInput(message, [Problem("/sha256", message)])
+    return StoredUpload(artifacts.adopt(store().put(upload.path)), source, Path(upload.name).name[:200])
+
+
 def ensure_bundled() -> list[DatasetVersion]:
     """Create missing bundled data sets, with their profile jobs. Any process may call it."""
     return [_ensure_one(slug, name, description) for slug, (name, description) in BUNDLED.items()]
@@ -112,7 +134,7 @@ def create(
     project: Project,
     *,
     slug: str,
-    upload: Upload,
+    stored: StoredUpload,
     by: User,
     name: str = "",
     description: str = "",
@@ -123,10 +145,8 @@ def create(
     Raises:
         Forbidden: `by` may not write in the project.
         Conflict: the slug is taken.
-        BadInput: the file does not match its extension or the given digest.
     """
     access.require(by, project, access.Action.WRITE)
-    stored = _store(upload)
     try:
         with transaction.atomic():
             dataset = Dataset.objects.create(
@@ -144,15 +164,16 @@ def create(
         raise Conflict(f"{project.slug} already has a data set {slug!r}: add a version to it") from error
 
 
-def add_version(dataset: Dataset, *, upload: Upload, by: User, roles: Roles | None = None) -> DatasetVersion:
+def add_version(
+    dataset: Dataset, *, stored: StoredUpload, by: User, roles: Roles | None = None
+) -> DatasetVersion:
     """Add the next version of an uploaded data set.
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
-        BadInput: as for `create`.
     """
     access.require(by, dataset.project, access.Action.WRITE)
-    return _new_version(dataset, _store(upload), roles or Roles(), by=by)
+    return _new_version(dataset, stored, roles or Roles(), by=by)
 
 
 def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVersion:
@@ -163,29 +184,11 @@ def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVers
         raise Conflict(
             f"{dataset.slug} is bundled and cannot be changed: choose the roles in the experiment instead"
         )
-    stored = _Stored(version.upload, version.request["source"], version.request.get("file", ""))
+    stored = StoredUpload(version.upload, version.request["source"], version.request.get("file", ""))
     return _new_version(dataset, stored, roles, by=by)
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """An upload that is in the store."""
-
-    artifact: Artifact
-    source: str
-    name: str
-
-
-def _store(upload: Upload) -> _Stored:
-    """Check an upload and copy it to the store. This is slow, so it must not run in a transaction."""
-    source = sniff.source_of(upload.path, upload.name)
-    if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
-        message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
-        raise BadInput(message, [Problem("/sha256", message)])
-    return _Stored(artifacts.adopt(store().put(upload.path)), source, Path(upload.name).name[:200])
-
-
-def _new_version(dataset: Dataset, stored: _Stored, roles: Roles, *, by: User) -> DatasetVersion:
+def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: User) -> DatasetVersion:
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     with transaction.atomic():
         # The lock prevents two concurrent uploads from using the same number.

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError
+from django.db.models import QuerySet
 
 from jobs import clock
 from jobs.errors import Conflict
@@ -40,7 +41,29 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
         pk=row.pk, status=None, body_digest=digest, created=row.created, created__lt=now - STUCK_AFTER
     )
     # By compare-and-set on `created`: of several repetitions one does the work.
-    return row, stuck.update(created=now) == 1
+    if not stuck.update(created=now):
+        return row, False
+    row.created = now
+    return row, True
+
+
+def require_own(row: IdempotencyKey) -> None:
+    """Check, in the transaction of the request's changes, that no repetition has claimed the key since.
+
+    Raises:
+        Conflict: the work before the transaction took longer than `STUCK_AFTER`; a repetition does it now.
+    """
+    if not _own(row).select_for_update().exists():
+        raise in_flight()
+
+
+def release(row: IdempotencyKey) -> None:
+    """Delete the key of a request that has committed nothing, unless a repetition has claimed it since."""
+    _own(row).delete()
+
+
+def _own(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
+    return IdempotencyKey.objects.filter(pk=row.pk, created=row.created, status=None)
 
 
 def keep(row: IdempotencyKey, status: int, response: dict[str, Any]) -> None:

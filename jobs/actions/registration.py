@@ -19,7 +19,7 @@ from jobs.kinds.register.payload import RegisterResult
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
-from jobs.store import store
+from jobs.store import StoredFile, store
 
 KERAS_MEMBERS = frozenset({"config.json", "metadata.json", "model.weights.h5"})
 """The only files that an uploaded `.keras` archive may contain."""
@@ -76,17 +76,21 @@ def _model_artifact(by: User, digest: str) -> JobArtifact:
     return source
 
 
-def add_uploaded(model: RegisteredModel, path: Path, *, by: User) -> ModelVersion:
-    """Create a version from an uploaded `.keras` file, and queue its validation.
+def store_upload(path: Path) -> StoredFile:
+    """Check an uploaded `.keras` file and copy it to the store. Slow: it must not run in a transaction.
 
     Only the archive's table of contents is checked here; Keras opens the file in a runner.
 
     Raises:
         BadInput: the file is not a `.keras` archive.
     """
-    access.require(by, model.project, Action.WRITE)
     _check_keras_archive(path)
-    stored = store().put(path)
+    return store().put(path)
+
+
+def add_uploaded(model: RegisteredModel, stored: StoredFile, *, by: User) -> ModelVersion:
+    """Create a version from an uploaded `.keras` file in the store, and queue its validation."""
+    access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
         artifact = artifacts.adopt(stored)
         lineage = {"uploaded_by": by.username, "artifact": stored.digest}

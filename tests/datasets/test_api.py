@@ -2,16 +2,20 @@
 
 import io
 import zipfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings as SettingsWrapper
 
 from jobs.actions import datasets
-from jobs.models import DatasetVersion, Job
-from jobs.store import store
+from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
+from jobs.store import LocalStore, StoredFile, store
 from tests.datasets.making import DIABETES, make_ready
 from tests.experiments.conftest import World
 
@@ -23,9 +27,19 @@ def api(world: World) -> Client:
     return world.client(world.owner)
 
 
-def send(client: Client, content: bytes = CSV, file: str = "people.csv", **fields: Any) -> Any:
+def send(client: Client, content: bytes = CSV, file: str = "people.csv", key: str = "", **fields: Any) -> Any:
     form = {"project": "yard", "slug": "people", "file": SimpleUploadedFile(file, content), **fields}
-    return client.post("/api/v1/datasets", form)
+    return client.post("/api/v1/datasets", form, headers={"Idempotency-Key": key} if key else {})
+
+
+def call_while_storing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    put = LocalStore.put
+
+    def observed(store: LocalStore, path: Path) -> StoredFile:
+        act()
+        return put(store, path)
+
+    monkeypatch.setattr(LocalStore, "put", observed)
 
 
 def archive() -> bytes:
@@ -53,6 +67,28 @@ def test_a_ready_version_shows_schema_and_rows(api: Client) -> None:
     preview = api.get("/api/v1/datasets/digits/versions/1/preview").json()
     assert preview["columns"] == ["image", "digit"]
     assert len(preview["rows"]) == 3
+
+
+def test_a_file_with_a_key_is_stored_before_the_transaction_of_its_rows(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depths: list[int] = []
+    before = len(connection.savepoint_ids)
+    call_while_storing(monkeypatch, lambda: depths.append(len(connection.savepoint_ids)))
+    answers = [send(api, key="k1") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[1]["Idempotency-Replayed"] == "true"
+    assert depths == [before]
+
+
+def test_an_upload_whose_key_a_repetition_took_over_writes_nothing(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_while_storing(monkeypatch, lambda: IdempotencyKey.objects.update(created=timezone.now()))
+    answer = send(api, key="k1")
+    assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
+    assert not Dataset.objects.filter(slug="people").exists()
+    assert IdempotencyKey.objects.exists(), "it is that of the repetition"
 
 
 def test_an_upload_is_stored_unchanged_and_profiled_by_a_worker(api: Client) -> None:

@@ -17,7 +17,7 @@ from jobs.models import Dataset, Project
 from jobs.queries import datasets as queries
 from webapp.api import uploads
 from webapp.api.auth import actor
-from webapp.api.idempotency import idempotent
+from webapp.api.idempotency import begin, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import OneOf
@@ -52,22 +52,24 @@ def list_datasets(
 
 
 @router.post("/datasets", response={201: DatasetOut}, openapi_extra=UPLOAD)
-@idempotent
+@idempotent_upload
 def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     """Create a data set from a CSV, NPZ or Parquet file. A worker then describes its columns."""
     _require_form(request)
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
-    with received(request, sha256=form_text(request, "sha256", "")) as upload:
-        version = actions.create(
-            project,
-            slug=slug,
-            upload=upload,
-            by=actor(request),
-            name=form_text(request, "name", ""),
-            description=form_text(request, "description", ""),
-            roles=_roles(request),
-        )
+    name, description = form_text(request, "name", ""), form_text(request, "description", "")
+    roles = _roles(request)
+    stored = _stored(request)
+    version = actions.create(
+        project,
+        slug=slug,
+        stored=stored,
+        by=actor(request),
+        name=name,
+        description=description,
+        roles=roles,
+    )
     return Status(201, queries.shown_dataset(version.dataset))
 
 
@@ -107,7 +109,7 @@ def list_dataset_versions(
     response={201: DatasetVersionOut},
     openapi_extra=UPLOAD,
 )
-@idempotent
+@idempotent_upload
 def create_dataset_version(
     request: HttpRequest, slug: str, project: str | None = None
 ) -> Status[DatasetVersionOut]:
@@ -115,8 +117,8 @@ def create_dataset_version(
     _require_form(request)
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
-    with received(request, sha256=form_text(request, "sha256", "")) as upload:
-        version = actions.add_version(dataset, upload=upload, by=actor(request), roles=_roles(request))
+    roles = _roles(request)
+    version = actions.add_version(dataset, stored=_stored(request), by=actor(request), roles=roles)
     return Status(201, queries.shown_version(version))
 
 
@@ -151,6 +153,14 @@ def _require_form(request: HttpRequest) -> None:
     message = "URLs are not supported yet: send the file as multipart/form-data"
     pointer = "/url" if isinstance(body, dict) and "url" in body else "/file"
     raise BadInput(message, [Problem(pointer, message)])
+
+
+def _stored(request: HttpRequest) -> actions.StoredUpload:
+    """Store the form's file, and then begin the transaction of the request's rows."""
+    with received(request, sha256=form_text(request, "sha256", "")) as upload:
+        stored = actions.store_upload(upload)
+    begin(request)
+    return stored
 
 
 def _roles(request: HttpRequest) -> Roles:

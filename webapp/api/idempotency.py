@@ -1,9 +1,14 @@
-"""Implements `Idempotency-Key`: a repeated POST has no further effect and returns the first response."""
+"""Implements `Idempotency-Key`: a repeated POST has no further effect and returns the first response.
+
+The rows of a request and its stored response are committed together. SQLite allows one writer at a time, so
+that transaction must be short: an operation that first reads a large file begins it itself, with `begin`.
+"""
 
 import functools
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from django.db import transaction
@@ -19,57 +24,104 @@ from webapp.api.media import MULTIPART
 from webapp.api.problems import problem, problem_of
 
 
-def idempotent_view(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def _idempotent_view(
+    run: Callable[..., HttpResponse], *, begins_itself: bool = False
+) -> Callable[..., HttpResponse]:
     """Wrap an operation so that it supports the header. Requests without it are not affected."""
 
     @functools.wraps(run)
-    def once(request: HttpRequest, **arguments: Any) -> HttpResponse:
+    def respond(request: HttpRequest, **arguments: Any) -> HttpResponse:
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return run(request, **arguments)
         if not 0 < len(key) <= 200:
             return problem(422, "An Idempotency-Key must have 1 to 200 characters.")
         try:
-            return _run_once(request, key, caller(request), lambda: run(request, **arguments))
+            once = _OneRun(request, key, caller(request), begins_itself=begins_itself)
+            return once.run(lambda: run(request, **arguments))
         except TrainyardError as error:
             return problem_of(error)
 
-    return once
+    return respond
 
 
-idempotent = decorate_view(idempotent_view)
+idempotent = decorate_view(_idempotent_view)
 """Decorator of operations that create rows. Decisions do not need it: a repeated one is refused as stale."""
+idempotent_upload = decorate_view(functools.partial(_idempotent_view, begins_itself=True))
+"""The same for an operation that reads files, and then calls `begin` before it writes the first row."""
 
 
-def _run_once(request: HttpRequest, key: str, who: Caller, run: Callable[[], HttpResponse]) -> HttpResponse:
-    """Run an operation and store its response under a key, or return the response that is stored."""
-    digest = _body_digest(request)
-    # With the token in the key, a token with fewer scopes cannot replay the responses of another.
-    own_key = f"{who.token.pk if who.token else 'session'}:{key}"
-    row, is_new = idempotency.claim(who.user, own_key, request.path[:200], digest)
-    # The same key with another body is a mistake of the client; the stored response would hide it.
-    if row.body_digest != digest:
-        return problem(
-            422, "This Idempotency-Key was used with a different body.", code="idempotency_mismatch"
-        )
-    if not is_new:
+def begin(request: HttpRequest) -> None:
+    """Begin the transaction of the request's rows; without the header, actions have their own ones.
+
+    Raises:
+        Conflict: a repetition of the request has taken over.
+    """
+    pending = getattr(request, "_idempotent", None)
+    if pending is not None:
+        pending.begin()
+
+
+class _OneRun:
+    """Runs one request with a key.
+
+    Args:
+        request: the request.
+        key: the header.
+        who: its caller.
+        begins_itself: whether the operation calls `begin`.
+    """
+
+    _row: IdempotencyKey
+
+    def __init__(self, request: HttpRequest, key: str, who: Caller, *, begins_itself: bool) -> None:
+        self._request, self._who, self._begins_itself = request, who, begins_itself
+        # With the token in the key, a token with fewer scopes cannot replay the responses of another.
+        self._key = f"{who.token.pk if who.token else 'session'}:{key}"
+        self._transaction = ExitStack()
+        self._has_begun = False
+
+    def begin(self) -> None:
+        self._transaction.enter_context(transaction.atomic())
+        self._has_begun = True
+        idempotency.require_own(self._row)
+
+    def run(self, operation: Callable[[], HttpResponse]) -> HttpResponse:
+        """Run the operation and store its response, or return the response that is stored."""
+        digest = _body_digest(self._request)
+        row, is_new = idempotency.claim(self._who.user, self._key, self._request.path[:200], digest)
+        # The same key with another body is a mistake of the client; the stored response would hide it.
+        if row.body_digest != digest:
+            return problem(
+                422, "This Idempotency-Key was used with a different body.", code="idempotency_mismatch"
+            )
+        if not is_new:
+            if row.status is None:
+                raise idempotency.in_flight()
+            throttle.consume(self._who.key)  # otherwise the authentication of the operation does this
+            return _replayed(row)
+        self._row = row
+        self._request._idempotent = self  # type: ignore[attr-defined]
+        try:
+            with self._transaction:
+                response = self._respond(operation)
+        except BaseException:
+            idempotency.release(row)  # the request has no effect, so a repetition must run
+            raise
         if row.status is None:
-            raise idempotency.in_flight()
-        throttle.consume(who.key)  # otherwise the authentication of the operation does this
-        return _replayed(row)
-    try:
-        with transaction.atomic():  # the rows and the stored response are committed together
-            response = run()
-            if response.status_code < 300:
-                idempotency.keep(row, response.status_code, _stored(response))
-            else:
-                transaction.set_rollback(True)
-    except BaseException:
-        row.delete()  # a request without effect releases its key, so that a repetition runs
-        raise
-    if row.status is None:
-        row.delete()
-    return response
+            idempotency.release(row)
+        return response
+
+    def _respond(self, operation: Callable[[], HttpResponse]) -> HttpResponse:
+        """Run the operation, and store its response in the transaction of its rows."""
+        if not self._begins_itself:
+            self.begin()
+        response = operation()
+        if response.status_code < 300:
+            idempotency.keep(self._row, response.status_code, _stored(response))
+        elif self._has_begun:
+            transaction.set_rollback(True)
+        return response
 
 
 def _body_digest(request: HttpRequest) -> str:

@@ -20,7 +20,7 @@ from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
 from webapp.api import etags, media, uploads
 from webapp.api.auth import actor, needs
-from webapp.api.idempotency import idempotent
+from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Number, Slug, Text
 from webapp.api.uploads import VersionIn
@@ -146,13 +146,15 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
     response={201: VersionOut},
     openapi_extra=uploads.described("ModelUpload", "VersionIn"),
 )
-@idempotent
+@idempotent_upload
 def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
     """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form)."""
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
         with file_on_disk(request, "file") as path:
-            version = registration.add_uploaded(model, path, by=actor(request))
+            stored = registration.store_upload(path)
+        begin(request)
+        version = registration.add_uploaded(model, stored, by=actor(request))
     else:
         # django-ninja cannot declare a body that is JSON or a form, so the JSON is parsed here.
         body = read_json(request.body)
@@ -160,6 +162,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
             digest = VersionIn.model_validate(body).artifact
         except ValidationError as error:
             raise BadInput("The version is invalid.", problems(error, body)) from error
+        begin(request)
         version = registration.add_version(model, digest, by=actor(request))
     return Status(201, queries.shown_version(version))
 

@@ -191,19 +191,21 @@ def _save_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
     roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
     if dataset is not None:
         with received(request) as file:
-            return actions.add_version(dataset, upload=file, roles=roles, by=request.user)
+            stored = actions.store_upload(file)
+        return actions.add_version(dataset, stored=stored, roles=roles, by=request.user)
     project = access.get_project(request.user, given.get("project", ""), Action.WRITE)
     with received(request) as file:
-        slug = given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0])
-        return actions.create(
-            project,
-            slug=actions.check_slug(slug),
-            upload=file,
-            name=given.get("name", "").strip()[:200],
-            description=given.get("description", "").strip(),
-            roles=roles,
-            by=request.user,
-        )
+        slug = actions.check_slug(given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0]))
+        stored = actions.store_upload(file)
+    return actions.create(
+        project,
+        slug=slug,
+        stored=stored,
+        name=given.get("name", "").strip()[:200],
+        description=given.get("description", "").strip(),
+        roles=roles,
+        by=request.user,
+    )
 
 
 def _show_upload(
