@@ -7,12 +7,10 @@ from django.db import transaction
 from jobs import clock, store
 from jobs.actions import events, fence, runner_events
 from jobs.contracts.events import RunnerEvent
+from jobs.contracts.lease import LEASE_SECONDS
 from jobs.kinds import payload_of
 from jobs.models import Attempt
 from jobs.states import AttemptState, Desired
-
-# A worker renews every five seconds, so two renewals may fail. Its supervisor counts with the same duration.
-LEASE_SECONDS = 15.0
 
 
 def assigned_to(worker_id: int) -> list[Attempt]:

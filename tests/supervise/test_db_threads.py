@@ -117,8 +117,13 @@ def test_a_run_is_not_stalled_before_twice_its_longest_epoch(monkeypatch: pytest
 
 
 def test_timing_comes_from_the_environment() -> None:
-    timing = Timing.from_environment({"TRAINYARD_NODE_LEASE": "1.5", "TRAINYARD_NODE_RENEW": ""})
-    assert timing.lease == 1.5
+    timing = Timing.from_environment({"TRAINYARD_NODE_WATCH": "1.5", "TRAINYARD_NODE_RENEW": ""})
+    assert timing.watch == 1.5
     assert timing.renew == Timing().renew
     with pytest.raises(ValueError, match="soon"):
-        Timing.from_environment({"TRAINYARD_NODE_LEASE": "soon"})
+        Timing.from_environment({"TRAINYARD_NODE_WATCH": "soon"})
+
+
+def test_a_worker_cannot_expect_another_lease_than_the_server_gives() -> None:
+    with pytest.raises(ValueError, match="TRAINYARD_NODE_LEASE cannot be set"):
+        Timing.from_environment({"TRAINYARD_NODE_LEASE": "60"})

@@ -5,14 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
+from jobs.contracts.lease import LEASE_SECONDS
+
 PREFIX = "TRAINYARD_NODE_"
+FIXED = ("lease",)
+"""Fields that cannot be set: the server gives leases of its own length, whatever a worker expects."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Each field can be set by the environment variable `TRAINYARD_NODE_<FIELD>`."""
+    """Each field but those in `FIXED` can be set by the environment variable `TRAINYARD_NODE_<FIELD>`."""
 
-    lease: float = 15.0
+    lease: float = LEASE_SECONDS
     """How long a worker holds an attempt after a renewal."""
     lease_margin: float = 3.0
     """How long before the lease expires the node ends the run itself, by its monotonic clock."""
@@ -77,8 +81,11 @@ class Timing:
         """Read `TRAINYARD_NODE_<FIELD>` for each field that is set.
 
         Raises:
-            ValueError: a value is not a number.
+            ValueError: a value is not a number, or its field is fixed.
         """
+        for name in FIXED:
+            if environment.get(variable := PREFIX + name.upper()):
+                raise ValueError(f"{variable} cannot be set: remove it. All leases last {LEASE_SECONDS:g} s.")
         given = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
         return cls(**{name: float(text) for name, text in given.items() if text})
 
