@@ -259,3 +259,10 @@ def _abandon(attempt: Attempt, cause: Exception) -> None:
             _end_trials(attempt, Outcome.FAILED, error)
         elif job.state in (JobState.STARTING, JobState.RUNNING):
             move(job, JobState.FAILED, fence=attempt.number, error=error)
+            # Isolated: it may be what raised the error, and the slots must become free in any case.
+            for_each([job], lambda failed: _report_failure(failed, error))
+
+
+def _report_failure(job: Job, error: JobError) -> None:
+    with transaction.atomic():
+        results.report_failure(job, error)

@@ -1,13 +1,14 @@
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from jobs import clock
-from jobs.actions import attempt_end, attempts, control, pipeline, schedule
+from jobs.actions import attempt_end, attempts, control, pipeline, schedule, submit
 from jobs.contracts import events as contract
 from jobs.errors import StaleFence
-from jobs.models import Attempt, EventChunk, Job, MetricSeries, Worker
+from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Worker
 from jobs.queries import jobs as shown
 from jobs.queries.codec import unpack_events
 from jobs.states import Outcome
@@ -164,6 +165,19 @@ def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
     attempt.refresh_from_db()
     job.refresh_from_db()
     assert (attempt.state, job.state, job.error["code"]) == ("ended", "failed", "internal")
+
+
+def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_preparing_for_ever(
+    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = DatasetVersion.objects.create(dataset=yard.dataset.dataset, number=2)
+    submit.profile(version, by=None)
+    attempt = placed(worker)
+    expire(attempt)
+    monkeypatch.setattr(attempt_end, "_requeue_job", Mock(side_effect=RuntimeError("a bug")))
+    attempt_end.reap()
+    version.refresh_from_db()
+    assert (version.state, version.error["code"]) == ("failed", "internal")
 
 
 def test_an_attempt_renewed_after_its_end_raised_an_error_continues(
