@@ -91,6 +91,16 @@ def use_login_link(secret: str) -> User:
     return link.user
 
 
+def change_person(user: User, *, by: User, active: bool | None = None, admin: bool | None = None) -> User:
+    """Change the given fields, all or none; see `set_active` and `set_admin`."""
+    with transaction.atomic():
+        if active is not None:
+            set_active(user, active, by=by)
+        if admin is not None:
+            set_admin(user, admin, by=by)
+    return user
+
+
 def set_active(user: User, active: bool, *, by: User) -> User:
     """Reactivate or deactivate an account. Deactivation ends its sessions and disables tokens and links.
 

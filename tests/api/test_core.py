@@ -4,6 +4,7 @@ import io
 import json
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import IntegrityError
@@ -12,6 +13,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from jobs.actions import people as people_actions
+from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, RegisteredModel
 from tests.people import PASSWORD, People, browser_of
 from tests.seeded import seed_search
@@ -29,6 +32,22 @@ def test_a_call_without_credentials_is_401(client: Client) -> None:
 @pytest.mark.parametrize("header", ["Bearer ty_wrong", "Bearer", "Basic abc", "", "Bearer \udcff"])
 def test_bad_credentials_are_401(client: Client, header: str) -> None:
     assert client.get("/api/v1/me", headers={"Authorization": header}).status_code == 401
+
+
+def test_basic_credentials_of_a_proxy_do_not_hide_a_session(people: People) -> None:
+    answer = browser_of(people.member).get("/api/v1/me", headers={"Authorization": "Basic abc"})
+    assert (answer.status_code, answer.json()["user"]) == (200, "member")
+
+
+def test_a_change_of_two_fields_of_an_account_is_made_as_a_whole_or_not_at_all(
+    people: People, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people_actions, "set_admin", Mock(side_effect=Conflict("not now")))
+    caller = call(people.administrator)
+    answer = caller.send("patch", "/users/viewer", {"active": False, "admin": False})
+    assert answer.status_code == 409
+    people.viewer.refresh_from_db()
+    assert people.viewer.is_active
 
 
 def test_an_expired_token_is_401(people: People, call: Any) -> None:

@@ -54,11 +54,11 @@ def caller(request: HttpRequest) -> Caller:
 
 
 def _by_token(request: HttpRequest) -> Caller | None:
-    header = request.headers.get("Authorization")
-    if header is None:
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    # Other schemes are not for us: a browser sends a proxy's Basic credentials with every request.
+    if scheme.lower() != "bearer":
         return None
-    scheme, _, secret = header.partition(" ")
-    token = tokens.authenticate(secret.strip()) if scheme.lower() == "bearer" else None
+    token = tokens.authenticate(secret.strip())
     if token is None:
         raise Unauthenticated("The token is unknown, expired or revoked: send Authorization: Bearer ty_…")
     request.user = token.user

@@ -55,8 +55,5 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Person
     # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)
-    if body.active is not None:
-        user = people.set_active(user, body.active, by=actor(request))
-    if body.admin is not None:
-        user = people.set_admin(user, body.admin, by=actor(request))
+    people.change_person(user, active=body.active, admin=body.admin, by=actor(request))
     return queries.shown_person(user)
