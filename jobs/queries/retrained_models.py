@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Job
 from jobs.queries import outcomes
 from jobs.states import JobState
@@ -38,7 +39,7 @@ def choice(root: Job) -> Choice | None:
     objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
     best = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
-    trial = trial_of(job)
+    trial = job.payload_as(TrainPayload).trial
     return Choice(
         job=job,
         trial=trial,
@@ -49,17 +50,11 @@ def choice(root: Job) -> Choice | None:
     )
 
 
-def trial_of(training: Job) -> int | None:
-    """Return the number of the trial whose values a training has."""
-    number = training.payload.lineage().get("trial")
-    return number if isinstance(number, int) else None
-
-
 def of_trial(search: Job, number: int) -> Job | None:
     """Return the step of a search that retrains a trial; None if there is none or it did not complete."""
     ended_badly = (JobState.FAILED, JobState.STOPPED)
     for child in search.children.trainings().order_by("pk"):
-        if trial_of(child) == number and child.state not in ended_badly:
+        if child.payload_as(TrainPayload).trial == number and child.state not in ended_badly:
             return child
     return None
 
