@@ -1,7 +1,7 @@
 """Declares the answers about jobs: steps, progress, attempts and checkpoints."""
 
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
@@ -81,7 +81,7 @@ class JobOut(Answer):
 class WaitsForWorkerOut(TypedDict):
     """Why no running worker can take a job."""
 
-    pointer: str = Field(description="The field that decides it: /pool or /slots.")
+    pointer: Annotated[str, Field(description="The field that decides it: /pool or /slots.")]
     message: str
 
 
