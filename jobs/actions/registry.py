@@ -6,12 +6,12 @@ from django.db import IntegrityError, transaction
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import audit, deletions
+from jobs.actions import audit, deletions, releases
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
 
@@ -66,7 +66,7 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
 
 def _check_name(name: str, pointer: str) -> None:
     if len(name) > 63 or not NAME.fullmatch(name):
-        message = f"{name[:80]!r}: use up to 63 characters of a-z, 0-9 and -, with no hyphen at either end"
+        message = f"{name[:80]!r}: use up to 63 characters of a-z, 0-9, - and _, with a-z or 0-9 at both ends"
         raise BadInput(message, [Problem(pointer, message)])
 
 
@@ -81,13 +81,18 @@ def describe(model: RegisteredModel, description: str, *, by: User) -> Registere
 
 
 def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: User) -> Alias:
-    """Point an alias at a version, moving it if it points elsewhere."""
+    """Point an alias at a version, moving it if it points elsewhere.
+
+    The alias of an approved version is a label of the endpoint: clients may address the version by it.
+    """
     access.require(by, model.project, Action.WRITE)
     _check_name(name, "/alias")
     if name in RESERVED_ALIASES:
         message = f"{name!r} is reserved for the endpoint; choose another name"
         raise BadInput(message, [Problem("/alias", message)])
     with transaction.atomic():
+        # The endpoint's lock comes before the one of the audit log, as in every release.
+        endpoint = releases.locked(model.endpoint)
         alias, _ = Alias.objects.update_or_create(model=model, name=name, defaults={"version": version})
         deletions.require_present(version)
         audit.record(
@@ -98,6 +103,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
             alias=name,
             version=version.number,
         )
+        releases.relabel(endpoint, version=version, reason=f"alias {name} set", by=by)
     return alias
 
 
@@ -109,10 +115,13 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
     """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
-        removed, _ = Alias.objects.filter(model=model, name=name).delete()
-        if not removed:
+        endpoint = releases.locked(model.endpoint)
+        alias = Alias.objects.select_related("version").filter(model=model, name=name).first()
+        if alias is None:
             raise NotFound(f"Model {model.name!r} has no alias {name!r}.")
+        alias.delete()
         audit.record("alias.delete", f"model:{model.name}", by=by, project=model.project, alias=name)
+        releases.relabel(endpoint, version=alias.version, reason=f"alias {name} deleted", by=by)
 
 
 def write_card(version: ModelVersion, text: str, *, by: User) -> ModelVersion:

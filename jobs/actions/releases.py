@@ -1,5 +1,6 @@
 """Changes the versions that an endpoint serves: publishes a signed release with the next generation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ from jobs.queries import releases as queries
 class Change:
     """A change of the versions that an endpoint serves, with its reason."""
 
-    kind: Literal["promote", "rollback", "stage", "take_down", "bring_up"]
+    kind: Literal["promote", "rollback", "stage", "take_down", "bring_up", "label"]
     production: ModelVersion | None
     staging: ModelVersion | None
     version: ModelVersion | None
@@ -168,6 +169,44 @@ def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord
         return _publish(endpoint, change, by=by)
 
 
+def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User) -> ReleaseRecord | None:
+    """Publish the labels of a model after one of its aliases has changed, in the caller's transaction.
+
+    Open promotion requests stay valid, since the champion is the same.
+
+    Args:
+        endpoint: as returned by `locked`.
+        version: the version that the alias names, or named.
+        reason: what has changed.
+        by: who changed it.
+
+    Returns:
+        The release; None if the labels are the same, or nothing is served.
+    """
+    last = endpoint.releases.order_by("-generation").first()
+    if last is None or endpoint.is_down or (endpoint.production is None and endpoint.staging is None):
+        return None
+    labels = {**queries.served_aliases(endpoint), **_stages(endpoint.production, endpoint.staging)}
+    if {name: each.number for name, each in labels.items()} == last.body["release"]["labels"]:
+        return None
+    change = Change(
+        kind="label",
+        production=endpoint.production,
+        staging=endpoint.staging,
+        version=version,
+        replaced=None,
+        promotion=None,
+        reason=reason,
+    )
+    record = _publish(endpoint, change, by=by)
+    PromotionRequest.objects.filter(
+        model=endpoint.model_id,
+        state__in=(PromotionRequest.State.GATING, PromotionRequest.State.PENDING),
+        baseline_generation=endpoint.generation,
+    ).update(baseline_generation=record.generation)
+    return record
+
+
 def require_up(endpoint: Endpoint) -> None:
     """Raise Conflict if the endpoint is down."""
     if endpoint.is_down:
@@ -193,8 +232,12 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     # and a prediction server that asks "after 7?" never misses a 7 that commits late.
     _audit(endpoint, change, generation, by=by)
     previous = _swap(endpoint, change, generation)
-    stages = (change.production, previous, change.staging)
-    release = _release(name, generation, *((None, None, None) if change.kind == "take_down" else stages))
+    release = _release(name, generation)
+    if change.kind != "take_down":
+        failed = change.replaced if change.kind == "rollback" else None
+        served = [version for version in (change.production, change.staging) if version is not None]
+        aliases = queries.served_aliases(endpoint, served=served, failed=failed)
+        release = _release(name, generation, change.production, previous, change.staging, aliases)
     record = ReleaseRecord.objects.create(
         endpoint=endpoint,
         generation=generation,
@@ -251,23 +294,32 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
 def _release(
     model: str,
     generation: int,
-    production: ModelVersion | None,
-    previous: ModelVersion | None,
-    staging: ModelVersion | None,
+    production: ModelVersion | None = None,
+    previous: ModelVersion | None = None,
+    staging: ModelVersion | None = None,
+    aliases: Mapping[str, ModelVersion] | None = None,
 ) -> Release:
-    labelled = {"production": production, "staging": staging}
+    labels = {**(aliases or {}), **_stages(production, staging)}
     # The version to which a rollback returns stays loaded, so that a rollback takes effect at once.
-    warm = {version.number: version for version in (production, previous, staging) if version is not None}
+    warm = {
+        version.number: version for version in (production, previous, *labels.values()) if version is not None
+    }
     standby = [number for number in sorted(warm) if production is None or number != production.number]
     return Release(
         model=model,
         generation=generation,
         production=production.number if production else None,
         standby=tuple(standby),
-        labels={label: version.number for label, version in labelled.items() if version is not None},
+        labels={label: version.number for label, version in labels.items()},
         versions=tuple(_released(warm[number]) for number in sorted(warm)),
         issued_at=clock.now().isoformat(),
     )
+
+
+def _stages(production: ModelVersion | None, staging: ModelVersion | None) -> dict[str, ModelVersion]:
+    """Return the versions that the labels of the stages name."""
+    stages = {"production": production, "staging": staging}
+    return {label: version for label, version in stages.items() if version is not None}
 
 
 def _released(version: ModelVersion) -> ReleasedVersion:

@@ -62,7 +62,7 @@ def model_name_for(job: Job) -> str:
 
 def _name_from(job: Job) -> str:
     name = slugify(job.experiment.name if job.experiment is not None else job.title)
-    return name.replace("_", "-")[:63].strip("-")
+    return name[:63].strip("-_")
 
 
 def endpoint_of(model: RegisteredModel) -> Endpoint:

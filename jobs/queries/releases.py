@@ -1,8 +1,10 @@
 """Reads releases: the history of an endpoint, the target of a rollback, new ones for prediction servers."""
 
+from collections.abc import Collection
+
 from django.db.models import Max, QuerySet
 
-from jobs.models import Endpoint, ModelVersion, ReleaseRecord
+from jobs.models import Alias, Endpoint, ModelVersion, ReleaseRecord
 
 TO_PRODUCTION = ("promote", "rollback")
 
@@ -37,6 +39,32 @@ def rollback_target(
         earlier = earlier.exclude(pk=current.pk)
     newest_first = earlier.exclude(pk__in=failed).annotate(last=Max("releases__generation")).order_by("-last")
     return newest_first.select_related("artifact").first()
+
+
+def served_aliases(
+    endpoint: Endpoint, *, served: Collection[ModelVersion] = (), failed: ModelVersion | None = None
+) -> dict[str, ModelVersion]:
+    """Return the versions that clients may address by an alias of the model, by alias.
+
+    These are the approved ones: a version is approved from its first release until it is rolled back from.
+
+    Args:
+        endpoint: the endpoint.
+        served: versions of the release that is being made, which are approved.
+        failed: the version from which that release rolls back.
+    """
+    released = _last(endpoint, "version", ("promote", "stage"))
+    rolled_back = _last(endpoint, "replaced", ("rollback",))
+    approved = {key for key, last in released.items() if last > rolled_back.get(key, 0)}
+    approved = (approved - ({failed.pk} if failed else set())) | {version.pk for version in served}
+    rows = Alias.objects.filter(model=endpoint.model_id, version__in=approved)
+    return {alias.name: alias.version for alias in rows.select_related("version__artifact").order_by("name")}
+
+
+def _last(endpoint: Endpoint, field: str, kinds: tuple[str, ...]) -> dict[int, int]:
+    """Return the last generation of these kinds that is about each version."""
+    rows = endpoint.releases.filter(kind__in=kinds).exclude(**{field: None})
+    return dict(rows.values_list(field).annotate(last=Max("generation")).values_list(field, "last"))
 
 
 def newest_releases(after: int | None) -> tuple[int, list[ReleaseRecord]]:

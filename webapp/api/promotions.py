@@ -16,7 +16,7 @@ from jobs.queries import promotions as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import Id, In, Number, OneOf, Slug, Text
+from webapp.api.shapes import Id, In, ModelName, Number, OneOf, Text
 
 router = Router()
 
@@ -24,7 +24,7 @@ router = Router()
 class PromotionIn(In):
     """A new promotion request."""
 
-    model: Slug = Field(examples=["digits"])
+    model: ModelName = Field(examples=["digits"])
     version: Number = Field(examples=[1])
     stage: str = Field(
         "production", max_length=20, examples=["production"], description="production or staging."

@@ -22,7 +22,7 @@ from webapp.api import etags, media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import In, Number, Slug, Text
+from webapp.api.shapes import In, ModelName, Number, Slug, Text
 from webapp.api.uploads import VersionIn
 from webapp.http_errors import StaleEtag
 from webapp.json_text import read_json
@@ -37,7 +37,7 @@ BY_GENERATION = {"generation": "generation"}
 class ModelIn(In):
     """A new model."""
 
-    name: Slug = Field(examples=["digits"])
+    name: ModelName = Field(examples=["digits"])
     project: Slug = Field(examples=["demo"])
     description: Text = ""
 

@@ -13,7 +13,7 @@ class ModelForm(forms.Form):
         queryset=None, to_field_name="slug", empty_label=None
     )
     name = forms.CharField(
-        max_length=63, help_text="Lowercase letters, digits and hyphens; part of the prediction address."
+        max_length=63, help_text="Lowercase letters, digits, - and _; part of the prediction address."
     )
     description = forms.CharField(required=False, max_length=10_000, help_text="The purpose of the model.")
 
@@ -34,7 +34,7 @@ class RegisterForm(forms.Form):
         label="Name of the new model",
         required=False,
         max_length=63,
-        help_text="For a new model: lowercase letters, digits and hyphens; part of the prediction address.",
+        help_text="For a new model: lowercase letters, digits, - and _; part of the prediction address.",
     )
 
     def __init__(self, *args: Any, models: Iterable[str], **kwargs: Any) -> None:

@@ -85,7 +85,7 @@ class ReleaseOut(Answer):
     """One change of the versions that an endpoint serves."""
 
     generation: int
-    kind: str = Field(description="promote, rollback or stage.")
+    kind: str = Field(description="promote, rollback, stage, take_down, bring_up or label.")
     version: int | None
     replaced: int | None
     promotion: int | None
