@@ -37,6 +37,24 @@ def signature(shape=(8, 8), classes=10, name="input", dtype="float32"):
     )
 
 
+def outputs_named(*names, shape=()):
+    outputs = [{"name": name, "dtype": "float32", "shape": shape} for name in names]
+    return Signature.model_validate({**signature().model_dump(), "outputs": outputs})
+
+
+def test_several_outputs_keep_their_names_and_the_only_one_may_change_it():
+    champion = outputs_named("score", "next")
+    assert signature_gate(outputs_named("next", "score"), champion).state == "passed"
+    renamed = signature_gate(outputs_named("output_0", "output_1"), champion)
+    assert (renamed.state, renamed.detail) == (
+        "failed",
+        "the outputs were score, next; they are output_0, output_1",
+    )
+    assert signature_gate(outputs_named("score", "next", shape=(2,)), champion).state == "failed"
+    assert signature_gate(outputs_named("score"), outputs_named("output")).state == "passed"
+    assert signature_gate(outputs_named("score", shape=(2,)), outputs_named("output")).state == "failed"
+
+
 def test_a_signature_may_become_more_general_but_not_change():
     assert signature_gate(signature(), signature()).state == "passed"
     assert signature_gate(signature((None, 8)), signature()).state == "passed"

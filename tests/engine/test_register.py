@@ -15,6 +15,7 @@ import pytest
 from jobs.kinds.register.payload import RegisterTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
+from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import BadModel, scan
 from workers.engine.tasks import register
 
@@ -71,6 +72,57 @@ def test_models_of_many_layers_pass_the_scan(tmp_path, shape):
     model.quantize("int8", filters="dense")
     model.save(path)
     scan(path)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: 1 - x * 2 + x**2 / 3,
+        lambda x: x[:, 1:3] + x[..., 0:2],
+        lambda x: x * np.float32([1, 2, 3, 4]),
+        lambda x: keras.ops.where(x > 0, keras.ops.softmax(x), keras.ops.mean(x, axis=-1, keepdims=True)),
+        lambda x: keras.ops.einsum("bi,bj->bij", x, keras.ops.concatenate([x, -x], axis=-1)),
+        lambda x: {"sum": keras.layers.Dense(3)(x) + keras.layers.Dense(3)(x), "log": keras.ops.log1p(x)},
+    ],
+)
+def test_operators_and_operations_are_accepted(tmp_path, form):
+    path = save(tmp_path, form)
+    check_budget(path, scan(path))
+    keras.models.load_model(path).predict_on_batch(np.ones((2, 4), "float32"))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("keras.src.ops.core", "Map"),
+        ("keras.src.ops.core", "WhileLoop"),
+        ("keras.src.ops.numpy", "load"),
+        ("keras.src.saving", "Add"),
+    ],
+)
+def test_an_operation_that_calls_functions_is_rejected(tmp_path, module, name):
+    path = save(tmp_path, lambda x: x + x)
+
+    def change(config):
+        add = next(layer for layer in config["config"]["layers"] if layer["class_name"] == "Add")
+        add.update(module=module, class_name=name, registered_name=name)
+
+    with pytest.raises(BadModel, match=f"{module}.{name}"):
+        scan(rewrite(path, change))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: keras.ops.tile(keras.ops.expand_dims(x, -1), (1, 1 << 22, 1 << 6)),
+        lambda x: keras.layers.UpSampling1D(32)(keras.layers.RepeatVector(1 << 24)(x)),
+    ],
+    ids=["operation", "layer"],
+)
+def test_a_row_that_would_need_gigabytes_is_rejected(tmp_path, form):
+    path = save(tmp_path, form)
+    with pytest.raises(BadModel, match="values a row; at most 268,435,456 are accepted"):
+        check_budget(path, scan(path))
 
 
 def test_a_lambda_is_rejected(tmp_path):

@@ -129,8 +129,11 @@ def state_of(passed: bool) -> State:
 
 
 def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
-    """Pass if the challenger accepts all inputs of the champion and its outputs have the same form."""
-    rule = "all inputs of the champion are accepted, and the outputs have the same form"
+    """Pass if the challenger accepts all inputs of the champion, and answers in the same form.
+
+    Clients read several outputs by their names, and the only output of a model by its position.
+    """
+    rule = "all inputs of the champion are accepted, and the outputs have the same names and form"
     if champion is None:
         return GateOutcome("signature", "skipped", detail="there is no champion to compare with", rule=rule)
     problems = _input_problems(challenger, champion) + _output_problems(challenger, champion)
@@ -153,10 +156,16 @@ def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
 def _output_problems(challenger: Signature, champion: Signature) -> list[str]:
     if len(challenger.outputs) != len(champion.outputs):
         return [f"there were {len(champion.outputs)} outputs, there are {len(challenger.outputs)}"]
+    sent = {tensor.name: tensor for tensor in challenger.outputs}
+    read = {tensor.name: tensor for tensor in champion.outputs}
+    if len(read) == 1:
+        sent = dict(zip(read, sent.values(), strict=True))
+    if sent.keys() != read.keys():
+        return [f"the outputs were {', '.join(read)}; they are {', '.join(sent)}"]
     return [
-        f"output {old.name!r} was {_shown(old)}, is {_shown(new)}"
-        for new, old in zip(challenger.outputs, champion.outputs, strict=True)
-        if (new.dtype, new.shape) != (old.dtype, old.shape)
+        f"output {name!r} was {_shown(old)}, is {_shown(sent[name])}"
+        for name, old in read.items()
+        if (sent[name].dtype, sent[name].shape) != (old.dtype, old.shape)
     ]
 
 

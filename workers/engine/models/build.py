@@ -17,6 +17,7 @@ from workers.engine.models.augment import augmentation, seeded_layers
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
 from workers.engine.models.optimizer import make_optimizer
+from workers.engine.models.outputs import output_names
 from workers.engine.models.precision import scale_loss
 from workers.engine.models.templates.site import Site
 
@@ -206,13 +207,10 @@ def _metric(name: str, profile: Profile) -> Any:
 
 def signature_of(model: Any) -> Signature:
     """Return the model's inputs and outputs, without the batch dimension."""
-    count = len(model.outputs)
-    # Not the names of Keras' tensors: these contain counters that depend on the models built before.
-    names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
     return Signature(
         inputs=tuple(TensorSpec(name=t.name, dtype=t.dtype, shape=tuple(t.shape[1:])) for t in model.inputs),
         outputs=tuple(
             TensorSpec(name=name, dtype=t.dtype, shape=tuple(t.shape[1:]))
-            for name, t in zip(names, model.outputs, strict=True)
+            for name, t in zip(output_names(model), model.outputs, strict=True)
         ),
     )

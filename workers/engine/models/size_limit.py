@@ -1,11 +1,13 @@
-"""Counts the parameters that loading a model would create, without allocating them.
+"""Counts the values that loading and calling a model would create, without allocating them.
 
 `untrusted.scan` estimates sizes from the config's own numbers, which may be wrong on purpose. Here Keras
 builds the model from its config in a scope in which variables have shapes but no values.
 """
 
 import json
+import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from keras.src.backend.common import global_state
 
 from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, BadModel, Scan
 
+MAX_ROW_VALUES = 1 << 28
+"""Maximum number of values of one row in any layer or operation: 1 GiB in float32."""
 UNINITIALIZED = "uninitialized_variables"
 """Keras' list of variables without values, which are allocated at the end of a `StatelessScope`."""
 
@@ -43,15 +47,36 @@ def declared_parameters(config: dict[str, Any]) -> int:
     """Return the number of parameters of the model with this config.
 
     Raises:
-        BadModel: Keras cannot build the model.
+        BadModel: Keras cannot build the model, or one of its rows would need too much memory.
     """
     with keras.StatelessScope():
         try:
             # `compile_config` would create an optimizer with its own variables
             model = keras.saving.deserialize_keras_object({**config, "compile_config": None}, safe_mode=True)
+            _check_rows(model)
             return sum(int(np.prod(variable.shape)) for variable in model.variables)
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
             raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
         finally:
             # Still inside the scope, whose end would allocate the variables.
             global_state.set_global_attribute(UNINITIALIZED, [])
+
+
+def _check_rows(model: Any) -> None:
+    """Check the sizes of intermediate results: a few bytes of a config repeat or pad a tensor to any size."""
+    for name, shape in _results(model):
+        values = math.prod(size for size in shape if size is not None)
+        if values > MAX_ROW_VALUES:
+            raise BadModel(
+                f"{name} computes {values:,} values a row; at most {MAX_ROW_VALUES:,} are accepted"
+            )
+
+
+def _results(model: Any) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+    """Yield the name and the output shapes of each layer and operation, those of inner models included."""
+    functional = getattr(model, "_functional", None) or model
+    for operation in getattr(functional, "operations", ()):
+        yield from _results(operation)
+        for node in operation._inbound_nodes:
+            for tensor in node.output_tensors:
+                yield operation.name, tuple(tensor.shape)

@@ -1,4 +1,4 @@
-"""Checks an untrusted `.keras` file without Keras: it may contain only known layers of limited size.
+"""Checks an untrusted `.keras` file without Keras: it may contain only known parts of limited size.
 
 A model's config is a program. Class names are checked against an allow-list, and sizes against the number of
 weights that the file stores: a config of a hundred bytes can request a terabyte.
@@ -17,6 +17,7 @@ from typing import Any
 import h5py
 
 from workers.engine.errors import EngineError
+from workers.engine.models.operations import OPERATIONS
 
 MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
 """The files inside a `.keras` file."""
@@ -74,8 +75,8 @@ PLAIN_MODULES = frozenset(
 )  # fmt: skip
 """Modules with parameters of layers and trainings; none of their classes reads files or runs given code."""
 
-MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__"})
-"""Class names of values, not of objects: tensors and arrays in the arguments of a layer."""
+MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__", "__slice__", "__ellipsis__"})
+"""Class names of values, not of objects: tensors, arrays and indices in the arguments of a layer."""
 UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
 """Fields whose numbers are not sizes."""
 
@@ -215,11 +216,15 @@ def _check_entry(entry: dict[str, Any]) -> None:
     known = (
         (module, name) in MODELS
         or (module == "keras.layers" and name in LAYERS)
+        or (module is not None and name in OPERATIONS.get(module, ()))
         or module in PLAIN_MODULES
         or (module, name) == ("keras", "DTypePolicy")
     )
     if not known:
-        raise BadModel(f"it uses {module}.{name}, which is not among the layers accepted from other sources")
+        raise BadModel(
+            f"it uses {module}.{name}, which is not among the layers and operations that are accepted from "
+            "other sources"
+        )
     if registered not in (None, name):
         raise BadModel(f"it uses the custom object {registered!r}; only built-in layers are accepted")
 

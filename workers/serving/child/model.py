@@ -10,7 +10,8 @@ import keras
 from jax import numpy as jnp
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.protocols.dtypes import served_dtype
+from workers.engine.models.outputs import output_names
+from workers.serving.protocols.dtypes import computed_dtype, served_dtype
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,23 @@ class PureModel:
     _model: Any
 
     def apply(self, weights: tuple[list[Any], list[Any]], inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the outputs, flat, in their served dtypes; inference mode, no side effects.
+        """Return the outputs, flat, in the dtypes they are computed in; inference mode, no side effects.
 
         Args:
             weights: as in `self.weights`.
             inputs: arrays in the signature's order, each [batch, …].
         """
         model = self._model
-        typed = [jnp.asarray(array, tensor.dtype) for array, tensor in zip(inputs, model.inputs, strict=True)]
+        typed = [
+            jnp.asarray(array, computed_dtype(tensor.dtype))
+            for array, tensor in zip(inputs, model.inputs, strict=True)
+        ]
         # Private: the structure of the inputs (one tensor, a list or a dictionary), which `stateless_call`
         # needs.
         structured = keras.tree.pack_sequence_as(model._inputs_struct, typed)
         outputs, _ = model.stateless_call(*weights, structured, training=False)
         return tuple(
-            jnp.asarray(output, spec.dtype)
+            jnp.asarray(output, computed_dtype(spec.dtype))
             for output, spec in zip(keras.tree.flatten(outputs), self.signature.outputs, strict=True)
         )
 
@@ -62,17 +66,13 @@ def load(path: Path) -> PureModel:
     )
     signature = Signature(
         inputs=_specs([tensor.name for tensor in functional.inputs], functional.inputs),
-        outputs=_specs(functional.output_names, functional.outputs),
+        outputs=_specs(output_names(functional), functional.outputs),
     )
     return PureModel(jax.device_put(weights), signature, functional)
 
 
 def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ...]:
-    # Outputs of one layer share its name, but clients address outputs by name.
-    unique = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
-    # The types that JAX computes in: without x64 never a 64-bit type. Ranges of inputs are checked for these.
-    types = [served_dtype(jax.dtypes.canonicalize_dtype(tensor.dtype).name) for tensor in tensors]
     return tuple(
-        TensorSpec(name=name, dtype=dtype, shape=tuple(tensor.shape[1:]))
-        for name, dtype, tensor in zip(unique, types, tensors, strict=True)
+        TensorSpec(name=name, dtype=served_dtype(tensor.dtype), shape=tuple(tensor.shape[1:]))
+        for name, tensor in zip(names, tensors, strict=True)
     )

@@ -12,6 +12,7 @@ from workers.serving.child.memory import free_bytes
 from workers.serving.child.model import PureModel
 from workers.serving.errors import plain_text
 from workers.serving.frames import MAX_BODY
+from workers.serving.protocols.dtypes import computed_dtype
 
 logger = logging.getLogger("trainyard.serving.child")
 
@@ -39,7 +40,10 @@ def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, .
         ShapesRefused: the model cannot compute inputs of these shapes.
     """
     specs = model.signature.inputs
-    arguments = [jax.ShapeDtypeStruct(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+    arguments = [
+        jax.ShapeDtypeStruct(shape, computed_dtype(spec.dtype))
+        for shape, spec in zip(shapes, specs, strict=True)
+    ]
     try:
         lowered = jitted.lower(model.weights, arguments)
     # The layers run as Python code here, and any of them may raise anything for a shape that it refuses.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from workers.serving.child.model import PureModel
 from workers.serving.child.program import Program, check_memory, compile_program
 from workers.serving.child.sizes import Sizes
+from workers.serving.protocols.dtypes import computed_dtype
 
 Array = npt.NDArray[Any]
 Key = tuple[int, Sizes]
@@ -57,7 +58,9 @@ class Programs:
         sizes = tuple(tuple(size for size in spec.shape if size is not None) for spec in inputs)
         for bucket in self.buckets:
             self.compile((bucket, sizes))
-            zeros: list[Array] = [np.zeros((bucket, *spec.shape), spec.dtype) for spec in inputs]
+            zeros: list[Array] = [
+                np.zeros((bucket, *spec.shape), computed_dtype(spec.dtype)) for spec in inputs
+            ]
             began = time.monotonic()
             for output, spec in zip(self.run(zeros), self.model.signature.outputs, strict=True):
                 if output.ndim == 0 or len(output) != bucket:

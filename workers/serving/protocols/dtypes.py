@@ -31,6 +31,8 @@ TYPES = {
 }
 # JSON and the clients of most languages lack these types.
 _SERVED_AS = {"float16": "float32", "bfloat16": "float32"}
+# JAX computes in 32 bits.
+_COMPUTED_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
 
 
 def served_dtype(name: str) -> str:
@@ -43,3 +45,8 @@ def served_dtype(name: str) -> str:
     if served not in TYPES:
         raise ValueError(f"tensors of {name} cannot be served; {', '.join(TYPES)} can")
     return served
+
+
+def computed_dtype(name: str) -> str:
+    """Return the dtype in which a tensor that is transferred as `name` is computed."""
+    return _COMPUTED_AS.get(name, name)

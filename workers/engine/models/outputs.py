@@ -1,0 +1,55 @@
+"""Names the outputs of a model, in the order of `model.outputs`."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras.src.utils.naming import to_snake_case
+
+from workers.engine.models.precision import OUTPUT_LAYERS
+
+ONLY = "output"
+"""Name of the only output of a model whose layer has no chosen name."""
+
+
+def output_names(model: Any) -> list[str]:
+    """Return a different name for each output.
+
+    It is the output's key if the model returns a dictionary (the keys of nested ones are joined by dots), or
+    the name of its layer. The only output of a model is called `output` if the name of its layer was chosen
+    by Keras, which counts layers, or is one of our templates.
+    """
+    # A Sequential model has its graph in a private Functional model.
+    functional = getattr(model, "_functional", None) or model
+    names = [
+        _name(path, output._keras_history[0])
+        for path, output in keras.tree.flatten_with_path(functional.output)
+    ]
+    layer = functional.outputs[0]._keras_history[0]
+    if names == [layer.name] and (layer.name in OUTPUT_LAYERS or _is_automatic(layer)):
+        return [ONLY]
+    return _unique(names)
+
+
+def _name(path: Sequence[str | int], layer: Any) -> str:
+    if path and all(isinstance(part, str) for part in path):
+        return ".".join(map(str, path))
+    return str(layer.name)
+
+
+def _is_automatic(layer: Any) -> bool:
+    """Return whether Keras chose the layer's name: its class, with a number from the second one on."""
+    return re.fullmatch(rf"{to_snake_case(type(layer).__name__)}(_\d+)?", layer.name) is not None
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Number the names that several outputs share: one layer may return several of them."""
+    once = {name for name in names if names.count(name) == 1}
+    unique: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count())
+        taken = once.union(unique)
+        unique.append(name if name in once else next(each for each in numbered if each not in taken))
+    return unique
