@@ -36,7 +36,10 @@ def dashboard() -> Iterator[FakeDashboard]:
 @pytest.fixture(scope="package")
 def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int, ReleasedVersion]:
     """Versions 1 and 2 of the model that answers [v · sum(x), v]."""
-    return {number: dashboard.add(number, model_files[f"telling-{number}"]) for number in (1, 2)}
+    return {
+        number: dashboard.add(number, model_files[f"telling-{number}"], class_labels=("sum", "version"))
+        for number in (1, 2)
+    }
 
 
 @pytest.fixture(scope="package")
@@ -46,7 +49,7 @@ def server(
     model_files: dict[str, bytes],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServerProcess]:
-    """Serves `telling` (production 2, standby 1, label old → 1) and `two-sided` (production 1)."""
+    """Serves `telling` (production 2, standby 1, label old → 1) and `two_sided` (production 1)."""
     dashboard.publish(
         Release(
             model="telling",
@@ -58,10 +61,10 @@ def server(
             issued_at="2026-01-01T00:00:00Z",
         )
     )
-    two_sided = dashboard.add(1, model_files["two-sided"])
+    two_sided = dashboard.add(1, model_files["two_sided"])
     dashboard.publish(
         Release(
-            model="two-sided",
+            model="two_sided",
             generation=1,
             production=1,
             versions=(two_sided,),
@@ -70,7 +73,7 @@ def server(
     )
     with running(tmp_path_factory.mktemp("server"), dashboard, "--request-seconds", "200") as process:
         dashboard.serves("telling", 1)
-        dashboard.serves("two-sided", 1)
+        dashboard.serves("two_sided", 1)
         dashboard.is_warm("telling", 1, 2)
         yield process
 

@@ -98,7 +98,7 @@ async def test_a_large_body_is_parsed_by_a_worker(codec: BodyCodec) -> None:
 
 
 async def test_an_error_of_a_large_body_is_the_same_as_of_a_small_one(codec: BodyCodec) -> None:
-    with pytest.raises(BadRequest, match="JSON Value: true Type: Boolean is not of expected type: float"):
+    with pytest.raises(BadRequest, match="JSON Value: true Type: True is not of expected type: float"):
         await codec.parse_predict(ROWS[:-2] + b", [true, 1, 1, 1]]}", ONE, soon())
 
 

@@ -17,7 +17,7 @@ REQUESTS = 80
 # Inputs, and a request that the model can answer.
 MODELS: dict[str, tuple[dict[str, tuple[Shape, str]], Any]] = {
     "telling-1": ({"x": ((4,), "FP32")}, [[1, 2, 3, 4]]),
-    "two-sided": ({"a": ((2,), "FP32"), "b": ((), "INT32")}, [{"a": [1, 2], "b": 3}]),
+    "two_sided": ({"a": ((2,), "FP32"), "b": ((), "INT64")}, [{"a": [1, 2], "b": 3}]),
     "recurrent": ({"words": ((None,), "INT32")}, [[1, 2, 3]]),
     "convolution_1d": ({"x": ((None, 2), "FP32")}, [[[1, 2]] * 9]),
     "convolution_2d": ({"x": ((None, None, 1), "FP32")}, [[[[1]] * 9] * 9]),

@@ -8,7 +8,14 @@ import pytest
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.oip import encode_infer, encode_metadata, model_route, parse_infer
+from workers.serving.protocols.oip import (
+    InferCall,
+    RequestedOutput,
+    encode_infer,
+    encode_metadata,
+    model_route,
+    parse_infer,
+)
 from workers.serving.protocols.target import Target
 
 SIGNATURE = Signature(
@@ -104,6 +111,9 @@ def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -
         (infer(id=5), "'id' must be a string"),
         (infer(id="i" * 1001), "'id' must be a string of at most 1000 characters"),
         (infer(inputs=[A, B, B]), "input 'b' is given twice"),
+        (infer()[:-1] + b', "inputs": []}', "needs 'inputs'"),
+        (infer().replace(b'"name"', b'"name": "a", "name"', 1), 'has the key "name" twice'),
+        (infer(inputs=[A, B | {"datatype": ["INT32"]}]), "the model takes INT32"),
         (infer(outputs=[{"name": "p"}, {"name": "p"}]), "output 'p' is requested twice"),
         (infer(inputs=[A | {"data": ["1", 2]}, B]), "is not of expected type: float"),
     ],
@@ -123,6 +133,53 @@ def test_bytes_after_the_last_tensor_are_refused() -> None:
     head = infer()
     with pytest.raises(BadRequest, match="4 bytes follow"):
         parse_infer(head + b"0000", str(len(head)), SIGNATURE)
+
+
+WIDE = Signature(
+    inputs=(TensorSpec(name="i", dtype="int64", shape=()), TensorSpec(name="f", dtype="float64", shape=())),
+    outputs=(TensorSpec(name="o", dtype="int64", shape=()),),
+)
+
+
+@pytest.mark.parametrize(("integer", "number"), [("INT64", "FP64"), ("INT32", "FP32")])
+@pytest.mark.parametrize("binary", [False, True])
+def test_tensors_of_64_bits_are_taken_as_declared_or_as_computed(
+    integer: str, number: str, binary: bool
+) -> None:
+    arrays = [np.int64([-(2**31)]), np.float64([0.5])]
+    arrays = arrays if integer == "INT64" else [arrays[0].astype("int32"), arrays[1].astype("float32")]
+    tensors: list[dict[str, Any]] = [
+        {"name": name, "shape": [1], "datatype": datatype}
+        for name, datatype in (("i", integer), ("f", number))
+    ]
+    for tensor, array in zip(tensors, arrays, strict=True):
+        tensor |= {"parameters": {"binary_data_size": array.nbytes}} if binary else {"data": array.tolist()}
+    head = json.dumps({"inputs": tensors}).encode()
+    raw = b"".join(array.tobytes() for array in arrays) if binary else b""
+    call = parse_infer(head + raw, str(len(head)), WIDE)
+    assert [(array.dtype.name, array.tolist()) for array in call.arrays] == [
+        ("int32", [-(2**31)]),
+        ("float32", [0.5]),
+    ]
+
+
+def test_a_raw_integer_beyond_what_the_model_computes_in_is_refused() -> None:
+    raw = np.int64([2**31]).tobytes()
+    tensor = {"name": "i", "shape": [1], "datatype": "INT64", "parameters": {"binary_data_size": 8}}
+    other = {"name": "f", "shape": [1], "datatype": "FP64", "data": [1]}
+    head = json.dumps({"inputs": [tensor, other]}).encode()
+    with pytest.raises(
+        BadRequest, match=r"2147483648 .*out of range, input 'i' takes -2147483648 to 2147483647"
+    ):
+        parse_infer(head + raw, str(len(head)), WIDE)
+
+
+def test_outputs_of_64_bits_are_sent_as_declared() -> None:
+    call = InferCall([], [RequestedOutput(0, True)], None)
+    body, length = encode_infer(call, [np.int32([7])], "m", 1, WIDE)
+    output = json.loads(body[:length])["outputs"][0]
+    assert (output["datatype"], output["parameters"]) == ("INT64", {"binary_data_size": 8})
+    assert body[length:] == np.int64([7]).tobytes()
 
 
 def test_metadata_names_versions_and_tensors() -> None:

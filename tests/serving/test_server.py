@@ -1,10 +1,12 @@
 """The whole server over HTTP, with children and tiny models."""
 
 import asyncio
+import gzip
 import json
 import socket
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import httpx
@@ -61,11 +63,63 @@ def test_versions_and_labels_are_answered_by_that_version(client: httpx.Client) 
 
 
 def test_several_inputs_and_outputs_have_names(client: httpx.Client) -> None:
-    path = "/v1/models/two-sided:predict"
+    path = "/v1/models/two_sided:predict"
     rows = client.post(path, content=b'{"instances": [{"a": [1, 2], "b": 5}]}')
-    assert rows.json() == {"predictions": [{"ten_a": [10.0, 20.0], "next_b": 6.0}]}
+    assert rows.json() == {"predictions": [{"ten_a": [10.0, 20.0], "next_b": 6}]}
     columns = client.post(path, content=b'{"inputs": {"a": [[1, 2]], "b": [5]}}')
-    assert columns.json() == {"outputs": {"ten_a": [[10.0, 20.0]], "next_b": [6.0]}}
+    assert columns.json() == {"outputs": {"ten_a": [[10.0, 20.0]], "next_b": [6]}}
+    metadata = client.get("/v2/models/two_sided").json()
+    assert [tensor["name"] for tensor in metadata["outputs"]] == ["next_b", "ten_a"]
+
+
+def test_integers_of_64_bits_are_answered_as_such_and_refused_beyond_32(client: httpx.Client) -> None:
+    definition = client.get("/v1/models/two_sided/metadata").json()["metadata"]["signature_def"]
+    assert definition["signature_def"]["serving_default"]["inputs"]["b"]["dtype"] == "DT_INT64"
+    a = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+    for value, status in ((2**31 - 2, 200), (2**31, 400)):
+        b = {"name": "b", "shape": [1], "datatype": "INT64", "data": [value]}
+        answer = client.post("/v2/models/two_sided/infer", json={"inputs": [a, b]})
+        assert answer.status_code == status, answer.text
+        if status == 200:
+            output = answer.json()["outputs"][0]
+            assert output == {"name": "next_b", "datatype": "INT32", "shape": [1], "data": [value + 1]}
+
+
+def test_classes_and_numbers_are_answered_where_the_signature_allows(client: httpx.Client) -> None:
+    body = b'{"context": {"other": 1}, "examples": [{"x": [1, 2, 3, 4]}, {"x": [0.5, 0, 0, 0]}]}'
+    answer = client.post("/v1/models/telling:classify", content=body)
+    assert answer.json() == {"results": [[["sum", 20.0], ["version", 2.0]], [["sum", 1.0], ["version", 2.0]]]}
+    assert answer.headers["x-trainyard-model-version"] == "2"
+    refused = client.post("/v1/models/telling:regress", content=body)
+    assert (refused.status_code, refused.json()["error"][:45]) == (
+        400,
+        "Expected regression signature method_name to ",
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 20_000])
+def test_compressed_bodies_are_answered_as_plain_ones(client: httpx.Client, rows: int) -> None:
+    plain = json.dumps({"instances": [[row % 7, 0, 0, 0] for row in range(rows)]}).encode()
+    expected = client.post(PREDICT, content=plain).content
+    for coding, packed in (("gzip", gzip.compress(plain)), ("deflate", zlib.compress(plain))):
+        answer = client.post(PREDICT, content=packed, headers={"Content-Encoding": coding})
+        assert (answer.status_code, answer.content == expected) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "status", "error"),
+    [
+        ("gzip", gzip.compress(bytes(100 * 2**20)), 413, "unpacks to more than the limit of 67108864 bytes"),
+        ("gzip", b"not packed", 400, "not valid gzip data"),
+        ("br", b"", 415, "send gzip, deflate or a plain body"),
+    ],
+)
+def test_other_compressed_bodies_are_refused(
+    client: httpx.Client, coding: str, body: bytes, status: int, error: str
+) -> None:
+    answer = client.post(PREDICT, content=body, headers={"Content-Encoding": coding})
+    assert answer.status_code == status
+    assert error in answer.json()["error"]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 64, 65, 200])
@@ -108,7 +162,15 @@ def test_metadata_gives_the_signature(client: httpx.Client) -> None:
         ("GET", "/v1/models/telling/versions/7", "", 404, "Could not find version 7 of model telling"),
         ("GET", "/v1/models", "", 400, "Missing model name in request."),
         ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
-        ("POST", PREDICT, '{"instances": []}', 400, "No values in 'instances' array."),
+        ("POST", PREDICT, '{"instances": []}', 400,
+         """JSON Value: {"instances": []} No values in 'instances' array"""),
+        ("POST", PREDICT, "", 400, "JSON Parse error: The document is empty"),
+        ("POST", PREDICT, '{"instances": [[1, 2, 3, 4]], "instances": [[1, 2, 3, 4]]}', 400,
+         'JSON Parse error: An object has the key "instances" twice; give it once'),
+        ("POST", "/v1/models/two_sided:classify", "{}", 400,
+         "Expected classification signature method_name to be tensorflow/serving/classify. Was: "
+         "tensorflow/serving/predict. To classify, the only output must be a score for each class label of "
+         "the version"),
         ("GET", "/", "", 404, "Not found"),
         ("POST", "/v2/repository/models/telling/unload", "", 403, "The dashboard decides what to load"),
         ("GET", "/v2/models/unknown", "", 404, "Servable not found for request: Latest(unknown)"),
@@ -170,13 +232,13 @@ def test_metrics_count_requests(client: httpx.Client) -> None:
     def count() -> float:
         text = client.get("/monitoring/prometheus/metrics").text
         line = next(line for line in text.splitlines() if line.startswith(
-            ':tensorflow:serving:request_count{model_name="two-sided",status="OK"}'))  # fmt: skip
+            ':tensorflow:serving:request_count{model_name="two_sided",status="OK"}'))  # fmt: skip
         return float(line.split()[-1])
 
     body = b'{"inputs": {"a": [[1, 2]], "b": [5]}}'
-    client.post("/v1/models/two-sided:predict", content=body)
+    client.post("/v1/models/two_sided:predict", content=body)
     before = count()
-    client.post("/v1/models/two-sided:predict", content=body)
+    client.post("/v1/models/two_sided:predict", content=body)
     assert count() == before + 1
 
 

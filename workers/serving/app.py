@@ -11,19 +11,19 @@ from jobs.contracts.signature import Signature
 from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.errors import (
-    BadRequest,
     BodyTooLarge,
     Forbidden,
     NotFound,
     ServingError,
     Unavailable,
+    UnsupportedEncoding,
     plain_text,
 )
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip, tfs_paths, tfs_views
+from workers.serving.protocols import oip, tfs_examples, tfs_paths, tfs_views
 from workers.serving.protocols.oip import InferCall
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_predict import PredictCall
+from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
@@ -94,12 +94,8 @@ class ServingApp:
                     target.model, version.approved.number, version.signature_now()
                 )
                 return Response(body)
-            # `classify` and `regress` exist, but not for a model whose only signature is `predict`.
-            case _:
-                raise BadRequest(
-                    f"Expected {verb} signature method_name to be tensorflow/serving/{verb}. "
-                    "Was: tensorflow/serving/predict"
-                )
+            case "classify" | "regress":
+                return await self._with_metrics(request, target, verb, self._examples(request, target, verb))
 
     async def _predict(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
@@ -111,6 +107,23 @@ class ServingApp:
         picked, signature, call = await self._parsed(target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         answer = await self._bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
+        return Response(answer, headers=_with_version_headers(picked, JSON))
+
+    async def _examples(self, request: Request, target: Target, verb: tfs_examples.Verb) -> Response:
+        deadline = request.deadline(self._limits.request_seconds)
+        body = await request.body(self._limits.body_bytes)
+
+        async def parse(signature: Signature) -> list[Array]:
+            labels = self._catalog.pick(target).version.approved.class_labels
+            tfs_examples.check_allowed(verb, signature, labels)
+            return await self._bodies.parse_examples(body, signature, deadline)
+
+        picked, signature, arrays = await self._parsed(target, parse)
+        labels = picked.version.approved.class_labels
+        # Another version may serve by now, with other labels.
+        tfs_examples.check_allowed(verb, signature, labels)
+        outputs = await picked.version.predict(arrays, request, deadline)
+        answer = await self._bodies.encode_results(verb, outputs, labels, signature, deadline)
         return Response(answer, headers=_with_version_headers(picked, JSON))
 
     async def _parsed[Call](
@@ -230,8 +243,10 @@ def error_response(error: ServingError) -> Response:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    # The rest of the body is not read, so the connection cannot be used for another request.
-    if isinstance(error, BodyTooLarge):
+    if isinstance(error, UnsupportedEncoding):
+        headers.append((b"accept-encoding", b"gzip, deflate"))
+    # The body is not read, so the connection cannot be used for another request.
+    if isinstance(error, BodyTooLarge | UnsupportedEncoding):
         headers.append((b"connection", b"close"))
     # A message may quote the request, however long it is.
     message = plain_text(str(error), limit=2000)

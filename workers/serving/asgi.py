@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from workers.serving.bodies.packed import PackedBody, coding_of
 from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone
 
 Scope = MutableMapping[str, Any]
@@ -53,17 +54,30 @@ class Request:
                 return value.decode("latin-1")
         return None
 
-    async def body(self, limit: int) -> bytes | bytearray:
+    async def body(self, limit: int) -> bytes | bytearray | PackedBody:
         """Read the whole body.
+
+        Args:
+            limit: of its bytes, compressed and unpacked.
 
         Raises:
             BodyTooLarge: its length, or its Content-Length, exceeds `limit` bytes.
             ClientGone: the client disconnected before the end.
+            UnsupportedEncoding: its Content-Encoding is unknown.
         """
+        announced, coding = b"0", None
+        for name, value in self._headers:
+            if name == b"content-length":
+                announced = value
+            elif name == b"content-encoding":
+                coding = coding_of(value)
         # A body that is announced as too large is refused before it is sent.
-        announced = self.header(b"content-length") or "0"
-        if announced.isdecimal() and int(announced) > limit:
-            raise BodyTooLarge(f"The body has {announced} bytes; the limit is {limit}")
+        if announced.isdigit() and int(announced) > limit:
+            raise BodyTooLarge(f"The body has {int(announced)} bytes; the limit is {limit}")
+        body = await self._read(limit)
+        return body if coding is None else PackedBody(body, coding, limit)
+
+    async def _read(self, limit: int) -> bytes | bytearray:
         message = await self._receive()
         # Most bodies arrive in one message, which needs no copy into a buffer.
         if message["type"] == "http.request" and not message.get("more_body"):

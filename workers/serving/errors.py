@@ -51,6 +51,12 @@ class BodyTooLarge(ServingError):
     status = 413
 
 
+class UnsupportedEncoding(ServingError):
+    """The Content-Encoding of the request is unknown."""
+
+    status = 415
+
+
 class Saturated(ServingError):
     """RESOURCE_EXHAUSTED: the queue is full; retry after `retry_after` seconds."""
 

@@ -1,4 +1,4 @@
-"""Parses and encodes bodies: small ones at once, large ones in a worker process.
+"""Unpacks, parses and encodes bodies: small ones at once, large ones in a worker process.
 
 Nothing else runs in a process that parses JSON:
 orjson and NumPy hold Python's lock, so a thread would not help.
@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
+from workers.serving.bodies.packed import PackedBody
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.errors import BadRequest, BodyTooLarge, ServingError
 from workers.serving.frames import Frame
-from workers.serving.protocols import oip, tfs_predict
+from workers.serving.protocols import oip, tfs_examples, tfs_predict
 from workers.serving.versions.child_process import ChildFailed
 
 Array = npt.NDArray[Any]
-Body = bytes | bytearray
+PlainBody = bytes | bytearray
+Body = PlainBody | PackedBody
 
 # Up to these sizes, a body is parsed at once: in less than 1 ms, or in 3 ms while no other request waits.
 _SMALL_BYTES = 64 * 2**10
@@ -46,10 +48,22 @@ class BodyCodec:
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
         """
-        if self._is_small(len(body)):
-            return tfs_predict.parse_predict(body, signature)
-        frame = await self._run({"op": "parse_predict"}, [np.frombuffer(body, np.uint8)], signature, deadline)
+        small = self._small(body)
+        if small is not None:
+            return tfs_predict.parse_predict(small, signature)
+        frame = await self._parse({"op": "parse_predict"}, body, signature, deadline)
         return tfs_predict.PredictCall(frame.tensors, frame.header["rows"])
+
+    async def parse_examples(self, body: Body, signature: Signature, deadline: float) -> list[Array]:
+        """Parse a classify or regress body; see `tfs_examples.parse_examples`.
+
+        Raises:
+            ServingError: it does not fit, or could not be parsed in time.
+        """
+        small = self._small(body)
+        if small is not None:
+            return tfs_examples.parse_examples(small, signature)
+        return (await self._parse({"op": "parse_examples"}, body, signature, deadline)).tensors
 
     async def parse_infer(
         self, body: Body, header_length: str | None, signature: Signature, deadline: float
@@ -61,11 +75,12 @@ class BodyCodec:
         """
         # Raw tensors are not parsed.
         is_valid = header_length is not None and header_length.isdecimal() and len(header_length) < 10
-        length = int(header_length) if is_valid and header_length is not None else len(body)
-        if self._is_small(length):
-            return oip.parse_infer(body, header_length, signature)
+        length = int(header_length) if is_valid and header_length is not None else None
+        small = self._small(body, length)
+        if small is not None:
+            return oip.parse_infer(small, header_length, signature)
         header = {"op": "parse_infer", "header_length": header_length}
-        frame = await self._run(header, [np.frombuffer(body, np.uint8)], signature, deadline)
+        frame = await self._parse(header, body, signature, deadline)
         outputs = [oip.RequestedOutput(*each) for each in frame.header["outputs"]]
         return oip.InferCall(frame.tensors, outputs, frame.header["call"])
 
@@ -76,6 +91,21 @@ class BodyCodec:
         if self._is_small_output(outputs):
             return tfs_predict.encode_predict(outputs, signature, rows=rows)
         frame = await self._run({"op": "encode_predict", "rows": rows}, outputs, signature, deadline)
+        return frame.tensors[0].data
+
+    async def encode_results(
+        self,
+        verb: tfs_examples.Verb,
+        outputs: Sequence[Array],
+        labels: Sequence[str],
+        signature: Signature,
+        deadline: float,
+    ) -> bytes | memoryview:
+        """Return the body of a classify or regress response; see `tfs_examples.encode_results`."""
+        if self._is_small_output(outputs):
+            return tfs_examples.encode_results(verb, outputs, labels)
+        header = {"op": "encode_results", "verb": verb, "labels": list(labels)}
+        frame = await self._run(header, outputs, signature, deadline)
         return frame.tensors[0].data
 
     async def encode_infer(
@@ -101,6 +131,14 @@ class BodyCodec:
         frame = await self._run(header, outputs, signature, deadline)
         return oip.Encoded(frame.tensors[0].data, frame.header["header_length"])
 
+    async def _parse(
+        self, header: dict[str, Any], body: Body, signature: Signature, deadline: float
+    ) -> Frame:
+        if isinstance(body, PackedBody):
+            header = {**header, "coding": body.coding, "limit": body.limit}
+            body = bytes(body.data)
+        return await self._run(header, [np.frombuffer(body, np.uint8)], signature, deadline)
+
     async def _run(
         self, header: dict[str, Any], tensors: Sequence[Array], signature: Signature, deadline: float
     ) -> Frame:
@@ -117,8 +155,24 @@ class BodyCodec:
                 case _:
                     raise ServingError(str(error)) from None
 
-    def _is_small(self, size: int) -> bool:
-        return size <= (_SMALL_BYTES_ALONE if self.open_requests <= 1 else _SMALL_BYTES)
+    def _small(self, body: Body, parsed: int | None = None) -> PlainBody | None:
+        """Return the body, unpacked, if it is so small that it is parsed at once; else None.
+
+        Args:
+            body: the whole body.
+            parsed: the bytes that are parsed, if not all.
+        """
+        limit = _SMALL_BYTES_ALONE if self.open_requests <= 1 else _SMALL_BYTES
+        if not isinstance(body, PackedBody):
+            return body if (len(body) if parsed is None else parsed) <= limit else None
+        if len(body.data) > limit:
+            return None
+        try:
+            return body.unpack(min(limit, body.limit))
+        except BodyTooLarge:
+            if body.limit <= limit:
+                raise
+            return None
 
     def _is_small_output(self, outputs: Sequence[Array]) -> bool:
         size = sum(output.nbytes for output in outputs)

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
+from workers.serving.bodies.packed import PackedBody
 from workers.serving.errors import ServingError, plain_text
 from workers.serving.frames import Frame, read_frame, write_frame
-from workers.serving.protocols import oip, tfs_predict
+from workers.serving.protocols import oip, tfs_examples, tfs_predict
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -61,11 +62,16 @@ def _answer(frame: Frame) -> Answer:
     signature = Signature.model_validate(header["signature"])
     match header["op"]:
         case "parse_predict":
-            predict = tfs_predict.parse_predict(bytes(tensors[0].data), signature)
+            predict = tfs_predict.parse_predict(_body(frame), signature)
             return Answer({"rows": predict.rows}, predict.arrays)
+        case "parse_examples":
+            return Answer({}, tfs_examples.parse_examples(_body(frame), signature))
         case "parse_infer":
-            infer = oip.parse_infer(bytes(tensors[0].data), header["header_length"], signature)
+            infer = oip.parse_infer(_body(frame), header["header_length"], signature)
             return Answer({"outputs": [list(each) for each in infer.outputs], "call": infer.id}, infer.arrays)
+        case "encode_results":
+            body = tfs_examples.encode_results(header["verb"], tensors, header["labels"])
+            return Answer({}, [np.frombuffer(body, np.uint8)])
         case "encode_predict":
             body = tfs_predict.encode_predict(tensors, signature, rows=header["rows"])
             return Answer({}, [np.frombuffer(body, np.uint8)])
@@ -75,3 +81,9 @@ def _answer(frame: Frame) -> Answer:
             )
             encoded = oip.encode_infer(call, tensors, header["model"], header["version"], signature)
             return Answer({"header_length": encoded.header_length}, [np.frombuffer(encoded.body, np.uint8)])
+
+
+def _body(frame: Frame) -> bytes:
+    """Return the body of a frame, unpacked."""
+    data, coding = frame.tensors[0].data, frame.header.get("coding")
+    return bytes(data) if coding is None else PackedBody(data, coding, frame.header["limit"]).unpack()

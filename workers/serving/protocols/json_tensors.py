@@ -2,8 +2,8 @@
 
 Floats accept any JSON number (values beyond float32 become infinite), integers only integer literals in
 range, booleans only true and false. NaN, Infinity and -Infinity are read although JSON lacks them. Unlike in
-TensorFlow Serving, they are written as null, the last of duplicate keys wins, and bytes after the first value
-are an error.
+TensorFlow Serving, they are written as null, a key that an object has twice is an error, and so are bytes
+after the first value.
 """
 
 import json
@@ -16,12 +16,14 @@ import orjson
 
 from jobs.contracts.signature import TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import TYPES
+from workers.serving.protocols.dtypes import TYPES, computed_dtype
 
 Array = npt.NDArray[Any]
 Body = bytes | bytearray
 
-_EXPECTED = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+# TensorFlow's names, where they differ from NumPy's.
+_NAMES = {"float32": "float", "float64": "double"}
+_SHOWN_CHARACTERS = 80
 _ACCEPTED: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 
 
@@ -35,11 +37,44 @@ def parse(body: Body) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         pass
-    # The standard library is slower, but it also reads NaN, Infinity and 1e400.
+    if not body:
+        raise BadRequest("JSON Parse error: The document is empty")
+    return _parse_slowly(body)
+
+
+def _parse_slowly(body: Body) -> Any:
+    """Parse JSON with the standard library, which also reads NaN, Infinity and 1e400, and sees all keys."""
     try:
-        return json.loads(body)
+        return json.loads(body, object_pairs_hook=_unique_keys)
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"JSON Parse error: {error}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object.
+
+    Raises:
+        BadRequest: a key is given twice.
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadRequest(f"JSON Parse error: An object has the key {shown(key)} twice; give it once")
+        found[key] = value
+    return found
+
+
+def shown(value: object) -> str:
+    """Return the start of a value as JSON, for messages."""
+    text = ""
+    # Not `dumps`: the value may be as long as the body.
+    for part in json.JSONEncoder().iterencode(value):
+        text += part
+        if len(text) > _SHOWN_CHARACTERS:
+            return f"{text[:_SHOWN_CHARACTERS]}..."
+    return text
 
 
 def needs_check(body: Body, strings: int) -> bool:
@@ -51,15 +86,19 @@ def needs_check(body: Body, strings: int) -> bool:
     Args:
         body: the JSON.
         strings: how many strings it has that are no values of a tensor, keys of objects included.
+
+    Raises:
+        BadRequest: an object has a key twice. orjson keeps the last one, so `strings` counts one of them.
     """
     if body.count(b'"') > 2 * strings:
+        _parse_slowly(body)
         return True
     # Searching one letter is many times faster than a word, and most bodies contain only digits
     return (b"r" in body and b"true" in body) or (b"l" in body and b"false" in body)
 
 
 def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
-    """Return `value` as an array of the tensor's dtype, batch dimension first.
+    """Return `value` as an array of the dtype that the tensor is computed in, batch dimension first.
 
     Args:
         value: nested lists, as parsed.
@@ -69,11 +108,10 @@ def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
     Raises:
         BadRequest: it is ragged, out of range, or has the wrong type or shape.
     """
-    target = TYPES[spec.dtype].numpy
     try:
         if strict:
-            _check_leaves(value, target)
-        array = _cast(_as_found(value, spec), value, target)
+            _check_leaves(value, spec.dtype)
+        array = _cast(_as_found(value, spec), value, spec)
     except RecursionError:
         raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
     check_shape(array.shape, spec)
@@ -111,7 +149,8 @@ def _as_found(value: object, spec: TensorSpec) -> Array:
         raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
 
 
-def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
+def _cast(found: Array, value: object, spec: TensorSpec) -> Array:
+    target = TYPES[computed_dtype(spec.dtype)].numpy
     if found.dtype == target:
         return found
     kind, wanted = found.dtype.kind, target.kind
@@ -123,46 +162,51 @@ def _cast(found: Array, value: object, target: np.dtype[Any]) -> Array:
         with np.errstate(over="ignore"):
             return found.astype(target)
     if wanted in "iu" and kind in "iu":
-        return _in_range(found, target)
+        return in_range(found, spec)
     # Mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
-    _check_leaves(value, target)
+    _check_leaves(value, spec.dtype)
     if wanted == "f":
         with np.errstate(over="ignore"):
             return np.array(value, np.float64).astype(target)
-    raise BadRequest(f"JSON Value is out of range for {target.name}")
+    raise BadRequest(f"Input {spec.name!r} has an integer beyond 64 bits: out of range for {target.name}")
 
 
-def _in_range(found: Array, target: np.dtype[Any]) -> Array:
+def in_range(found: Array, spec: TensorSpec) -> Array:
+    """Return integers in the dtype that the tensor is computed in.
+
+    Raises:
+        BadRequest: it cannot hold one of them.
+    """
+    target = TYPES[computed_dtype(spec.dtype)].numpy
     bounds = np.iinfo(target)
     for extreme in (int(found.min()), int(found.max())):
         if not bounds.min <= extreme <= bounds.max:
-            raise BadRequest(f"JSON Value: {extreme} is out of range for {target.name}")
+            raise BadRequest(
+                f"JSON Value: {extreme} Type: Number is not of expected type: {spec.dtype}: out of range, "
+                f"input {spec.name!r} takes {bounds.min} to {bounds.max}"
+            )
     return found.astype(target)
 
 
-def _check_leaves(value: object, target: np.dtype[Any]) -> None:
+def _check_leaves(value: object, dtype: str) -> None:
     if isinstance(value, list):
         for item in value:
-            _check_leaves(item, target)
+            _check_leaves(item, dtype)
         return
     # Python's bool is a subclass of int.
-    accepted = _ACCEPTED[target.kind]
+    accepted = _ACCEPTED[TYPES[dtype].numpy.kind]
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-        shown = json.dumps(value)[:60]
         raise BadRequest(
-            f"JSON Value: {shown} Type: {_type_name(value)} is not of expected type: {_EXPECTED[target.kind]}"
+            f"JSON Value: {shown(value)} Type: {type_name(value)} is not of expected type: "
+            f"{_NAMES.get(dtype, dtype)}"
         )
 
 
-def _type_name(value: object) -> str:
-    names = {
-        dict: "Object",
-        str: "String",
-        bool: "Boolean",
-        type(None): "Null",
-        int: "Number",
-        float: "Number",
-    }
+def type_name(value: object) -> str:
+    """Return TensorFlow Serving's name for the type of a JSON value."""
+    if isinstance(value, bool):
+        return str(value)
+    names = {dict: "Object", str: "String", type(None): "Null", int: "Number", float: "Number"}
     return names.get(type(value), "Array")
 
 

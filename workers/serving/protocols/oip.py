@@ -17,11 +17,12 @@ import orjson
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import TYPES
+from workers.serving.protocols.dtypes import TYPES, computed_dtype
 from workers.serving.protocols.json_tensors import (
     Body,
     check_shape,
     dump,
+    in_range,
     is_finite,
     needs_check,
     parse,
@@ -153,7 +154,8 @@ def _read(
     # `type(...) is int`, because JSON's true is an instance of int in Python.
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
         raise BadRequest(f"input {spec.name!r}: shape must be a list of whole numbers")
-    if datatype != TYPES[spec.dtype].inference:
+    accepted = {TYPES[name].inference: TYPES[name].numpy for name in (spec.dtype, computed_dtype(spec.dtype))}
+    if not isinstance(datatype, str) or datatype not in accepted:
         raise BadRequest(
             f"input {spec.name!r}: datatype is {datatype!r}; the model takes {TYPES[spec.dtype].inference}"
         )
@@ -161,10 +163,21 @@ def _read(
     size = _parameters(tensor).get("binary_data_size")
     if size is None:
         return _from_json(tensor.get("data"), shape, spec, strict=strict), raw
-    dtype = TYPES[spec.dtype].numpy.newbyteorder("<")
+    dtype = accepted[datatype].newbyteorder("<")
     if type(size) is not int or size != math.prod(shape) * dtype.itemsize or size > len(raw):
         raise BadRequest(f"input {spec.name!r}: binary_data_size {size!r} does not fit shape {shape}")
-    return np.frombuffer(raw[:size], dtype).reshape(shape), raw[size:]
+    return _computed(np.frombuffer(raw[:size], dtype).reshape(shape), spec), raw[size:]
+
+
+def _computed(array: Array, spec: TensorSpec) -> Array:
+    """Return raw values in the dtype that the tensor is computed in."""
+    target = TYPES[computed_dtype(spec.dtype)].numpy
+    if array.dtype == target or array.size == 0:
+        return array.astype(target, copy=False)
+    if target.kind in "iu":
+        return in_range(array, spec)
+    with np.errstate(over="ignore"):
+        return array.astype(target)
 
 
 def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool) -> Array:
@@ -222,7 +235,7 @@ def encode_infer(
             "shape": list(array.shape),
         }
         if binary:
-            raw.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+            raw.append(array.astype(TYPES[spec.dtype].numpy.newbyteorder("<"), copy=False).tobytes())
             tensor["parameters"] = {"binary_data_size": len(raw[-1])}
         else:
             # orjson reads only contiguous arrays.

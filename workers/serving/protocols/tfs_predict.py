@@ -7,7 +7,15 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.json_tensors import Body, dump, is_finite, needs_check, parse, to_array
+from workers.serving.protocols.json_tensors import (
+    Body,
+    dump,
+    is_finite,
+    needs_check,
+    parse,
+    shown,
+    to_array,
+)
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -26,27 +34,24 @@ def parse_predict(body: Body, signature: Signature) -> PredictCall:
     Raises:
         BadRequest: it does not fit the format or the signature.
     """
-    request = parse(body)
-    if not isinstance(request, dict):
-        raise BadRequest("Request body must be a JSON object")
-    name = request.get("signature_name", SIGNATURE_NAME)
-    if not isinstance(name, str):
-        raise BadRequest("'signature_name' key must be a string value.")
-    if name not in ("", SIGNATURE_NAME):
-        raise BadRequest(f'Serving signature name: "{name}" not found in signature def')
-    if ("instances" in request) == ("inputs" in request):
+    request = parse_object(body)
+    check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
+    if "instances" in request and "inputs" in request:
         raise BadRequest(
-            "Request body must have exactly one of 'instances' (row format) and 'inputs' (columnar)"
+            f"JSON Value: {shown(request)} Not formatted correctly expecting only one of 'inputs' or "
+            "'instances' keys to exist"
         )
     strings = len(request) + ("signature_name" in request)
     if "instances" in request:
-        columns = _columns_of_rows(request["instances"], signature.inputs)
+        columns = _columns_of_rows(request, signature.inputs)
         if isinstance(request["instances"][0], dict):
             strings += len(request["instances"]) * len(columns)
-    else:
+    elif "inputs" in request:
         columns = _named_columns(request["inputs"], signature.inputs)
         if isinstance(request["inputs"], dict):
             strings += len(request["inputs"])
+    else:
+        raise BadRequest("Missing 'inputs' or 'instances' key")
     strict = needs_check(body, strings)
     arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
     lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}
@@ -57,24 +62,63 @@ def parse_predict(body: Body, signature: Signature) -> PredictCall:
     return PredictCall(arrays, rows="instances" in request)
 
 
-def _columns_of_rows(instances: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
+def parse_object(body: Body) -> dict[str, Any]:
+    """Return the JSON object of a body.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    request = parse(body)
+    if not isinstance(request, dict):
+        raise BadRequest(f"JSON Value: {shown(request)} Is not object")
+    return request
+
+
+def check_signature_name(request: dict[str, Any], unknown: str) -> None:
+    """Check that a request names the only signature, or none.
+
+    Args:
+        request: the JSON object.
+        unknown: the message for another name, with a place for it.
+
+    Raises:
+        BadRequest: it names another one.
+    """
+    name = request.get("signature_name", SIGNATURE_NAME)
+    if not isinstance(name, str):
+        raise BadRequest(
+            f"JSON Value: {shown(request)} not formatted correctly. 'signature_name' key must be a string "
+            "value."
+        )
+    if name not in ("", SIGNATURE_NAME):
+        raise BadRequest(unknown.format(name))
+
+
+def _columns_of_rows(request: dict[str, Any], inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
+    instances = request["instances"]
     if not isinstance(instances, list):
-        raise BadRequest(f"Expecting 'instances' value to be an list/array, got: {type(instances).__name__}")
+        raise BadRequest(f"JSON Value: {shown(request)} Expecting 'instances' to be an list/array")
     if not instances:
-        raise BadRequest("No values in 'instances' array.")
-    named = isinstance(instances[0], dict)
-    if not named:
+        raise BadRequest(f"JSON Value: {shown(request)} No values in 'instances' array")
+    if not isinstance(instances[0], dict):
         if len(inputs) > 1:
             raise BadRequest(
-                f"instances is a plain list, but expecting list of objects with keys {_names(inputs)}"
+                "instances is a plain list, but expecting list of objects as multiple input tensors required "
+                f"as per tensorinfo_map: {_names(inputs)}"
             )
-        if any(isinstance(row, dict) for row in instances):
-            raise BadRequest("instances mix objects with plain values")
+        for number, row in enumerate(instances):
+            if isinstance(row, dict):
+                raise BadRequest(f"Expecting value/list but got object at item {number} of input list")
         return {inputs[0].name: instances}
     keys = {spec.name for spec in inputs}
     for number, row in enumerate(instances):
-        if not isinstance(row, dict) or row.keys() != keys:
-            raise BadRequest(f"instances[{number}] must be an object with exactly the keys {_names(inputs)}")
+        if not isinstance(row, dict):
+            raise BadRequest(f"Expecting object but got list at item {number} of input list")
+        if row.keys() != keys:
+            raise BadRequest(
+                f"Failed to process element: {number} of 'instances' list. JSON object: {shown(row)} keys "
+                f"must be equal to: {_names(inputs)}"
+            )
     return {name: [row[name] for row in instances] for name in keys}
 
 
@@ -82,7 +126,8 @@ def _named_columns(given: object, inputs: tuple[TensorSpec, ...]) -> dict[str, o
     if not isinstance(given, dict):
         if len(inputs) > 1:
             raise BadRequest(
-                f"inputs is a plain value/list, but expecting an object with keys {_names(inputs)}"
+                "inputs is a plain value/list, but expecting an object as multiple input tensors required as "
+                f"per tensorinfo_map: {_names(inputs)}"
             )
         return {inputs[0].name: given}
     # Unlike in row format, TensorFlow Serving ignores additional names here.
@@ -93,7 +138,7 @@ def _named_columns(given: object, inputs: tuple[TensorSpec, ...]) -> dict[str, o
 
 
 def _names(inputs: tuple[TensorSpec, ...]) -> str:
-    return ", ".join(repr(spec.name) for spec in inputs)
+    return ",".join(sorted(spec.name for spec in inputs))
 
 
 def encode_predict(outputs: Sequence[Array], signature: Signature, *, rows: bool) -> bytes:

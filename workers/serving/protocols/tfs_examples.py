@@ -1,0 +1,115 @@
+"""Parses and encodes TensorFlow Serving's classify and regress bodies, whose rows are lists of flat features.
+
+The models have only a predict signature. A version also classifies if its only output is a score for each of
+its class labels, and regresses if its only output is one number a row.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.contracts.signature import Signature, TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols.json_tensors import Body, dump, needs_check, shown, to_array, type_name
+from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
+
+Array = npt.NDArray[Any]
+Verb = Literal["classify", "regress"]
+
+_NEEDS = {
+    "classify": ("classification", "a score for each class label of the version"),
+    "regress": ("regression", "one number for each row"),
+}
+
+
+def check_allowed(verb: Verb, signature: Signature, labels: Sequence[str]) -> None:
+    """Check that a version can answer.
+
+    Raises:
+        BadRequest: its signature or its labels do not allow it.
+    """
+    widths = {math.prod(size or 0 for size in spec.shape) for spec in signature.outputs}
+    single = len(signature.outputs) == 1 and len(signature.outputs[0].shape) <= 1
+    # A binary model may return only the probability of its second class.
+    accepted = {1} if verb == "regress" else {len(labels), 1 if len(labels) == 2 else 0} - {0}
+    if not single or not widths <= accepted:
+        kind, need = _NEEDS[verb]
+        raise BadRequest(
+            f"Expected {kind} signature method_name to be tensorflow/serving/{verb}. "
+            f"Was: tensorflow/serving/predict. To {verb}, the only output must be {need}"
+        )
+    if any(None in spec.shape and len(spec.shape) > 1 for spec in signature.inputs):
+        raise BadRequest("Features are flat lists, and the model has inputs of open shapes: use :predict")
+
+
+def parse_examples(body: Body, signature: Signature) -> list[Array]:
+    """Return the input arrays of a classify or regress body, in the signature's order.
+
+    Raises:
+        BadRequest: it does not fit the format or the signature.
+    """
+    request = parse_object(body)
+    check_signature_name(request, "No signature was found with the name: {}")
+    context, examples = _features(request.get("context", {})), _examples(request)
+    strings = len(request) + ("signature_name" in request) + len(context) + sum(map(len, examples))
+    strict = needs_check(body, strings)
+    for number, example in enumerate(examples):
+        if both := sorted(context.keys() & example.keys()):
+            raise BadRequest(f"Feature: {both[0]} is in 'context' and in examples[{number}]; send it once")
+    rows = [{**context, **example} for example in examples] if context else examples
+    return [_column(rows, spec, strict=strict) for spec in signature.inputs]
+
+
+def _examples(request: dict[str, Any]) -> list[dict[str, Any]]:
+    if "examples" not in request:
+        raise BadRequest(
+            f"JSON Value: {shown(request)} When method is classify, key 'examples' is expected and was not "
+            "found"
+        )
+    examples = request["examples"]
+    if not isinstance(examples, list):
+        raise BadRequest(f"JSON Value: {shown(request)} Expecting 'examples' value to be an list/array")
+    if not examples:
+        raise BadRequest(f"JSON Value: {shown(request)} 'examples' value is an empty array")
+    return [_features(example) for example in examples]
+
+
+def _features(example: object) -> dict[str, Any]:
+    if not isinstance(example, dict):
+        raise BadRequest(f"Example must be JSON object but got JSON {type_name(example)}")
+    return example
+
+
+def _column(rows: list[dict[str, Any]], spec: TensorSpec, *, strict: bool) -> Array:
+    """Return one input. Features that the model does not take are ignored, as in TensorFlow Serving."""
+    flat = None if None in spec.shape else math.prod(size for size in spec.shape if size is not None)
+    lists = [_values(row, number, spec) for number, row in enumerate(rows)]
+    array = to_array(lists, spec.model_copy(update={"shape": (flat,)}), strict=strict)
+    return array.reshape(len(rows), *(array.shape[1:] if flat is None else spec.shape))
+
+
+def _values(row: dict[str, Any], number: int, spec: TensorSpec) -> list[Any]:
+    if spec.name not in row:
+        raise BadRequest(f"Feature: {spec.name} is required but could not be found in examples[{number}]")
+    value = row[spec.name]
+    values = value if isinstance(value, list) else [value]
+    if any(isinstance(each, list) for each in values):
+        raise BadRequest(
+            f"Feature: {spec.name} has element with unexpected JSON type: Array; send a flat list"
+        )
+    return values
+
+
+def encode_results(verb: Verb, outputs: Sequence[Array], labels: Sequence[str]) -> bytes:
+    """Return the response body: pairs of label and score for each row, or one number for each row."""
+    scores = outputs[0].reshape(len(outputs[0]), -1)
+    if verb == "regress":
+        scores = np.ascontiguousarray(scores[:, 0])
+        return dump({"results": scores}, (scores,))
+    if scores.shape[1] < len(labels):
+        scores = np.concatenate([1 - scores, scores], axis=1)
+    rows = [[[label, score] for label, score in zip(labels, row, strict=True)] for row in scores]
+    return dump({"results": rows}, (scores,))
