@@ -1,17 +1,17 @@
 """Creates registered models, and changes their descriptions, aliases and version cards."""
 
-import re
-
 from django.db import IntegrityError, transaction
+from pydantic import TypeAdapter, ValidationError
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, deletions, releases
+from jobs.contracts.data import Slug
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
+NAME: TypeAdapter[str] = TypeAdapter(Slug)
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
 
@@ -65,9 +65,13 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
 
 
 def _check_name(name: str, pointer: str) -> None:
-    if len(name) > 63 or not NAME.fullmatch(name):
-        message = f"{name[:80]!r}: use up to 63 characters of a-z, 0-9, - and _, with a-z or 0-9 at both ends"
-        raise BadInput(message, [Problem(pointer, message)])
+    try:
+        NAME.validate_python(name)
+    except ValidationError as error:
+        message = (
+            f"{name[:80]!r}: use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
+        )
+        raise BadInput(message, [Problem(pointer, message)]) from error
 
 
 def describe(model: RegisteredModel, description: str, *, by: User) -> RegisteredModel:

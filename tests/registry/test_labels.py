@@ -89,7 +89,7 @@ def test_names_of_models_may_have_underscores_and_lead_to_their_pages(
         assert client.get(page).status_code == 200
 
 
-@pytest.mark.parametrize("name", ["_a", "a_", "-a", "a-", "A", "a b", "ä", "a/b", "", "x" * 64])
+@pytest.mark.parametrize("name", ["_a", "-a", "A", "a b", "ä", "a/b", "a\n", "", "x" * 64])
 def test_other_names_of_models_are_refused_with_the_rule(yard: Yard, name: str) -> None:
-    with pytest.raises(BadInput, match="a-z, 0-9, - and _, with a-z or 0-9 at both ends"):
+    with pytest.raises(BadInput, match="lower-case letters, digits, - and _, with a letter or digit first"):
         registry.create_model(yard.project, name, by=yard.member)

@@ -11,12 +11,13 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions
 from jobs.contracts.answers.promotions import PromotionOut
+from jobs.contracts.data import Slug as ModelName
 from jobs.models import PromotionRequest
 from jobs.queries import promotions as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import Id, In, ModelName, Number, OneOf, Text
+from webapp.api.shapes import Id, In, Number, OneOf, Text
 
 router = Router()
 

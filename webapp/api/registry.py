@@ -11,6 +11,7 @@ from jobs.access import Action
 from jobs.actions import deletions, gate_rules, registration, registry, releases
 from jobs.contracts.answers.gates import GatesOut
 from jobs.contracts.answers.registry import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
+from jobs.contracts.data import Slug as ModelName
 from jobs.contracts.gates import GateRules
 from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, NotFound, StaleState
@@ -22,7 +23,7 @@ from webapp.api import etags, media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import In, ModelName, Number, Slug, Text
+from webapp.api.shapes import In, Number, Slug, Text
 from webapp.api.uploads import VersionIn
 from webapp.http_errors import StaleEtag
 from webapp.json_text import read_json
