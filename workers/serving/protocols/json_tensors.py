@@ -177,7 +177,7 @@ def in_range(found: Array, spec: TensorSpec) -> Array:
     Raises:
         BadRequest: it cannot hold one of them.
     """
-    target = TYPES[computed_dtype(spec.dtype)].numpy
+    target: np.dtype[Any] = TYPES[computed_dtype(spec.dtype)].numpy
     bounds = np.iinfo(target)
     for extreme in (int(found.min()), int(found.max())):
         if not bounds.min <= extreme <= bounds.max:
