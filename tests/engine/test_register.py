@@ -15,6 +15,7 @@ import pytest
 from jobs.kinds.register.payload import RegisterTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
+from workers.engine.models.predict import Predictor
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import BadModel, scan
 from workers.engine.tasks import register
@@ -329,6 +330,27 @@ def test_an_untrusted_model_is_registered_with_its_signature(tmp_path):
     assert result["parameters"] == 15
     assert result["keras_version"] == keras.__version__
     assert json.loads(report.artifacts["summary"].read_text())["trainable"] == 15
+
+
+@pytest.mark.parametrize("form", [dict, list])
+def test_inputs_and_outputs_may_be_dictionaries_or_lists_and_have_operators_between(tmp_path, form):
+    x, n = keras.Input((), name="x"), keras.Input((), name="n", dtype="int64")
+    inputs, outputs = {"x": x, "n": n}, {"score": x * 0.5 + 2, "next": n + 1}
+    if form is list:
+        inputs, outputs = list(inputs.values()), list(outputs.values())
+    keras.Model(inputs, outputs).save(tmp_path / "m.keras")
+    result, _ = registered(tmp_path / "m.keras", tmp_path / "run", foreign=True)
+    named = {side: [tensor["name"] for tensor in result["signature"][side]] for side in ("inputs", "outputs")}
+    assert sorted(named["inputs"]) == ["n", "x"]
+    assert [tensor["dtype"] for tensor in result["signature"]["inputs"] if tensor["name"] == "n"] == ["int64"]
+    if form is dict:
+        assert named["outputs"] == ["next", "score"]
+
+
+def test_a_model_of_one_input_and_output_may_name_them(tmp_path):
+    x = keras.Input((2,), name="x")
+    model = keras.Model({"x": x}, {"double": x * 2})
+    np.testing.assert_array_equal(Predictor(model)(np.float32([[1, 2], [3, 4]])), [[2, 4], [6, 8]])
 
 
 def test_a_trained_model_is_tried_on_rows_of_its_data(tmp_path):

@@ -1,13 +1,22 @@
 """Predicts with a compiled function of the weights and a batch of fixed shape."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import keras
 import numpy as np
 
 from workers.engine.data.table import Array
 
 BATCH_SIZE = 1024
+
+
+def arranged(model: Any, inputs: Sequence[Any]) -> Any:
+    """Return arrays, in the order of `model.inputs`, as the model takes them: one, a list or a dictionary."""
+    # A Sequential model has its graph in a private Functional model.
+    functional = getattr(model, "_functional", None) or model
+    return keras.tree.pack_sequence_as(functional.input, list(inputs))
 
 
 class Predictor:
@@ -23,8 +32,9 @@ class Predictor:
         self._compiled = jax.jit(self._call)
 
     def _call(self, weights: tuple[Any, Any], x: Any) -> Any:
-        outputs, _ = self._model.stateless_call(*weights, x, training=False)
-        return outputs
+        outputs, _ = self._model.stateless_call(*weights, arranged(self._model, [x]), training=False)
+        # A dictionary or list of one output is as good as the output.
+        return keras.tree.flatten(outputs)[0]
 
     def batch(self, x: Array) -> Array:
         """Return the predictions for these rows, computed as one batch of exactly this size."""

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from jobs.contracts.task_parts import DatasetFile
@@ -13,6 +14,7 @@ from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.data.table import Array
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
+from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import BadModel, scan
 from workers.engine.report import Report
@@ -119,12 +121,10 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
         BadModel: it cannot be called with inputs of its signature.
     """
     try:
-        outputs = model.predict_on_batch(sample if len(sample) > 1 else sample[0])
+        outputs = model.predict_on_batch(arranged(model, sample))
     except (ValueError, TypeError) as error:
         raise BadModel(f"it cannot predict sample rows: {str(error)[:500]}") from error
-    if isinstance(outputs, dict):
-        return list(outputs.values())
-    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    return list(keras.tree.flatten(outputs))
 
 
 def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
